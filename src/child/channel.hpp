@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,7 +13,8 @@ namespace redlock::child {
 /// The messages between the front process and the holder process.
 struct Message {
   enum class Kind : int {
-    signal,       ///< front process: a signal for the wait, or for the command; `number`
+    signal,       ///< front process: a signal for the wait, or for the command; `number`, `sender`,
+                  ///< `reached_command`
     handed_over,  ///< front process: the script has the report
     go,           ///< front process: start the command; a paused one does not answer; `number` as
                   ///< in may_start
@@ -29,7 +32,9 @@ struct Message {
   };
   Kind kind = Kind::signal;
   int number = 0;
-  std::string text;
+  std::string text{};
+  pid_t sender = 0;              ///< 0: the kernel, or unknown
+  bool reached_command = false;  ///< it was sent to the process group that the command is in
 };
 
 /// One end of a connection between the front process and the holder process. Messages arrive whole

@@ -28,9 +28,9 @@ namespace {
 Front::Front(SignalGate& gate, StopPlan plan, bool shares_group, std::optional<int> keep_fd,
              const Cgroup* cgroup)
     : gate_(gate),
-      relay_(gate, shares_group),
-      keep_fd_(keep_fd),
       page_(make_shared_page()),
+      relay_(gate, page_->target, shares_group),
+      keep_fd_(keep_fd),
       job_control_(*page_, shares_group),
       watchdog_(plan, *page_, cgroup),
       timer_(::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC)) {
@@ -42,7 +42,7 @@ Front::Front(SignalGate& gate, StopPlan plan, bool shares_group, std::optional<i
 
 bool Front::fork_holder(int argc, char** argv) {
   const bool shielded = may_have_foreign_children();
-  const pid_t witness = relay_.start_witness();
+  const pid_t witness = relay_.start_witness(argc, argv);
   const pid_t child = ::fork();
   if (child < 0) fail("fork");
   if (child == 0) {
@@ -90,12 +90,13 @@ void Front::dismiss_holder() {
   wait_for_holder();
 }
 
-void Front::pass_on(const std::vector<int>& signals) {
-  for (const int signal : signals) pass_on(signal);
+void Front::pass_on(const std::vector<PassedSignal>& signals) {
+  for (const PassedSignal& signal : signals) pass_on(signal);
 }
 
-void Front::pass_on(int signal) {
-  front_end_->send({Message::Kind::signal, signal, {}});
+void Front::pass_on(const PassedSignal& signal) {
+  front_end_->send(
+      {Message::Kind::signal, signal.number, {}, signal.sender, signal.reached_command});
   // CONT, because a holder process that another process stopped could not even end.
   if (watchdog_.holder() != 0) ::kill(watchdog_.holder(), SIGCONT);
 }
@@ -113,7 +114,7 @@ void Front::on_message(const Message& message) {
       job_control_.back_to_waiting();
       break;
     case Message::Kind::paused:
-      if (job_control_.command_paused(message.number)) pass_on(SIGCONT);
+      if (job_control_.command_paused(message.number)) pass_on(PassedSignal{SIGCONT});
       break;
     case Message::Kind::ended:
       job_control_.command_ended();

@@ -15,8 +15,8 @@ namespace redlock::child {
 
 /// The guard between the user and the holder process: it owns the terminal, the signals and the
 /// exit status. It has no network and no threads.
-///  - It passes signals to the holder process, which alone signals the command, each exactly once
-///    (SignalRelay).
+///  - It passes signals to the holder process, which alone signals the command, with what it knows
+///    of whether the command has got them itself (SignalRelay).
 ///  - When a command in our group is paused (^Z, a read from the background, its own `suspend`), it
 ///    pauses, too, and no sooner than that (FrontJobControl).
 ///  - It stops the command if the holder process does not (Watchdog), or dies.
@@ -30,8 +30,8 @@ class Front {
   /// Forks; returns true in the holder process, which then takes its end of the channel and the
   /// page, and closes the inherited descriptors when the command runs. Call it once. Where we have
   /// children that do not belong to the command, a Shield is forked in between. `argc` and `argv`
-  /// are main's: both processes get names of their own, so that a signal aimed at this program or
-  /// its arguments misses them.
+  /// are main's: all our other processes get names of their own, so that a signal aimed at this
+  /// program or its arguments misses them.
   bool fork_holder(int argc, char** argv);
 
   [[nodiscard]] Channel take_channel() { return std::move(*holder_end_); }
@@ -53,17 +53,17 @@ class Front {
   void tell_handed_over() const { front_end_->send({Message::Kind::handed_over, 0, {}}); }
 
  private:
-  void pass_on(const std::vector<int>& signals);
-  void pass_on(int signal);
+  void pass_on(const std::vector<PassedSignal>& signals);
+  void pass_on(const PassedSignal& signal);
   void on_message(const Message& message);
   void wait_for_event();
   void arm(Instant when);
 
   SignalGate& gate_;
+  SharedPagePtr page_;
   SignalRelay relay_;
   InheritedDescriptors inherited_ = InheritedDescriptors::capture();
   std::optional<int> keep_fd_;
-  SharedPagePtr page_;
   FrontJobControl job_control_;
   Watchdog watchdog_;
   std::optional<Channel> front_end_;

@@ -5,13 +5,6 @@
 #include "support/spawn.hpp"
 
 namespace redlock::child {
-namespace {
-
-/// How long after our own signal the front process may pass on its copy of the same sweep: it may
-/// have to wait for a CPU. Each of ours cancels at most one from the front process.
-constexpr Milliseconds sweep_memory{1000};
-
-}  // namespace
 
 FrontLink::FrontLink(asio::any_io_executor executor, const Clock& clock, Channel channel,
                      SignalGate& gate, pid_t front)
@@ -80,7 +73,7 @@ asio::awaitable<void> FrontLink::listen_to_front() {
       event_->notify();
       handlers_.front_gone();
     } else if (message->kind == Message::Kind::signal) {
-      handlers_.signal(message->number);
+      handlers_.signal({message->number, message->sender, message->reached_command});
     } else if (message->kind == Message::Kind::handed_over) {
       handed_over_ = true;
       event_->notify();
@@ -99,15 +92,29 @@ void FrontLink::on_signal(const ReceivedSignal& signal) {
   if (signal.number == SIGCHLD) {
     handlers_.child();
   } else if (!signal.from_kernel && signal.sender != front_) {
-    got_[signal.number] = clock_.now();
+    const Instant now = clock_.now();
+    std::erase_if(got_, [now](const auto& got) { return now - got.second > twin_memory; });
+    got_[{signal.number, signal.sender}] = now;
+    for (Event* const event : twin_awaited_) event->notify();
   }
 }
 
-bool FrontLink::got_ourselves(int signal) {
+asio::awaitable<bool> FrontLink::gets_too(PassedSignal signal, Instant until) {
+  const auto self = shared_from_this();
+  const std::unique_ptr<Event> event = clock_.make_event();
+  twin_awaited_.insert(event.get());
+  bool got = take_twin(signal);
+  for (bool in_time = true; !got && in_time; got = take_twin(signal))
+    in_time = co_await event->wait_until(until);
+  twin_awaited_.erase(event.get());
+  co_return got;
+}
+
+bool FrontLink::take_twin(const PassedSignal& signal) {
   signals_->deliver_pending();
-  const auto got = got_.find(signal);
+  const auto got = got_.find({signal.number, signal.sender});
   if (got == got_.end()) return false;
-  const bool recent = clock_.now() - got->second <= sweep_memory;
+  const bool recent = clock_.now() - got->second <= twin_memory;
   got_.erase(got);
   return recent;
 }

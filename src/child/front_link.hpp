@@ -7,7 +7,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "child/channel.hpp"
 #include "child/signal_pump.hpp"
@@ -21,8 +23,8 @@ namespace redlock::child {
 class FrontLink : public std::enable_shared_from_this<FrontLink> {
  public:
   struct Handlers {
-    std::function<void(int)> signal;   ///< a signal for the wait, or for the command
-    std::function<void()> child;       ///< a child changed its state: SIGCHLD
+    std::function<void(const PassedSignal&)> signal;  ///< for the wait, or for the command
+    std::function<void()> child;                      ///< a child changed its state: SIGCHLD
     std::function<void()> front_gone;  ///< the front process was killed; reported once
   };
 
@@ -48,13 +50,14 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
 
   [[nodiscard]] bool gone() const noexcept { return gone_; }
 
-  /// Whether this process got the signal, too, from a process other than the front process, until
-  /// now and not long ago. Each signal is reported once. The front process and the holder process
-  /// share no process group, so the signal was sent to processes one by one, as systemd does with
-  /// all in a control group.
-  bool got_ourselves(int signal);
+  /// Whether this process gets the signal from the same sender, too: until now and not long ago, or
+  /// by `until`; true as soon as it does. Each signal is reported once. The front process and the
+  /// holder process share no process group, so it was sent to processes one by one: by the manager
+  /// of a control group to all that are in it, by `killall`, `fuser -k` or `start-stop-daemon
+  /// --exec` to those that run this program.
+  asio::awaitable<bool> gets_too(PassedSignal signal, Instant until);
 
-  /// Forgets the signals that got_ourselves() would report.
+  /// Forgets the signals that gets_too() would report.
   void forget_signals();
 
   /// For the service manager: NAME=value. One message is under way at a time, since a stopped front
@@ -79,6 +82,7 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   void ask();
   void send_notification();
   void on_signal(const ReceivedSignal& signal);
+  bool take_twin(const PassedSignal& signal);
   asio::awaitable<void> listen_to_front();
   [[nodiscard]] bool answered() const noexcept { return answers_ == questions_; }
 
@@ -90,7 +94,9 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   std::shared_ptr<SignalPump> signals_;
   std::unique_ptr<Event> event_;  ///< notified at an answer and at the end
   Handlers handlers_;
-  std::map<int, Instant> got_;  ///< signals to this process, and when they were last read
+  std::map<std::pair<int, pid_t>, Instant> got_;  ///< signals to this process by number and sender,
+                                                  ///< and when they were last read
+  std::set<Event*> twin_awaited_;                 ///< to be notified of them
   std::map<std::string, std::string> notification_;  ///< not sent yet
   bool notifying_ = false;                           ///< one is under way
   int questions_ = 0;

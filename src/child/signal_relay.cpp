@@ -1,6 +1,7 @@
 #include "child/signal_relay.hpp"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -15,98 +16,106 @@ constexpr Milliseconds group_delivery{10};
 /// it for ever.
 constexpr Milliseconds witness_timeout{3000};
 
+PassedSignal passed(const ReceivedSignal& signal, bool reached_command) {
+  return {signal.number, signal.sender, reached_command};
+}
+
 }  // namespace
 
-pid_t SignalRelay::start_witness() {
+pid_t SignalRelay::start_witness(int argc, char** argv) {
   if (!shares_group_) return 0;
-  witness_ = std::make_unique<Witness>();
+  witness_ = std::make_unique<Witness>(argc, argv);
   return witness_->pid();
 }
 
-std::vector<int> SignalRelay::due() {
-  std::vector<int> signals;
+std::vector<PassedSignal> SignalRelay::due() {
+  Signals signals;
   read_gate(signals);
-  decide_held(BootClock::now(), signals);
+  if (witness_) witness_->listen();
+  const Instant now = BootClock::now();
+  std::vector<Held> undecided;
+  for (Held& held : held_) {
+    if (!is_decided(held, now)) {
+      undecided.push_back(held);
+      continue;
+    }
+    // Also for a command outside of our group: what the witness saw must not count for a later one.
+    const bool witnessed = witness_ && witness_->saw(held.signal, held.got_at - twin_memory);
+    signals.push_back(passed(held.signal, witnessed && held.is_in_group));
+  }
+  held_ = std::move(undecided);
   return signals;
 }
 
-std::vector<int> SignalRelay::command_starts() {
-  std::vector<int> signals;
+std::vector<PassedSignal> SignalRelay::command_starts() {
+  Signals signals;
   // The witness forgets first: what it saw and we have not read is read now.
   if (witness_) witness_->forget();
   read_gate(signals);
   has_command_ = true;
-  left_to_command_.clear();
   return signals;
 }
 
-std::vector<int> SignalRelay::back_to_waiting() {
+std::vector<PassedSignal> SignalRelay::back_to_waiting() {
   has_command_ = false;
-  // No command has got those that are not decided yet.
-  for (const auto& [number, held] : held_) left_to_command_.insert(number);
-  held_.clear();
-  const std::set<int> signals = std::exchange(left_to_command_, {});
-  return {signals.begin(), signals.end()};
+  Signals signals;
+  for (const Held& held : std::exchange(held_, {})) signals.push_back(passed(held.signal, false));
+  return signals;
 }
 
 Instant SignalRelay::next_instant() const {
   Instant next = Instant::max();
-  for (const auto& [number, held] : held_) next = std::min(next, held.until);
+  for (const Held& held : held_) next = std::min(next, held.until);
   return next;
 }
 
-void SignalRelay::read_gate(std::vector<int>& signals) {
+void SignalRelay::read_gate(Signals& signals) {
   while (const auto signal = gate_.read()) {
-    if (is_due_at_once(*signal)) signals.push_back(signal->number);
-  }
-}
-
-bool SignalRelay::is_due_at_once(const ReceivedSignal& signal) {
-  if (signal.number == SIGCHLD) return false;  // the end of the channel says it
-  if (!has_command_) return ends_a_wait(signal.number);
-  const Instant now = BootClock::now();
-  if (shares_group_) {
-    hold(signal, now + group_delivery);
-    return false;
-  }
-  const auto last = passed_on_.find(signal.number);
-  if (last != passed_on_.end() && now < last->second) return false;
-  passed_on_[signal.number] = now + group_delivery;
-  return true;
-}
-
-void SignalRelay::hold(const ReceivedSignal& signal, Instant until) {
-  // Shells and terminals send the other signals to whole groups.
-  if (!ends_a_wait(signal.number)) return;
-  // INT and QUIT of the terminal go to its foreground group. Its HUP goes to the session leader
-  // alone, which may be us. An alarm or a resource limit of the kernel signals us alone.
-  const bool keyboard = signal.number == SIGINT || signal.number == SIGQUIT;
-  const bool delivered = signal.from_kernel && keyboard;
-  held_.try_emplace(signal.number, Held{delivered, until, 0}).first->second.delivered |= delivered;
-}
-
-void SignalRelay::decide_held(Instant now, std::vector<int>& signals) {
-  if (witness_) witness_->listen();
-  for (auto next = held_.begin(); next != held_.end();) {
-    auto& [number, held] = *next;
-    if (now >= held.until && held.question == 0) {
-      held.question = witness_->ask();
-      held.until = now + witness_timeout;
-    }
-    const bool answered = held.question != 0 && witness_->answered(held.question);
-    if (!answered && now < held.until) {
-      ++next;
-      continue;
-    }
-    // Ask the witness even when we know: the signal that it saw must not be taken for a later one.
-    const bool witnessed = witness_->saw(number);
-    if (!witnessed && !held.delivered) {
-      signals.push_back(number);
+    if (signal->number == SIGCHLD) continue;  // the end of the channel says it
+    if (!has_command_) {
+      if (ends_a_wait(signal->number)) signals.push_back(passed(*signal, false));
+    } else if (shares_group_) {
+      read_in_job(*signal, signals);
     } else {
-      left_to_command_.insert(number);
+      hold(*signal, false);
     }
-    next = held_.erase(next);
   }
+}
+
+void SignalRelay::read_in_job(const ReceivedSignal& signal, Signals& signals) {
+  const bool is_in_group = is_command_in_group();
+  if (!ends_a_wait(signal.number)) {
+    // Shells and terminals send these to whole groups.
+    if (!is_in_group) signals.push_back(passed(signal, false));
+  } else if (is_typed(signal)) {
+    signals.push_back(passed(signal, is_in_group));
+  } else {
+    hold(signal, is_in_group);
+  }
+}
+
+void SignalRelay::hold(const ReceivedSignal& signal, bool is_in_group) {
+  const auto is_same = [&](const Held& held) { return held.signal == signal; };
+  if (std::any_of(held_.begin(), held_.end(), is_same)) return;
+  const Instant now = BootClock::now();
+  held_.push_back({signal, now, now + group_delivery, 0, is_in_group});
+}
+
+/// Asks the witness when it is time.
+bool SignalRelay::is_decided(Held& held, Instant now) {
+  if (now >= held.until && held.question == 0) {
+    if (!witness_) return true;
+    held.question = witness_->ask();
+    held.until = now + witness_timeout;
+  }
+  const bool answered = held.question != 0 && witness_->answered(held.question);
+  return answered || now >= held.until;
+}
+
+/// Not started yet: it waits in our group. Reaped: there is none to reach.
+bool SignalRelay::is_command_in_group() const {
+  const pid_t command = command_.kill_argument;
+  return command == 0 || ::getpgid(command) == ::getpgrp();
 }
 
 }  // namespace redlock::child

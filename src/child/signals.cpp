@@ -192,6 +192,10 @@ void ignore_all() noexcept {
   ::pthread_sigmask(SIG_BLOCK, &ignored, nullptr);
 }
 
+bool is_typed(const ReceivedSignal& signal) noexcept {
+  return signal.from_kernel && (signal.number == SIGINT || signal.number == SIGQUIT);
+}
+
 bool has_controlling_terminal() {
   if (const UniqueFd terminal{::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)}) return true;
   // ENXIO is the kernel's word that there is none. Everything else is about the file: it is missing

@@ -3,11 +3,13 @@
 #include <signal.h>
 
 #include <array>
+#include <compare>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "support/boot_clock.hpp"
 #include "support/unique_fd.hpp"
 
 namespace redlock::child {
@@ -36,9 +38,26 @@ class InheritedSignals {
 
 struct ReceivedSignal {
   int number;
-  bool from_kernel;  ///< SI_KERNEL: the terminal sent it, to its whole foreground group
-  pid_t sender;      ///< 0 when from_kernel
+  bool from_kernel;  ///< SI_KERNEL: the terminal sent it, or a limit was reached
+  pid_t sender;      ///< 0 when from_kernel, or when the sender is outside of our pid namespace
+
+  auto operator<=>(const ReceivedSignal&) const = default;
 };
+
+/// Whether this was typed: the terminal sends INT and QUIT (^C, ^\) to its whole foreground group.
+/// Its HUP goes to the session leader alone, or to a group.
+bool is_typed(const ReceivedSignal& signal) noexcept;
+
+/// A signal as the front process passes it on to the holder process.
+struct PassedSignal {
+  int number;
+  pid_t sender = 0;              ///< as in ReceivedSignal
+  bool reached_command = false;  ///< it was sent to the process group that the command is in
+};
+
+/// How long before its twin the signal of one kill may have been noted: whoever notes it may have
+/// to wait for a CPU.
+inline constexpr Milliseconds twin_memory{1000};
 
 /// Collects signals synchronously. From its construction on, every signal that ends_a_wait(), CONT,
 /// WINCH and CHLD are blocked and readable from fd(). A signal that was blocked at the start is

@@ -53,6 +53,7 @@ Result<void, ExecFailure> Supervisor::prepare(const Command& command, SpawnOptio
     return unexpected<ExecFailure>(std::move(ready.error()));
   }
   leads_group_ = !options.join_group;
+  joined_group_ = options.join_group.value_or(0);
   ready_.emplace(std::move(*ready));
   return {};
 }
@@ -115,12 +116,13 @@ void Supervisor::front_is_gone() {
   event_->notify();
 }
 
-void Supervisor::pass_on(int signal) {
-  if (!status_) {
-    // Not by its pid: another process may have it once this one has been reaped.
-    if (const pid_t target = page_.target.kill_argument; target != 0) ::kill(target, signal);
-  } else if (plan_.descendants == Descendants::wait) {
-    tree_.signal(signal, deadline_);  // the process to wait for
+void Supervisor::pass_on(int signal, bool reached) {
+  if (status_) {
+    if (plan_.descendants == Descendants::wait)  // for these
+      tree_.signal(signal, deadline_, reached ? joined_group_ : 0);
+  } else if (!reached && page_.target.kill_argument != 0) {  // not reaped: the pid is its own
+    const bool to_group = ::getpgid(pid_) == pid_;
+    ::kill(to_group ? -pid_ : pid_, signal);
   }
 }
 

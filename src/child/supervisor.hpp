@@ -102,8 +102,9 @@ class Supervisor {
   /// The command is no longer wanted: kill it now.
   void front_is_gone();
 
-  /// Passes a signal on to the command: to its group when it leads one, else to it alone.
-  void pass_on(int signal);
+  /// Passes a signal on to the command: where it leads a process group, to that, else to it alone.
+  /// `reached`: not to what got it already, which is the command with all that is in its group.
+  void pass_on(int signal, bool reached);
 
   /// A child changed its state (SIGCHLD): it ended, stopped or continued.
   void on_child();
@@ -150,7 +151,8 @@ class Supervisor {
   std::optional<int> status_;
   pid_t pid_ = 0;
   bool leads_group_ = false;
-  bool armed_ = false;  ///< the page has the deadline
+  pid_t joined_group_ = 0;  ///< our job's, which the command was started in; 0: none
+  bool armed_ = false;      ///< the page has the deadline
   bool stops_for_lease_ = false;
   bool timed_out_ = false;
   bool strained_ = false;  ///< already reported

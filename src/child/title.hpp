@@ -6,10 +6,11 @@
 
 namespace redlock::child {
 
-/// The processes of this program that only keep a lease, or release it.
+/// The processes of this program that only keep a lease, release it, or stand by those that do.
 inline constexpr std::string_view holder_title = "lock-holder";
 inline constexpr std::string_view shield_title = "lock-shield";  ///< the parent of such a holder
 inline constexpr std::string_view releaser_title = "lock-releaser";
+inline constexpr std::string_view witness_title = "lock-witness";  ///< of signals to a job
 
 /// Gives this process another name in `comm`; at most 15 bytes of it.
 void set_name(std::string_view name) noexcept;

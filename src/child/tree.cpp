@@ -43,12 +43,12 @@ std::vector<pid_t> ProcessTree::descendants() const {
   return pids;
 }
 
-void ProcessTree::signal(int signal, Instant until) const {
+void ProcessTree::signal(int signal, Instant until, pid_t spared_group) const {
   const pid_t target = target_.kill_argument;
   if (target != 0) send(target, signal);
 
   // Each once: some programs take a second TERM as an order to stop without cleaning up.
-  const pid_t reached_group = target < 0 ? -target : 0;
+  const pid_t reached_group = target < 0 ? -target : spared_group;
   DescendantWalk walk(roots(), until);
   while (const auto pid = walk.next()) {
     if (guards_.contains(*pid) || *pid == target) continue;

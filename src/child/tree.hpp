@@ -62,8 +62,9 @@ class ProcessTree {
 
   /// Sends `signal` to every descendant once, parents before children. SIGTERM and the like are
   /// followed by SIGCONT, since a stopped process acts on nothing before that. Ends at the instant
-  /// `until`. A process that may not be signalled (setuid) is left out.
-  void signal(int signal, Instant until) const;
+  /// `until`. A process that may not be signalled (setuid) is left out, and when the command has
+  /// been reaped, so is `spared_group`.
+  void signal(int signal, Instant until, pid_t spared_group = 0) const;
 
   /// Sends SIGKILL to every descendant but the guards. Ends at the instant `until`. Each process is
   /// killed as soon as it is found, and `progress`, if there is one, is set to the boot clock's

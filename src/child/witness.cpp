@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "child/descriptors.hpp"
-#include "child/signals.hpp"
+#include "child/title.hpp"
 
 namespace redlock::child {
 namespace {
@@ -20,8 +20,15 @@ namespace {
 /// our parent it is a signal like any other.
 constexpr int question = 64;
 
-/// The byte written for a question: no signal has this number.
-constexpr char answer = 0;
+/// What the witness writes: a signal that it got, or its answer to a question. No bool, so no
+/// padding.
+struct Report {
+  Instant got_at;
+  int number;
+  int from_kernel;
+  pid_t sender;
+  int is_answer;
+};
 
 [[noreturn]] void testify(int report_to, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -34,16 +41,19 @@ constexpr char answer = 0;
     // pending.
     siginfo_t info{};
     const int signal = ::sigwaitinfo(&all, &info);
-    if (!ends_a_wait(signal)) continue;  // CONT and WINCH would fill the pipe in time
-    const bool asked = signal == question && info.si_code == SI_USER && info.si_pid == parent;
-    const char byte = asked ? answer : static_cast<char>(signal);
-    if (::write(report_to, &byte, 1) < 0 && errno != EAGAIN) ::_exit(0);
+    const bool from_kernel = info.si_code == SI_KERNEL;
+    const pid_t sender = from_kernel ? 0 : info.si_pid;
+    // Nobody asks about these, so that they would fill the pipe in time.
+    if (!ends_a_wait(signal) || is_typed({signal, from_kernel, sender})) continue;
+    const bool asked = signal == question && info.si_code == SI_USER && sender == parent;
+    const Report report{BootClock::now(), signal, from_kernel ? 1 : 0, sender, asked ? 1 : 0};
+    if (::write(report_to, &report, sizeof report) < 0 && errno != EAGAIN) ::_exit(0);
   }
 }
 
 }  // namespace
 
-Witness::Witness() {
+Witness::Witness(int argc, char** argv) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0)
     throw std::system_error(errno, std::generic_category(), "pipe");
@@ -57,7 +67,10 @@ Witness::Witness() {
   ::sigprocmask(SIG_SETMASK, &all, &before);
   const pid_t parent = ::getpid();
   pid_ = ::fork();
-  if (pid_ == 0) testify(report_to.get(), parent);
+  if (pid_ == 0) {
+    set_title(witness_title, argc, argv);
+    testify(report_to.get(), parent);
+  }
   const int error = errno;
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (pid_ < 0) throw std::system_error(error, std::generic_category(), "fork");
@@ -77,24 +90,25 @@ int Witness::ask() {
 }
 
 void Witness::listen() {
-  std::array<char, 64> bytes{};
+  Report report{};
   ssize_t length = 0;
-  while ((length = ::read(seen_.get(), bytes.data(), bytes.size())) > 0) {
-    for (ssize_t i = 0; i < length; ++i) {
-      const int signal = static_cast<unsigned char>(bytes[static_cast<std::size_t>(i)]);
-      if (signal == answer) {
-        ++answers_;
-      } else {
-        heard_.insert(signal);
-      }
+  while ((length = ::read(seen_.get(), &report, sizeof report)) > 0) {
+    if (report.is_answer != 0) {
+      ++answers_;
+    } else {
+      heard_[{report.number, report.from_kernel != 0, report.sender}] = report.got_at;
     }
   }
   // Another process killed it: there is nothing to wait for.
   if (length == 0) answers_ = std::numeric_limits<int>::max();
 }
 
-bool Witness::saw(int signal) {
-  return heard_.erase(signal) > 0;
+bool Witness::saw(const ReceivedSignal& signal, Instant since) {
+  const auto heard = heard_.find(signal);
+  if (heard == heard_.end()) return false;
+  const bool in_time = heard->second >= since;
+  heard_.erase(heard);
+  return in_time;
 }
 
 void Witness::forget() {

@@ -2,19 +2,24 @@
 
 #include <sys/types.h>
 
-#include <set>
+#include <map>
 
+#include "child/signals.hpp"
+#include "support/boot_clock.hpp"
 #include "support/unique_fd.hpp"
 
 namespace redlock::child {
 
-/// A process in our own group that only reports which signals it gets. A signal that both it and we
-/// get was sent to the whole group (`timeout`, `kill %1`), so the command, which is in that group,
-/// has got it too.
+/// A process in our own group that only reports which signals it gets, and from whom. A signal that
+/// both it and we get from one sender was sent to the whole group (`timeout`, `kill %1`), unless a
+/// process outside of the group got it from that sender, too: that one signals processes one by
+/// one. The witness has a name of its own, so that a signal aimed at this program, or at a word of
+/// its arguments, misses it.
 class Witness {
  public:
-  /// Starts it. Call it before there are threads; throws std::system_error.
-  Witness();
+  /// Starts it. Call it before there are threads; throws std::system_error. `argc` and `argv` are
+  /// main's.
+  Witness(int argc, char** argv);
 
   /// Ends it.
   ~Witness();
@@ -34,16 +39,16 @@ class Witness {
   void listen();
   [[nodiscard]] int fd() const noexcept { return seen_.get(); }
 
-  /// Whether it got this signal, one that ends a wait, since the last call for the same signal; as
-  /// far as listen() has read.
-  bool saw(int signal);
+  /// Whether it got this signal, one that ends a wait and was not typed, from the same sender, at
+  /// `since` or later, and since the last call for the same; as far as listen() has read.
+  bool saw(const ReceivedSignal& signal, Instant since);
 
   /// Forgets all that it got.
   void forget();
 
  private:
-  UniqueFd seen_;        ///< a byte for every signal and every answer
-  std::set<int> heard_;  ///< not asked about yet
+  UniqueFd seen_;                            ///< a report for every signal and every answer
+  std::map<ReceivedSignal, Instant> heard_;  ///< not asked about yet, and when it got them
   int questions_ = 0;
   int answers_ = 0;
   pid_t pid_ = 0;

@@ -23,8 +23,9 @@ class DetachedHolder {
         event_(session.clock().make_event()) {}
 
   asio::awaitable<int> live() {
-    link_->start({[this](int signal) { acquisition_.on_signal(signal); }, [] {},
-                  [this] { session_.interrupt().raise(); }});
+    link_->start(
+        {[this](const child::PassedSignal& signal) { acquisition_.on_signal(signal.number); },
+         [] {}, [this] { session_.interrupt().raise(); }});
     Handout handout = co_await acquisition_.acquire();
     if (handout.leases) {
       end_ = later(acquisition_.granted_at(), options_.detached->max_hold);

@@ -2,6 +2,8 @@
 
 #include <signal.h>
 
+#include "child/control_group.hpp"
+
 namespace redlock::run {
 namespace {
 
@@ -9,9 +11,9 @@ namespace {
 /// not answer; the lock is released then.
 constexpr Milliseconds go_timeout{500};
 
-/// How long a sender that signals all processes of the job, one by one, may take from the front
-/// process to us.
-constexpr Milliseconds sweep_time{10};
+/// How long the manager of a control group, which signals its processes one by one, may take from
+/// the front process to us. A signal to the front process alone comes so much later.
+constexpr Milliseconds sweep_time{30};
 
 }  // namespace
 
@@ -26,29 +28,37 @@ Job::Job(Session& session, child::Channel channel, child::SignalGate& gate, chil
 }
 
 void Job::listen() {
-  link_->start({[this](int signal) { on_signal(signal); }, [this] { on_child(); },
-                [this] { on_front_gone(); }});
+  link_->start({[this](const child::PassedSignal& signal) { on_signal(signal); },
+                [this] { on_child(); }, [this] { on_front_gone(); }});
 }
 
-void Job::on_signal(int signal) {
+void Job::on_signal(const child::PassedSignal& signal) {
   if (supervisor_ != nullptr) {
     return spawn(session_.io().get_executor(), [this, signal] { return pass_on(signal); });
   }
-  if (!child::ends_a_wait(signal)) return;
-  ended_by_ = signal;
+  if (!child::ends_a_wait(signal.number)) return;
+  ended_by_ = signal.number;
   session_.interrupt().raise();
 }
 
-/// A signal that we got ourselves, too, was sent to every process of the job, so the command gets
-/// it as well.
-asio::awaitable<void> Job::pass_on(int signal) {
-  // In a job, the front process has waited as long for its witness.
-  if (!group_) co_await sleep_until(session_.clock(), session_.clock().now() + sweep_time);
-  if (link_->got_ourselves(signal)) co_return;
-
+asio::awaitable<void> Job::pass_on(child::PassedSignal signal) {
+  const bool reached = co_await has_reached_command(signal);
   // Of the processes that the command left behind, only the nested runs are ours to end.
-  if (nested_runs_) nested_runs_->pass_on(signal);
-  supervisor_->pass_on(signal);
+  if (nested_runs_ && !reached) nested_runs_->pass_on(signal.number);
+  supervisor_->pass_on(signal.number, reached);
+}
+
+/// Whether the command has got the signal itself. In doubt it has not: twice is better than never.
+/// A sender that reaches us, outside of the job's process group, as well as the front process picks
+/// processes one by one. The manager of our control group leaves none of its processes out, others
+/// may have looked for this program.
+asio::awaitable<bool> Job::has_reached_command(child::PassedSignal signal) {
+  const bool is_managed = child::is_managed_by(signal.sender, supervisor_->command());
+  if (!is_managed && !signal.reached_command) co_return false;
+  // Nobody waits for a signal that is not to be passed on: there is time to see that it is.
+  const Duration time = signal.reached_command ? child::twin_memory : sweep_time;
+  const bool one_by_one = co_await link_->gets_too(signal, session_.clock().now() + time);
+  co_return one_by_one ? is_managed : signal.reached_command;
 }
 
 void Job::on_child() {

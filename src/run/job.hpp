@@ -56,7 +56,7 @@ class Job {
   void set_nested_runs(std::shared_ptr<NestedRuns> runs) { nested_runs_ = std::move(runs); }
 
   /// Handles a signal that the front process, or the parent run, passes on.
-  void on_signal(int signal);
+  void on_signal(const child::PassedSignal& signal);
 
   /// See child::FrontLink::notify_service().
   void notify_service(const std::string& name, std::string value) {
@@ -70,7 +70,8 @@ class Job {
  private:
   void on_child();
   void on_front_gone();
-  asio::awaitable<void> pass_on(int signal);
+  asio::awaitable<void> pass_on(child::PassedSignal signal);
+  asio::awaitable<bool> has_reached_command(child::PassedSignal signal);
 
   Session& session_;
   std::optional<pid_t> group_;

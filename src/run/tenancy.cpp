@@ -15,7 +15,7 @@ Tenancy::Tenancy(const TenancyParts& parts, const RunOptions& options)
       options_(options),
       parents_(std::make_shared<ParentLinks>(
           parts.session.io().get_executor(), parts.session.clock(), parts.session.interrupt(),
-          [&job = parts.job](int signal) { job.on_signal(signal); })),
+          [&job = parts.job](int signal) { job.on_signal({signal}); })),
       changed_(parts.session.clock().make_event()),
       began_(now()) {}
 

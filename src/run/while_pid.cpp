@@ -51,8 +51,9 @@ class PidHolder {
         event_(session.clock().make_event()) {}
 
   asio::awaitable<int> live() {
-    link_->start({[this](int signal) { acquisition_.on_signal(signal); }, [] {},
-                  [this] { session_.interrupt().raise(); }});
+    link_->start(
+        {[this](const child::PassedSignal& signal) { acquisition_.on_signal(signal.number); },
+         [] {}, [this] { session_.interrupt().raise(); }});
     spawn(session_.server_set().executor(), [this] { return watch(); });
     Handout handout = co_await acquisition_.acquire();
     if (handout.leases) {

@@ -215,23 +215,6 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout witness)") == "$2" ]]; }
   assert_equal "$(grep -cx TERM <<<"$output")" 3
 }
 
-@test "a signal to every process of the job, in any order, reaches the command exactly once" {
-  start_witness
-  local front=$PID holder command
-  holder=$(pgrep -P "$front" -x lock-holder)
-  command=$(pgrep -P "$holder" -x witness)
-  run -0 /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/sweep.py" \
-    "$(background_stdout witness)" 10 "$front" "$holder" "$command"
-  local sent slow
-  read -r sent slow <<<"$output"
-  assert [ "$slow" -lt "$((sent / 2))" ]
-  end_witness
-  local heard
-  heard=$(grep -cx TERM <<<"$output")
-  assert [ "$heard" -ge "$sent" ]
-  assert [ "$heard" -le "$((sent + slow))" ]
-}
-
 @test "CONT right behind another signal reaches the command, too" {
   start_witness
   kill -TERM "$PID"

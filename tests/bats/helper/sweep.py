@@ -1,7 +1,8 @@
 """Sends TERM to the processes of a job one by one, as systemd does with a control group, in every
 order, and to its front alone.
 
-usage: sweep.py HEARD ROUNDS FRONT HOLDER COMMAND
+usage: sweep.py OWN HEARD ROUNDS FRONT HOLDER COMMAND
+Moves itself into the control group OWN first: a manager's ends in /init.scope.
 HEARD is the file in which the command writes a line for each signal that it gets. Prints how many
 TERM it should hold at the end, and how many sweeps were slower than SWEEP: a signal that reaches
 one process so much later than another is not told from a second one, so each of them may have given
@@ -30,8 +31,10 @@ def wait_for(heard, line, count):
 
 
 def main():
-    heard, rounds = sys.argv[1], int(sys.argv[2])
-    front, *others = (int(pid) for pid in sys.argv[3:])
+    own, heard, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    front, *others = (int(pid) for pid in sys.argv[4:])
+    with open(own + "/cgroup.procs", "w") as file:
+        file.write("0")
     sweeps = [*itertools.permutations([front, *others]), (front,)] * rounds
     slow = 0
     # Each signal wakes a guard, which may come before us: as soon as it waits, it is our turn.

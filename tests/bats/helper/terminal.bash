@@ -21,7 +21,8 @@ open_terminal() {
 }
 
 # What stood on the terminal of a failed test helps to see why; then the usual.
-teardown() {
+teardown() { terminal_teardown; }
+terminal_teardown() {
   local screen=${BACKGROUND_FILES[terminal]-}
   common_teardown
   [[ -z $screen ]] || sed 's/^/the terminal showed: /' "$screen.stderr"

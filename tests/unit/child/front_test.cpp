@@ -2,7 +2,7 @@
 
 #include <poll.h>
 
-#include <set>
+#include <map>
 #include <thread>
 
 #include "child/descendants.hpp"
@@ -118,18 +118,19 @@ std::optional<Message> next_message(const Channel& channel) {
   return channel.receive().first;
 }
 
-/// The signals that front passes on until it passes on this one.
-std::set<int> signals_until(const Channel& channel, int last) {
-  std::set<int> signals;
+/// The signals that front passes on until it passes on this one, and whether it says that they have
+/// reached the command.
+std::map<int, bool> signals_until(const Channel& channel, int last) {
+  std::map<int, bool> signals;
   for (auto next = next_message(channel); next && next->number != last;
        next = next_message(channel)) {
-    if (next->kind == Message::Kind::signal) signals.insert(next->number);
+    if (next->kind == Message::Kind::signal) signals[next->number] = next->reached_command;
   }
   return signals;
 }
 
 /// The answer to `may_start` was late: the command was dropped. What its group got is front's to
-/// pass on, be it left to the command already or not.
+/// pass on all the same.
 TEST(Front, PassesOnWhatTheGroupGotBeforeItWaitsAgain) {
   in_child([] {
     ::setpgid(0, 0);
@@ -149,12 +150,14 @@ TEST(Front, PassesOnWhatTheGroupGotBeforeItWaitsAgain) {
 
       ::kill(-group, SIGTERM);
       ::kill(group, last);
-      const bool was_left = signals_until(channel, last).empty();
+      const auto to_group = signals_until(channel, last);
       ::kill(-group, SIGHUP);
       channel.send({Message::Kind::waiting, 0, {}});
       ::kill(group, last);
-      const bool passed_on = signals_until(channel, last) == std::set<int>{SIGHUP, SIGTERM};
-      channel.send({Message::Kind::exited, started && was_left && passed_on ? 0 : 1, {}});
+      const auto undecided = signals_until(channel, last);
+      const bool passed_on = to_group == std::map<int, bool>{{SIGTERM, true}} &&
+                             undecided == std::map<int, bool>{{SIGHUP, false}};
+      channel.send({Message::Kind::exited, started && passed_on ? 0 : 1, {}});
       ::_exit(0);
     }
     EXPECT_EQ(front.guard().exit_code, 0);

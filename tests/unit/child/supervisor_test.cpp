@@ -268,7 +268,7 @@ TEST(Supervisor, TheDeadlineMovesForwardOnly) {
         EXPECT_EQ(scene.page.get_deadline(), before);
         scene.supervisor.move_deadline(before + 1min);
         EXPECT_EQ(scene.page.get_deadline(), before + 1min);
-        scene.supervisor.pass_on(SIGUSR1);
+        scene.supervisor.pass_on(SIGUSR1, /*reached=*/false);
       },
       [](const Ending& ending, const SharedPage&) { EXPECT_EQ(WEXITSTATUS(ending.status), 3); });
 }

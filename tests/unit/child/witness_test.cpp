@@ -20,6 +20,11 @@ void in_group(const std::function<void()>& body) {
   });
 }
 
+/// As this process sends it.
+bool saw(Witness& witness, int signal, Instant since = Instant()) {
+  return witness.saw({signal, false, ::getpid()}, since);
+}
+
 /// Asks, and waits for the answer: whatever it got before is heard then.
 void listen_to(Witness& witness) {
   const int question = witness.ask();
@@ -32,40 +37,62 @@ void listen_to(Witness& witness) {
 
 TEST(Witness, SawWhatTheWholeGroupGot) {
   in_group([] {
-    Witness witness;
-    EXPECT_FALSE(witness.saw(SIGTERM));
+    Witness witness(0, nullptr);
+    EXPECT_FALSE(saw(witness, SIGTERM));
     ::kill(0, SIGTERM);
     listen_to(witness);
-    EXPECT_FALSE(witness.saw(SIGINT));
-    EXPECT_TRUE(witness.saw(SIGTERM));
-    EXPECT_FALSE(witness.saw(SIGTERM)) << "once";
+    EXPECT_FALSE(saw(witness, SIGINT));
+    EXPECT_TRUE(saw(witness, SIGTERM));
+    EXPECT_FALSE(saw(witness, SIGTERM)) << "once";
   });
 }
 
 TEST(Witness, DidNotSeeWhatWeGotAlone) {
   in_group([] {
-    Witness witness;
+    Witness witness(0, nullptr);
     ::kill(::getpid(), SIGTERM);
     listen_to(witness);
-    EXPECT_FALSE(witness.saw(SIGTERM));
+    EXPECT_FALSE(saw(witness, SIGTERM));
+  });
+}
+
+TEST(Witness, TellsOneSenderFromAnother) {
+  in_group([] {
+    Witness witness(0, nullptr);
+    const pid_t group = ::getpgrp();
+    const pid_t other = forked([group] { return ::kill(-group, SIGTERM); });
+    EXPECT_EQ(status_of(other), 0);
+    listen_to(witness);
+    EXPECT_FALSE(saw(witness, SIGTERM));
+    EXPECT_TRUE(witness.saw({SIGTERM, false, other}, Instant()));
+  });
+}
+
+TEST(Witness, DoesNotTakeWhatItGotBeforeForALaterSignal) {
+  in_group([] {
+    Witness witness(0, nullptr);
+    ::kill(0, SIGTERM);
+    listen_to(witness);
+    EXPECT_FALSE(saw(witness, SIGTERM, BootClock::now()));
+    EXPECT_FALSE(saw(witness, SIGTERM)) << "nor later";
   });
 }
 
 TEST(Witness, AnswersAreInTheOrderOfQuestions) {
   in_group([] {
-    Witness witness;
+    Witness witness(0, nullptr);
     const int first = witness.ask();
     EXPECT_FALSE(witness.answered(first));
     ::kill(0, SIGTERM);
     listen_to(witness);
     EXPECT_TRUE(witness.answered(first));
-    EXPECT_TRUE(witness.saw(SIGTERM));
+    EXPECT_TRUE(saw(witness, SIGTERM));
   });
 }
 
 TEST(Witness, WhenItAnswersLateTheAnswerHoldsWhatCameBeforeTheQuestion) {
   in_group([] {
-    Witness witness;
+    Witness witness(0, nullptr);
     ::kill(witness.pid(), SIGSTOP);
     EXPECT_TRUE(eventually([&] { return state_of(witness.pid()) == 'T'; }));
     ::kill(0, SIGTERM);
@@ -76,31 +103,31 @@ TEST(Witness, WhenItAnswersLateTheAnswerHoldsWhatCameBeforeTheQuestion) {
     ::kill(witness.pid(), SIGCONT);
     listen_to(witness);
     EXPECT_TRUE(witness.answered(question));
-    EXPECT_TRUE(witness.saw(SIGTERM));
-    EXPECT_TRUE(witness.saw(SIGINT));
+    EXPECT_TRUE(saw(witness, SIGTERM));
+    EXPECT_TRUE(saw(witness, SIGINT));
   });
 }
 
 TEST(Witness, ForgetsWhenItIsTold) {
   in_group([] {
-    Witness witness;
+    Witness witness(0, nullptr);
     ::kill(0, SIGTERM);
     listen_to(witness);
     witness.forget();
-    EXPECT_FALSE(witness.saw(SIGTERM));
+    EXPECT_FALSE(saw(witness, SIGTERM));
     ::kill(0, SIGTERM);
     listen_to(witness);
-    EXPECT_TRUE(witness.saw(SIGTERM));
+    EXPECT_TRUE(saw(witness, SIGTERM));
   });
 }
 
 TEST(Witness, DoesNotDieOfWhatItSees) {
   in_group([] {
-    Witness witness;
+    Witness witness(0, nullptr);
     for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM}) {
       ::kill(witness.pid(), signal);
       listen_to(witness);
-      EXPECT_TRUE(witness.saw(signal)) << signal;
+      EXPECT_TRUE(saw(witness, signal)) << signal;
     }
     for (const int signal : {SIGTSTP, SIGTTIN, SIGPIPE, SIGALRM, SIGWINCH, SIGRTMIN})
       ::kill(witness.pid(), signal);
@@ -111,7 +138,7 @@ TEST(Witness, DoesNotDieOfWhatItSees) {
 
 TEST(Witness, TellsItsQuestionFromTheSameSignalOfAnother) {
   in_group([] {
-    Witness witness;
+    Witness witness(0, nullptr);
     constexpr int question_signal = 64;
     const pid_t other = forked([&] { return ::kill(witness.pid(), question_signal); });
     EXPECT_EQ(status_of(other), 0);
@@ -121,25 +148,25 @@ TEST(Witness, TellsItsQuestionFromTheSameSignalOfAnother) {
       ASSERT_EQ(::poll(&readable, 1, static_cast<int>(kHangSeconds) * 1000), 1);
       witness.listen();
     }
-    EXPECT_TRUE(witness.saw(question_signal));
+    EXPECT_TRUE(witness.saw({question_signal, false, other}, Instant()));
     EXPECT_FALSE(witness.answered(question + 1));
   });
 }
 
 TEST(Witness, OneThatWasKilledIsNotWaitedFor) {
   in_group([] {
-    Witness witness;
+    Witness witness(0, nullptr);
     ::kill(witness.pid(), SIGKILL);
     status_of(witness.pid());
     listen_to(witness);
-    EXPECT_FALSE(witness.saw(SIGTERM));
+    EXPECT_FALSE(saw(witness, SIGTERM));
   });
 }
 
 TEST(Witness, HoldsNoPipeOpen) {
   in_group([] {
     Pipe pipe;
-    const Witness witness;
+    const Witness witness(0, nullptr);
     pipe.write_end.reset();
     EXPECT_EQ(pipe.read(), "");
   });
@@ -152,7 +179,7 @@ TEST(Witness, LeavesOurSignalMaskAsItWas) {
     sigemptyset(&before);
     sigaddset(&before, SIGUSR1);
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
-    const Witness witness;
+    const Witness witness(0, nullptr);
     ::sigprocmask(SIG_SETMASK, nullptr, &after);
     EXPECT_EQ(::sigismember(&after, SIGUSR1), 1);
     EXPECT_EQ(::sigismember(&after, SIGTERM), 0);
@@ -163,7 +190,7 @@ TEST(Witness, EndsWithUs) {
   in_group([] {
     pid_t witness = 0;
     {
-      const Witness short_lived;
+      const Witness short_lived(0, nullptr);
       witness = short_lived.pid();
     }
     EXPECT_EQ(::waitpid(witness, nullptr, WNOHANG), -1);
@@ -176,7 +203,7 @@ TEST(Witness, DoesNotOutliveAParentThatWasKilled) {
     Pipe name;
     const pid_t parent = forked([&] {
       ::setpgid(0, 0);
-      const Witness witness;
+      const Witness witness(0, nullptr);
       const pid_t pid = witness.pid();
       EXPECT_EQ(::write(name.write_end.get(), &pid, sizeof pid), static_cast<ssize_t>(sizeof pid));
       return ::kill(::getpid(), SIGKILL);
