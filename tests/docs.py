@@ -515,7 +515,7 @@ def completion_problems(text):
                 flag,
                 "",
             )
-    for option in ["--on-lost", "--descendants", "--isolate"]:
+    for option in ["--on-lost", "--descendants", "--signal-to", "--isolate"]:
         values = [
             line.removeprefix(option + " ").split("|")
             for line in help_options("run")

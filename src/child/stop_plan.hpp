@@ -20,6 +20,12 @@ enum class Descendants {
   kill,   ///< stop signal, KILL after the grace
 };
 
+/// Who gets a signal that is passed on to the command.
+enum class SignalTo {
+  group,    ///< the process group that it leads; it alone where it leads none
+  command,  ///< it alone
+};
+
 /// How long a killed process has at least to die, even when it was killed late (we were stopped, or
 /// the machine was), before it counts as one that cannot be killed. Also the limit for one pass
 /// through the tree.
@@ -45,8 +51,9 @@ struct StopPlan {
   int stop_signal = 0;
   OnLost on_lost = OnLost::kill;
   Descendants descendants = Descendants::leave;
-  std::optional<Duration> max_hold{};  ///< from the grant to the stop signal; KILL follows after
-                                       ///< the grace whatever on_lost says
+  SignalTo signal_to = SignalTo::group;  ///< the stop signal goes to the whole tree all the same
+  std::optional<Duration> max_hold{};    ///< from the grant to the stop signal; KILL follows after
+                                         ///< the grace whatever on_lost says
 };
 
 }  // namespace redlock::child

@@ -121,7 +121,7 @@ void Supervisor::pass_on(int signal, bool reached) {
     if (plan_.descendants == Descendants::wait)  // for these
       tree_.signal(signal, deadline_, reached ? joined_group_ : 0);
   } else if (!reached && page_.target.kill_argument != 0) {  // not reaped: the pid is its own
-    const bool to_group = ::getpgid(pid_) == pid_;
+    const bool to_group = plan_.signal_to == SignalTo::group && ::getpgid(pid_) == pid_;
     ::kill(to_group ? -pid_ : pid_, signal);
   }
 }

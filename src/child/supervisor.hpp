@@ -102,8 +102,9 @@ class Supervisor {
   /// The command is no longer wanted: kill it now.
   void front_is_gone();
 
-  /// Passes a signal on to the command: where it leads a process group, to that, else to it alone.
-  /// `reached`: not to what got it already, which is the command with all that is in its group.
+  /// Passes a signal on to the command: where it leads a process group, and SignalTo says so, to
+  /// that; else to it alone. `reached`: not to what got it already, which is the command with all
+  /// that is in its group.
   void pass_on(int signal, bool reached);
 
   /// A child changed its state (SIGCHLD): it ended, stopped or continued.

@@ -190,6 +190,13 @@ inline constexpr DefaultOption<ChoiceType<child::Descendants, 3>> descendants{
        {"kill", child::Descendants::kill}}}},
     child::Descendants::leave};
 
+inline constexpr DefaultOption<ChoiceType<child::SignalTo, 2>> signal_to{
+    {"--signal-to", for_run, OptionSource::anywhere, Section::command,
+     "Who gets the signals that are passed on: the process group that CMD leads, or the command "
+     "alone, which then stops its own processes in its order"},
+    {{{{"group", child::SignalTo::group}, {"command", child::SignalTo::command}}}},
+    child::SignalTo::group};
+
 inline constexpr DefaultOption<ChoiceType<child::IsolationMode, 3>> isolate{
     {"--isolate", for_run, OptionSource::anywhere, Section::command,
      "Run CMD in a cgroup, which is killed as one, or in a pid namespace, which ends when "
@@ -392,6 +399,7 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
     &grace,
     &stop_signal,
     &descendants,
+    &signal_to,
     &isolate,
     &server,
     &server_timeout,

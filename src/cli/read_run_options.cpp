@@ -117,6 +117,7 @@ child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDeman
           settings.get(option::stop_signal),
           on_lost,
           settings.get(option::descendants),
+          settings.get(option::signal_to),
           read_max_hold(settings)};
 }
 

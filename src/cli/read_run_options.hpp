@@ -12,7 +12,7 @@ namespace redlock::cli {
 /// --max-hold; nothing when there is no limit.
 std::optional<Duration> read_max_hold(const Settings& settings);
 
-/// --grace, --stop-signal, --on-lost, --descendants and --max-hold.
+/// --grace, --stop-signal, --on-lost, --descendants, --signal-to and --max-hold.
 child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands);
 
 /// Whether the caller gave us this descriptor to write to.

@@ -360,7 +360,7 @@ declare -gA GOOD=(
   [fresh-exit-code]=3 [exclusive]=true [shared]=true [slots]=2 [note]=why
   [retry-delay]=50ms [grace]=1s [stop-signal]=INT [on-lost]=warn [server-timeout]=700ms
   [user]=default [json]=true
-  [quiet]=true [verbose]=2 [descendants]=kill [min-hold]=10ms
+  [quiet]=true [verbose]=2 [descendants]=kill [signal-to]=command [min-hold]=10ms
   [isolate]=none [restart-guard]=5m [replicas]=0 [insecure]=true
   # Without a server that has TLS these are not used; tls.bats uses them.
   [cacert]=/no/file [cacertdir]=/no/directory [cert]=/no/file [cert-key]=/no/file [sni]=name
@@ -372,7 +372,7 @@ declare -gA BAD=(
   [retry-delay]=0 [grace]=5x [stop-signal]=NONSENSE [on-lost]=maybe [server]=nonsense
   [server-timeout]=5x [user]=''
   [password-file]=/no/such/file [json]=maybe [quiet]=maybe [verbose]=maybe
-  [descendants]=maybe [min-hold]=5x
+  [descendants]=maybe [signal-to]=maybe [min-hold]=5x
   [isolate]=maybe [restart-guard]=5x [replicas]=x [insecure]=maybe [cacert]='' [cacertdir]=''
   [cert]='' [cert-key]='' [sni]=''
 )

@@ -324,3 +324,43 @@ assert_swept() {
   end_counter
   wait_background job
 }
+
+# --- The group, or the command alone ---
+
+# A command with a child in its process group; both count.
+start_with_child() {
+  cd "$BATS_TEST_TMPDIR" || return
+  mkdir there
+  sed 's/realpath(sys.argv\[0\]))/& + "\/there"/' counter >other
+  chmod +x other
+  executable pair >/dev/null <<<$'#!/bin/sh\n./other TERM & exec ./counter TERM'
+  start_background job setsid redlock-cli run "$@" --descendants kill -k demo -- ./pair
+  wait_for_counter
+  wait_until test -e there/counting
+  FRONT=${BACKGROUND_PID[job]}
+}
+
+@test "without a terminal, the command's process group gets the signal" {
+  start_with_child
+  kill -TERM "$FRONT"
+  assert_heard "$FRONT" TERM
+  wait_until grep -qx TERM there/heard
+  end_counter
+  wait_background job
+  assert_equal "$status" 23
+}
+
+@test "with --signal-to command the command alone gets the signal, and the stop signal goes to all" {
+  start_with_child --signal-to command
+  kill -TERM "$FRONT"
+  assert_heard "$FRONT" TERM
+  assert [ ! -s there/heard ]
+  # What it leaves running is told to end.
+  end_counter
+  wait_until grep -qx TERM there/heard
+  local other _
+  read -r other _ <there/counting
+  kill -USR2 "$other"
+  wait_background job
+  assert_equal "$status" 23
+}

@@ -49,6 +49,7 @@ TEST(Options, HaveDefaultsThatAreValuesOfTheirs) {
   expect_valid(option::on_lost);
   expect_valid(option::stop_signal);
   expect_valid(option::descendants);
+  expect_valid(option::signal_to);
   expect_valid(option::isolate);
   expect_valid(option::restart_guard);
   expect_valid(option::replicas);
