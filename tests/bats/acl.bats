@@ -165,6 +165,28 @@ without_last_runs() {
   done
 }
 
+# What the manual of version 0.1.0 gave.
+@test "a user of an earlier version needs no right more, and doctor names the one that is new" {
+  start_server
+  local rights
+  mapfile -t rights < <(without '+pubsub|numsub')
+  allow 0 "${rights[@]}"
+  # shellcheck disable=SC2016
+  start_background holder redlock-cli run -k deploy -- \
+    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/end"
+  wait_for_stdout holder entered
+  start_background waiter redlock-cli run -v -k deploy --slots 2 -- echo got it
+  wait_for_answer 0 1 zcard 'redlock:queue:{deploy}'
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background waiter
+  assert_equal "$status: $output" "0: got it"
+  refute_regex "$stderr" "may not|right"
+  wait_background holder
+  assert_equal "$status: $stderr" "0: "
+  run -1 doctor -k deploy
+  assert_line --regexp "^warning: .*: a lock can be held, but these rights are missing: \+pubsub\|numsub$"
+}
+
 @test "a database other than 0 needs one right more" {
   start_server
   assert_equal "$(more_for 'a database other than 0')" +select

@@ -98,17 +98,17 @@ std::string_view error_in_script(Refusal refusal) {
 }
 
 /// Lets `redis` be another table for the next script: one that refuses commands as the server does.
-/// ARGV: the error that writes get or '', 'oom' if only those that need memory get it, 'mute' if
-/// PUBLISH is refused.
+/// ARGV: the error that writes get or '', 'oom' if only those that need memory get it, the commands
+/// that are refused for want of a right or ''.
 constexpr std::string_view refuse_in_scripts = R"lua(
-local refusal, is_oom, is_mute = ARGV[1], ARGV[2] == 'oom', ARGV[3] == 'mute'
+local refusal, is_oom, denied, also_denied = ARGV[1], ARGV[2] == 'oom', ARGV[3], ARGV[4]
 local write = {SET = 2, HSET = 2, ZADD = 2, DEL = 1, PEXPIRE = 1, HDEL = 1, ZREM = 1,
   ZREMRANGEBYSCORE = 1}
 local wrote = false
 unrestricted = redis
 local real = redis
 local function refused(name)
-  if name == 'PUBLISH' and is_mute then
+  if name == denied or name == also_denied then
     return "ERR The user executing the script can't run this command or subcommand"
   end
   if refusal ~= '' and write[name] and not is_oom then return refusal end
@@ -147,9 +147,9 @@ Server::Server(Timeline& timeline, local::LuaHost& lua, std::size_t number, Osci
       clock_(clock),
       wall_offset_(wall_offset),
       random_(random),
-      keyspace_([this](std::string_view channel, std::string_view message) {
-        return publish(channel, message);
-      }) {
+      keyspace_([this](std::string_view channel,
+                       std::string_view message) { return publish(channel, message); },
+                [this](std::string_view channel) { return subscribers(channel); }) {
   restart();
   started_ -= long_ago;
 }
@@ -410,10 +410,10 @@ Reply Server::run_script(Wire& wire, local::Arguments command, std::string_view 
   const Refusal refusal = is_replica_ ? Refusal::read_only : refusal_;
   const std::string_view in_script = error_in_script(refusal);
   const bool may_publish = wire.process().host().may_publish;
-  const bool refuses = !in_script.empty() || !may_publish;
+  const bool refuses = !in_script.empty() || !may_publish || !denied_.empty();
   if (refuses) {
-    const std::array<std::string_view, 3> how{in_script, refusal == Refusal::oom ? "oom" : "",
-                                              may_publish ? "" : "mute"};
+    const std::array<std::string_view, 4> how{in_script, refusal == Refusal::oom ? "oom" : "",
+                                              may_publish ? "" : "PUBLISH", denied_};
     lua_.run(keyspace(), refuse_in_scripts, {}, how);
   }
   Reply reply = lua_.run(keyspace(), text, run.keys, run.arguments);
@@ -424,7 +424,11 @@ Reply Server::run_script(Wire& wire, local::Arguments command, std::string_view 
 
 std::int64_t Server::publish(std::string_view channel, std::string_view message) {
   if (peers_ != nullptr) peers_->published(*this, channel, message);
-  return deliver(channel, message);
+  return deliver(channel, message) + (monitored_ ? 1 : 0);
+}
+
+std::int64_t Server::subscribers(std::string_view channel) const {
+  return std::ranges::count_if(wires_, [&](const auto& wire) { return wire->channel == channel; });
 }
 
 std::int64_t Server::deliver(std::string_view channel, std::string_view message) {

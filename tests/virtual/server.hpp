@@ -121,6 +121,10 @@ class Server {
   /// Loses power and comes back at once with its data; clients are not told.
   void lose_power();
   void refuse(Refusal refusal) { refusal_ = refusal; }
+  /// A client subscribes to all channels by a pattern, or no longer.
+  void monitor(bool monitored) { monitored_ = monitored; }
+  /// Refuses this command in scripts, as to a user without the right to it; empty: none.
+  void deny(std::string_view command) { denied_ = command; }
 
   Watcher* watcher = nullptr;
 
@@ -138,6 +142,7 @@ class Server {
   Reply run_script(Wire& wire, local::Arguments command, std::string_view text,
                    std::string_view name);
   std::int64_t publish(std::string_view channel, std::string_view message);
+  [[nodiscard]] std::int64_t subscribers(std::string_view channel) const;
   static void publish_on(Wire& wire, std::string_view message);
   void forget(const std::shared_ptr<Wire>& wire);
   [[nodiscard]] std::optional<Reply> refused(local::Arguments command) const;
@@ -158,6 +163,8 @@ class Server {
   bool up_ = true;
   bool frozen_ = false;
   Refusal refusal_ = Refusal::none;
+  bool monitored_ = false;
+  std::string denied_;
   std::vector<std::shared_ptr<Wire>> wires_;
   std::deque<std::function<void()>> backlog_;  ///< requests that arrived while it was frozen
 };

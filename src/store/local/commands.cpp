@@ -118,6 +118,16 @@ Reply publish(Keyspace& keyspace, Arguments words) {
   return integer_reply(keyspace.publish(words[1], words[2]));
 }
 
+Reply pubsub(Keyspace& keyspace, Arguments words) {
+  if (words[1] != "NUMSUB") return error("ERR unknown subcommand");
+  std::vector<Reply> counts;
+  for (const std::string_view channel : words.subspan(2)) {
+    counts.push_back(text_reply(std::string(channel)));
+    counts.push_back(integer_reply(keyspace.subscribers(channel)));
+  }
+  return array_reply(std::move(counts));
+}
+
 // --- Hashes ---
 
 Hash::iterator field_of(Hash& hash, std::string_view name) {
@@ -310,6 +320,7 @@ constexpr std::array commands{
     Command{"PEXPIRE", 3, 3, pexpire},
     Command{"PTTL", 2, 2, pttl},
     Command{"PUBLISH", 3, 3, publish},
+    Command{"PUBSUB", 2, any_number, pubsub},
     Command{"SET", 3, any_number, set},
     Command{"TIME", 1, 1, time},
     Command{"TYPE", 2, 2, type},

@@ -64,7 +64,11 @@ class Keyspace {
   /// are none.
   using Publish = std::function<std::int64_t(std::string_view channel, std::string_view message)>;
 
-  explicit Keyspace(Publish publish = {}) : publish_(std::move(publish)) {}
+  /// The number of subscribers of a channel.
+  using Subscribers = std::function<std::int64_t(std::string_view channel)>;
+
+  explicit Keyspace(Publish publish = {}, Subscribers subscribers = {})
+      : publish_(std::move(publish)), subscribers_(std::move(subscribers)) {}
 
   /// Since the epoch. Stands still until it is set again, so that a script sees one instant.
   void set_time(std::chrono::microseconds now) noexcept { now_ = now; }
@@ -82,6 +86,9 @@ class Keyspace {
   std::int64_t publish(std::string_view channel, std::string_view message) {
     return publish_ ? publish_(channel, message) : 0;
   }
+  std::int64_t subscribers(std::string_view channel) {
+    return subscribers_ ? subscribers_(channel) : 0;
+  }
 
   /// All keys that have not expired.
   const Entries& live();
@@ -98,6 +105,7 @@ class Keyspace {
   Entries entries_;
   std::chrono::microseconds now_{};
   Publish publish_;
+  Subscribers subscribers_;
 };
 
 }  // namespace redlock::local

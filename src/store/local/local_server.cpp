@@ -163,9 +163,9 @@ ScriptReply LocalServer::run_in(const Directory& directory, const LockFile& file
   if (!found) return unexpected(found.error());
   const auto* stored = std::get_if<format::Stored>(&*found);
   // A process that is woken while the file is locked waits for it.
-  Keyspace keyspace([&](std::string_view channel, std::string_view message) {
-    return publish(directory, channel, message);
-  });
+  Keyspace keyspace([&](std::string_view channel,
+                        std::string_view message) { return publish(directory, channel, message); },
+                    [&](std::string_view channel) { return subscribers(directory, channel); });
   if (stored != nullptr) keyspace.load(stored->entries);
   const std::string before =
       format::encode(stored != nullptr ? stored->entries : Keyspace::Entries());

@@ -95,6 +95,12 @@ std::int64_t publish(const Directory& directory, std::string_view channel,
   return ::write(fifo.get(), line.data(), line.size()) >= 0 || errno == EAGAIN ? 1 : 0;
 }
 
+std::int64_t subscribers(const Directory& directory, std::string_view channel) {
+  const UniqueFd fifo = open_to_write(directory, name_of(channel));
+  struct stat status {};
+  return fifo && ::fstat(fifo.get(), &status) == 0 && S_ISFIFO(status.st_mode) ? 1 : 0;
+}
+
 bool is_fifo(std::string_view name) {
   return name.size() == fifo_name_size && name.starts_with(fifo_prefix) &&
          name.find_first_not_of(hex_digits, fifo_prefix.size()) == std::string_view::npos;

@@ -42,6 +42,9 @@ class Subscription {
 std::int64_t publish(const Directory& directory, std::string_view channel,
                      std::string_view message);
 
+/// The number of subscribers, as PUBSUB NUMSUB answers: 1 or 0.
+std::int64_t subscribers(const Directory& directory, std::string_view channel);
+
 /// Whether it is the name of a subscriber's FIFO.
 bool is_fifo(std::string_view name);
 

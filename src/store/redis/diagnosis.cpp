@@ -112,12 +112,12 @@ class Probe {
     const auto server = co_await vote_.master_of(unused_key.key(), end);
     if (!server) co_return missing;
     for (Command& command : right_probes(unused_key.key())) {
-      const std::string name = command.front();
+      const std::string right = right_to(command);
       const auto reply = co_await (*server)->ask(std::move(command), ReplyLimits{}, end);
       if (!reply) break;
-      if (!is_command_denied(*reply, name)) continue;
-      missing.push_back(name);
-      if (name == "set")
+      if (!is_denied(*reply, right)) continue;
+      missing.push_back(right);
+      if (right == "set")
         break;  // without the string under the key the others would leave data behind
     }
     co_return missing;

@@ -13,6 +13,7 @@ constexpr std::string_view probe_life = "5000";
 
 std::vector<Command> right_probes(const std::string& unused_key) {
   const std::string life(probe_life);
+  const std::string channel = HelperKeys(*Resource::from(unused_key)).wake("doctor");
   return {
       {"set", unused_key, "x", "NX", "PX", life},
       {"get", unused_key},
@@ -32,16 +33,24 @@ std::vector<Command> right_probes(const std::string& unused_key) {
       {"zrange", unused_key, "0", "0"},
       {"zrangebyscore", unused_key, "0", "0"},
       {"zremrangebyscore", unused_key, "0", "0"},
-      {"publish", HelperKeys(*Resource::from(unused_key)).wake("doctor"),
-       std::string(protocol::word::recheck)},
+      {"publish", channel, std::string(protocol::word::recheck)},
+      {"pubsub", "numsub", channel},
       {"time"},
       {"del", unused_key},
   };
 }
 
-bool is_command_denied(const Reply& reply, std::string_view command) {
+std::string right_to(const Command& probe) {
+  return probe.front() == "pubsub" ? probe[0] + "|" + probe[1] : probe.front();
+}
+
+bool is_denied(const Reply& reply, std::string_view right) {
+  const auto names = [&reply](std::string_view command) {
+    return reply.text.find("'" + std::string(command) + "'") != std::string::npos;
+  };
+  // Redis before 7 names the command without its subcommand.
   return reply.type == Reply::Type::error && reply.text.starts_with("NOPERM") &&
-         reply.text.find("'" + std::string(command) + "'") != std::string::npos;
+         (names(right) || names(right.substr(0, right.find('|'))));
 }
 
 }  // namespace redlock::redis

@@ -15,7 +15,10 @@ namespace redlock::redis {
 /// last deletes it.
 std::vector<Command> right_probes(const std::string& unused_key);
 
-/// Whether this answer says that we may not run the command. A denied key does not count.
-bool is_command_denied(const Reply& reply, std::string_view command);
+/// The right that a probe needs, as an ACL rule has it: `get`, `pubsub|numsub`.
+std::string right_to(const Command& probe);
+
+/// Whether this answer says that the right is missing. A denied key does not count.
+bool is_denied(const Reply& reply, std::string_view right);
 
 }  // namespace redlock::redis

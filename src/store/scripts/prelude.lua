@@ -30,6 +30,7 @@
 local SHARED = 'redlock:shared'
 local MAX_FENCE = NUMBER.max_fence
 local FENCE_IDLE = 2592000000 -- 30 days: how long the counter outlives the last lease
+local NOT_SET = 'ERR the lock seemed to be free, and could not be set'
 
 local function now()
   local time = redis.call('TIME')
@@ -87,10 +88,13 @@ local function next_fence(time, ttl)
   return decimal(fence)
 end
 
--- Notifies a waiter. The channel's name has the same tail as the helper keys.
+-- The channel of a waiter. Its name has the same tail as the helper keys.
+local function channel_of(id)
+  return WORD.wake_prefix .. id .. ':' .. string.sub(KEYS.fence, #'redlock:fence:' + 1)
+end
+
 local function publish(id, word)
-  local key = string.sub(KEYS.fence, #'redlock:fence:' + 1)
-  return redis.pcall('PUBLISH', WORD.wake_prefix .. id .. ':' .. key, word)
+  return redis.pcall('PUBLISH', channel_of(id), word)
 end
 
 -- A holder that may not publish is mute: it notifies no waiter when it releases, so waiters must
@@ -113,7 +117,7 @@ end
 -- Grants an exclusive lease of a lock that is free. A failure leaves nothing behind.
 -- -> its fence, nil, and whether the holder is mute; or nil and an error
 local function grant_exclusive(token, id, ttl, supervised, record, time)
-  local set = redis.pcall('SET', KEYS.lock, token, 'NX', 'PX', ttl)
+  local set = redis.pcall('SET', KEYS.lock, token, 'NX', 'PX', ttl) or redis.error_reply(NOT_SET)
   if is_error(set) then return nil, set end
   local fence, failure = next_fence(time, ttl)
   local is_mute

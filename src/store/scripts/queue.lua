@@ -56,8 +56,9 @@ local function drop(id)
   redis.call('HDEL', KEYS.waiters, id)
 end
 
+-- Nobody was notified in the future: the clock was set back, and how long ago it was is unknown.
 local function is_over(entry, time)
-  return not entry or entry.ends <= time
+  return not entry or entry.ends <= time or entry.notified > time
     or entry.notified > 0 and time - entry.notified > NOTIFY_TIMEOUT
 end
 
@@ -88,11 +89,17 @@ local function first_in_queue(time)
 end
 
 -- Publishes the word to the waiter. Drops a waiter that neither subscribes nor polls: it has ended.
--- -> whether it is there; nil: unknown, because we may not publish
+-- PUBLISH also counts who subscribes to patterns, such as a monitor; only PUBSUB tells them apart.
+-- Without the right to it, PUBLISH has to do. -> whether it is there; nil: unknown, because we may
+-- not publish
 local function deliver(entry, word)
   local listeners = publish(entry.id, word)
   if is_error(listeners) then return nil end
-  if listeners > 0 or entry.polls then return true end
+  if entry.polls then return true end
+  if listeners > 0 then
+    local counted = redis.pcall('PUBSUB', 'NUMSUB', channel_of(entry.id))
+    if is_error(counted) or counted[2] > 0 then return true end
+  end
   drop(entry.id)
   return false
 end

@@ -34,7 +34,7 @@ class RandomCommands {
 
  private:
   Words whole() {
-    switch (draw(20)) {
+    switch (draw(21)) {
       case 0:
         return {"GET", key()};
       case 1:
@@ -67,6 +67,8 @@ class RandomCommands {
         return scores({"ZRANGE", key(), span(), span()});
       case 18:
         return limited(scores({"ZRANGEBYSCORE", key(), min(), max()}));
+      case 19:
+        return {"PUBSUB", "NUMSUB", key(), member()};
       default:
         return {"PUBLISH", key(), member()};
     }
@@ -204,6 +206,13 @@ TEST(CommandsTest, PublishAnswersHowManyItReached) {
   });
   EXPECT_EQ(show(run(keyspace, {"PUBLISH", "wake", "come"})), ":1");
   EXPECT_EQ(notified, (Words{"wake: come"}));
+}
+
+TEST(CommandsTest, PubsubCountsWhoSubscribesToAChannel) {
+  Keyspace keyspace({}, [](std::string_view channel) { return channel == "wake" ? 1 : 0; });
+  EXPECT_EQ(show(run(keyspace, {"PUBSUB", "NUMSUB", "wake", "none"})),
+            "[\"wake\" :1 \"none\" :0 ]");
+  EXPECT_EQ(show(run(keyspace, {"PUBSUB", "CHANNELS"})), "-ERR");
 }
 
 TEST(CommandsTest, LiveKeysAreThoseThatHaveNotRunOut) {

@@ -56,6 +56,7 @@ TEST_F(WakeTest, ChannelsAreSeparate) {
 
 TEST_F(WakeTest, NoneIsReachedWithoutASubscriber) {
   EXPECT_EQ(publish(directory_, "none", "x"), 0);
+  EXPECT_EQ(subscribers(directory_, "none"), 0);
   { const Subscription subscription = subscribe("gone"); }
   EXPECT_EQ(publish(directory_, "gone", "x"), 0);
   EXPECT_EQ(files(), 0);
@@ -73,8 +74,10 @@ TEST_F(WakeTest, AKilledSubscriberIsNotReachedAndLeavesNothing) {
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
   EXPECT_EQ(publish(directory_, "killed", "x"), 1);
+  EXPECT_EQ(subscribers(directory_, "killed"), 1);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(subscribers(directory_, "killed"), 0);
   EXPECT_EQ(publish(directory_, "killed", "x"), 0);
   EXPECT_EQ(files(), 0);
   ::close(ready[0]);

@@ -34,18 +34,29 @@ TEST(RightProbes, BeginWithAKeyThatEndsByItselfAndEndWithDeletingIt) {
   EXPECT_EQ(probes.back(), (Command{"del", "k"}));
 }
 
-TEST(CommandDenied, IsToldFromOtherErrors) {
-  EXPECT_TRUE(is_command_denied(
-      error("NOPERM User default has no permissions to run the 'hset' command"), "hset"));
-  EXPECT_TRUE(is_command_denied(
+TEST(RightProbes, NameTheRightsAsRulesDo) {
+  EXPECT_EQ(right_to({"get", "k"}), "get");
+  EXPECT_EQ(right_to({"pubsub", "numsub", "c"}), "pubsub|numsub");
+}
+
+TEST(RightDenied, IsToldFromOtherErrors) {
+  EXPECT_TRUE(
+      is_denied(error("NOPERM User default has no permissions to run the 'hset' command"), "hset"));
+  EXPECT_TRUE(is_denied(
       error("NOPERM this user has no permissions to run the 'hset' command or its subcommand"),
       "hset"));
-  EXPECT_FALSE(is_command_denied(error("NOPERM No permissions to access a key"), "hset"));
-  EXPECT_FALSE(is_command_denied(
-      error("WRONGTYPE Operation against a key holding the wrong kind of value"), "hset"));
+  EXPECT_TRUE(
+      is_denied(error("NOPERM User default has no permissions to run the 'pubsub|numsub' command"),
+                "pubsub|numsub"));
+  EXPECT_TRUE(is_denied(
+      error("NOPERM this user has no permissions to run the 'pubsub' command or its subcommand"),
+      "pubsub|numsub"));
+  EXPECT_FALSE(is_denied(error("NOPERM No permissions to access a key"), "hset"));
+  EXPECT_FALSE(is_denied(error("WRONGTYPE Operation against a key holding the wrong kind of value"),
+                         "hset"));
   Reply text = error("NOPERM 'hset'");
   text.type = Reply::Type::text;
-  EXPECT_FALSE(is_command_denied(text, "hset"));
+  EXPECT_FALSE(is_denied(text, "hset"));
 }
 
 }  // namespace
