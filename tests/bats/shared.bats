@@ -72,6 +72,35 @@ setup() { setup_one_server; }
   assert_equal "$status" 0
 }
 
+@test "a shared lock whose key was deleted ends all its commands with 79" {
+  hold first -s -t 6s
+  hold second --slots 2 -t 6s
+  redis 0 del demo >/dev/null
+  local name
+  for name in first second; do
+    wait_background "$name"
+    assert_equal "$status" 79
+    assert_regex "$stderr" "demo: lost: it is gone"
+  done
+  run -0 redlock-cli run -k demo -s -n -- true
+}
+
+has_both_slots() {
+  [[ -n $(redis 0 hget 'redlock:slots:{demo}' 0) && -n $(redis 0 hget 'redlock:slots:{demo}' 1) ]]
+}
+
+@test "slots whose table was deleted stay taken, and are in it again" {
+  hold first --slots 2 -t 6s
+  redis 0 del 'redlock:slots:{demo}' >/dev/null
+  hold second --slots 2
+  run -75 redlock-cli run -k demo --slots 2 -n -- true
+  wait_until has_both_slots
+  release_hold first
+  assert_equal "$status" 0
+  release_hold second
+  assert_equal "$status" 0
+}
+
 @test "acquire, extend and release of a share, in the environment and in a file" {
   hold other -s
   eval "$(redlock-cli acquire -s -k demo -t 60s --export)"

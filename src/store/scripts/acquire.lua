@@ -18,15 +18,24 @@
 local token, ttl, mode = ARGV.token, tonumber(ARGV.ttl), ARGV.mode
 local limit, waiter, ticket = tonumber(ARGV.slots), ARGV.waiter, tonumber(ARGV.ticket)
 local id, time = redis.sha1hex(token), now()
+local is_partial = forget_absent()
 
 local state, value, type_name = standing(time)
 if not state then return value end
-if value == token or state == 'shared' and share_end(id, time) then return {WORD.duplicate} end
+if value == token or value == SHARED and share_end(id, time) then return {WORD.duplicate} end
 
 local slot, free, first_end = -1, '', nil
 if limit > 0 then
   slot, free, first_end = find_slot(limit, tonumber(ARGV.slot), time)
   if is_error(free) then return free end
+end
+
+-- In a slot that moves, nothing can be granted or queued; but a waiter learns that there is a holder.
+if is_partial then
+  if admits(state, mode) and slot then return redis.error_reply(ELSEWHERE) end
+  local refusal = describe(WORD.held, value, type_name, time)
+  refusal[REPLY.holder.behind] = {decimal(time), '', 0, 0, left(time), free, 0, 0, '', ''}
+  return refusal
 end
 
 local supersedes = ARGV.supersedes == '1'

@@ -11,10 +11,10 @@ if ARGV.fence ~= '' and holder[REPLY.holder.fence] ~= ARGV.fence then
   holder[REPLY.holder.word] = WORD.other
   return holder
 end
-local broken = state == 'shared' and redis.call('ZRANGE', KEYS.readers, 0, -1)
+local broken = value == SHARED and redis.call('ZRANGE', KEYS.readers, 0, -1)
   or {holder[REPLY.holder.id]}
 redis.call('DEL', KEYS.lock)
-if state == 'shared' then redis.call('DEL', KEYS.readers, KEYS.shares, KEYS.slots) end
+if value == SHARED then redis.call('DEL', KEYS.readers, KEYS.shares, KEYS.slots) end
 if holder[REPLY.holder.ours] == 1 then
   -- The processes that keep these leases learn who broke them, and why.
   local tombstones = {'!' .. ARGV.breaker}

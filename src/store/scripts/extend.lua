@@ -2,9 +2,10 @@
 -- ARGV: token, ttl, slot or -1, fence or 0 (the caller does not know it)
 -- -> {'extended', …} as `held`, describing our own lease, with the slot at the end if it is a share
 --    | {'gone', …} | {'held', …} | an error
+forget_absent()
 local time, ttl, fence = now(), tonumber(ARGV.ttl), ARGV.fence
 local id = redis.sha1hex(ARGV.token)
-local how, ends = mine(ARGV.token, time)
+local how, ends, is_marked = mine(ARGV.token, time)
 if not how then return ends end
 -- A server that granted late gave the lease a fence of its own (R6). A server that cannot store the
 -- fence still keeps the lease.
@@ -23,9 +24,19 @@ if how == 'exclusive' then
   return describe(WORD.extended, ARGV.token, nil, time)
 end
 
+-- Who deletes the key deletes the lock, also a shared one (M1).
+if not is_marked then return not_ours(id, false, nil, time) end
 write_without_memory()
-if describe_share('', id, ends, time)[REPLY.holder.behind] ~= tonumber(ARGV.slot) then
+local slot = tonumber(ARGV.slot)
+if describe_share('', id, ends, time)[REPLY.holder.behind] ~= slot then
   return {WORD.gone, NUMBER.gone_unknown}
+end
+if slot >= 0 then
+  -- The table of slots may have been lost since, and another let in (M2).
+  local other_end, there = end_of_other_in(slot, id, time)
+  if other_end then return describe_share(WORD.held, there, other_end, time) end
+  local restored = there ~= id and redis.pcall('HSET', KEYS.slots, slot, id)
+  if is_error(restored) then return restored end
 end
 if ends < time + ttl then
   ends = time + ttl

@@ -3,9 +3,8 @@
 -- -> {'healed'} | {'gone', 1} when it was released by hand meanwhile | {'held', …} | an error
 local token, ttl, slot = ARGV.token, tonumber(ARGV.ttl), tonumber(ARGV.slot)
 local id, time = redis.sha1hex(token), now()
-if type(redis.pcall('ZSCORE', KEYS.released, id)) == 'string' then
-  return {WORD.gone, NUMBER.gone_released}
-end
+-- An error ends the script: what was released must not come back (R11).
+if redis.call('ZSCORE', KEYS.released, id) then return {WORD.gone, NUMBER.gone_released} end
 
 local state, value, type_name = standing(time)
 if not state then return value end
@@ -13,19 +12,16 @@ local last = counter(MAX_FENCE)
 local since = time - tonumber(ARGV.age)
 
 if ARGV.mode == WORD.alone then
-  if state == 'shared' or state == 'held' and value ~= token then
-    return describe(WORD.held, value, type_name, time)
-  end
+  if state ~= 'free' and value ~= token then return describe(WORD.held, value, type_name, time) end
   local set = redis.pcall('SET', KEYS.lock, token, 'NX', 'PX', ARGV.ttl)
   if is_error(set) then return set end
   write_owner(id, ARGV.fence, since, ARGV.supervised, ARGV.record, ttl)
 else
-  if state == 'held' then return describe(WORD.held, value, type_name, time) end
-  if slot >= 0 then
-    local sitting = redis.call('HGET', KEYS.slots, slot)
-    if sitting and sitting ~= id and share_end(sitting, time) then
-      return describe(WORD.held, SHARED, nil, time)
-    end
+  if state ~= 'free' and value ~= SHARED then
+    return describe(WORD.held, value, type_name, time)
+  end
+  if slot >= 0 and end_of_other_in(slot, id, time) then
+    return describe(WORD.held, SHARED, nil, time)
   end
   local failure = add_share(id, ttl, ARGV.fence, since, ARGV.supervised, slot, ARGV.record, time)
   if failure then return failure end

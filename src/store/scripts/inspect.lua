@@ -7,6 +7,7 @@
 --              time, the last runs or ''};
 --              each list has the first MOST
 local MOST = 16
+forget_absent()
 local time = now()
 local state, value, type_name = standing(time)
 if not state then return value end
@@ -14,14 +15,14 @@ local runs, unreadable = stored_runs()
 if not runs then return unreadable end
 
 local waiters = {}
-for _, id in ipairs(redis.call('ZRANGE', KEYS.queue, 0, MOST - 1)) do
+for _, id in ipairs(KEYS.queue and redis.call('ZRANGE', KEYS.queue, 0, MOST - 1) or {}) do
   local entry = entry_of(id)
   if not is_over(entry, time) and not entry.opaque then
     waiters[#waiters + 1] = {entry.mode, math.max(0, time - entry.since), entry.record}
   end
 end
 local shares = {}
-if state == 'shared' then
+if value == SHARED then
   local after = '(' .. decimal(time)
   local ends =
     redis.call('ZRANGEBYSCORE', KEYS.readers, after, '+inf', 'WITHSCORES', 'LIMIT', 0, MOST)
@@ -29,19 +30,19 @@ if state == 'shared' then
     shares[#shares + 1] = describe_share('share', ends[i], tonumber(ends[i + 1]), time)
   end
 end
-local share_count = redis.call('ZCOUNT', KEYS.readers, '(' .. decimal(time), '+inf')
+local share_count = KEYS.readers and redis.call('ZCOUNT', KEYS.readers, '(' .. decimal(time), '+inf') or 0
 local free_slots = ''
-if state == 'shared' then
-  local _, digits = find_slot(NUMBER.max_slots, -1, time)
-  if is_error(digits) then return digits end
-  free_slots = string.match(digits, '^(.*0)1*$') or ''
+if value == SHARED then
+  local taken, count = taken_slots(NUMBER.max_slots, time)
+  if not taken then return count end
+  free_slots = free_digits(taken, count)
 end
 local parties = {
-  redis.call('ZCARD', KEYS.queue), waiters, share_count, shares, free_slots, decimal(time), runs
+  KEYS.queue and redis.call('ZCARD', KEYS.queue) or 0, waiters, share_count, shares, free_slots, decimal(time), runs
 }
 
 if state == 'free' then return {WORD.free, parties} end
-local ends = state == 'shared' and ARGV.share ~= '' and share_end(ARGV.share, time)
+local ends = value == SHARED and ARGV.share ~= '' and share_end(ARGV.share, time)
 local holder = ends and describe_share(WORD.held, ARGV.share, ends, time)
   or describe(WORD.held, value, type_name, time)
 holder[REPLY.holder.behind] = parties

@@ -1,5 +1,18 @@
 -- Follows runs.lua: what a server knows of the lock and of its leases, and what changes it.
+local ELSEWHERE = 'TRYAGAIN the rest of the lock is elsewhere'
 local TOMBSTONE_LIFE = 35000 -- for a lease without a known end: more than a ttl of 30 s
+
+-- While a cluster moves the keys, a script gets those that are here: KEYS.lock stands for each of
+-- the others, and once more behind them all (D1). Forgets the others. -> whether it is so
+local function forget_absent()
+  if not KEYS[NUMBER.partial] then return false end
+  for i = 2, NUMBER.partial do
+    if KEYS[i] == KEYS.lock then KEYS[i] = nil end
+  end
+  -- Only the three together make a queue.
+  if not KEYS.waiters or not KEYS.fence then KEYS.queue = nil end
+  return true
+end
 
 -- Reads the lock key: false when it does not exist; its value; or, with the type's name as second
 -- result, true for a key that is not a string. Any error other than a wrong type (such as missing
@@ -12,23 +25,26 @@ local function look()
   return value
 end
 
--- When the share ends, if it has not ended.
+-- When the share ends, if it has not ended. An error ends the script: it must not look like a share
+-- that has ended (R11).
 local function share_end(id, time)
-  local score = redis.pcall('ZSCORE', KEYS.readers, id)
-  local ends = type(score) == 'string' and tonumber(score)
+  local ends = tonumber(redis.call('ZSCORE', KEYS.readers, id))
   if ends and ends > time then return ends end
 end
 
 -- The state of the lock: 'free'; 'shared', SHARED; 'held' with the results of look(); or nil and
--- the error. Without its marker the lock is still shared while shares live; without shares it is
--- shared while the marker lives. So losing one of the two keys does not lose both.
+-- the error. Without shares the lock is shared while the marker lives. Shares without their marker
+-- hold it, and let no reader in that would make the marker anew: the lock was deleted, and their
+-- holders are to notice (M1). So losing one of the two keys does not lose both.
 local function standing(time)
   local value, type_name = look()
   if is_error(value) then return nil, value end
   if value and value ~= SHARED then return 'held', value, type_name end
+  if not KEYS.readers then return nil, redis.error_reply(ELSEWHERE) end
   local shares = redis.pcall('ZCOUNT', KEYS.readers, '(' .. decimal(time), '+inf')
   if is_error(shares) then return nil, shares end
-  if value or shares > 0 then return 'shared', SHARED end
+  if value then return 'shared', SHARED end
+  if shares > 0 then return 'held', SHARED end
   return 'free', false
 end
 
@@ -46,22 +62,30 @@ local function parts_of_share(stored)
   return string.match(stored, '^(%d+) (%d+) (%d) (%-?%d+) (.*)$')
 end
 
+-- The ids of the living readers, by their ends, or an error. Of very many only those that end first:
+-- a reply must not take the server long.
+local function living_readers(time)
+  return redis.pcall(
+    'ZRANGEBYSCORE', KEYS.readers, '(' .. decimal(time), '+inf', 'LIMIT', 0, NUMBER.max_slots)
+end
+
 -- Of the readers that share the lock now the latest: its fence, which is the largest, supervised
 -- and its owner record. One that --min-hold keeps has no process any more, so it comes behind all
 -- others; of several such it is the one that ends last.
 local function latest_reader(time)
-  -- Of more readers than these only those that end first: a reply must not take the server long.
-  local ids = redis.call(
-    'ZRANGEBYSCORE', KEYS.readers, '(' .. decimal(time), '+inf', 'LIMIT', 0, NUMBER.max_slots)
+  local ids = living_readers(time)
   local shares = {}
   if ids[1] then shares = redis.pcall('HMGET', KEYS.shares, unpack(ids)) end
-  local fence, supervised, record, highest = '', 0, '', 0
-  for _, stored in ipairs(shares) do
-    local its_fence, _, its_supervised, _, its_record = parts_of_share(stored)
-    local rank = tonumber(its_fence) or -1
-    if string.find(its_record or '', '"' .. WORD.kept_field .. '":', 1, true) then rank = 0 end
-    if rank >= highest then
-      fence, supervised, record, highest = its_fence, tonumber(its_supervised), its_record, rank
+  local fence, supervised, record, highest = '', 0, '', -1
+  -- Most often the one that ends last. Taking all apart would take the server longer than the rest.
+  for i = #shares, 1, -1 do
+    local rank = tonumber(string.match(shares[i] or '', '^%d+')) or -1
+    if rank > highest then
+      local its_fence, _, its_supervised, _, its_record = parts_of_share(shares[i])
+      if string.find(its_record or '', '"' .. WORD.kept_field .. '":', 1, true) then rank = 0 end
+      if its_fence and rank > highest then
+        fence, supervised, record, highest = its_fence, tonumber(its_supervised), its_record, rank
+      end
     end
   end
   return fence, supervised, record
@@ -142,19 +166,19 @@ local function not_ours(id, value, type_name, time)
   return {WORD.gone, NUMBER.gone_unknown}
 end
 
--- 'exclusive', or 'shared' and when the share ends, if the lease of this token is here; otherwise
--- nil and the reply to its holder.
+-- 'exclusive', or 'shared', when the share ends and whether the marker is there, too, if the lease of
+-- this token is here; otherwise nil and the reply to its holder.
 local function mine(token, time)
   local value, type_name = look()
   if is_error(value) then return nil, value end
   if value == token then return 'exclusive' end
   local id = redis.sha1hex(token)
   if value == SHARED and not KEYS.readers then
-    return nil, redis.error_reply('TRYAGAIN the shares are elsewhere')
+    return nil, redis.error_reply(ELSEWHERE)
   end
   if not value or value == SHARED then
-    local ends = share_end(id, time)
-    if ends then return 'shared', ends end
+    local ends = KEYS.readers and share_end(id, time)
+    if ends then return 'shared', ends, value == SHARED end
   end
   return nil, not_ours(id, value, type_name, time)
 end
@@ -182,9 +206,10 @@ end
 
 local function forget_share(id)
   redis.call('ZREM', KEYS.readers, id)
-  local stored = redis.call('HGET', KEYS.shares, id)
-  local slot = stored and string.match(stored, '^%d+ %d+ %d (%d+) ')
-  if slot and redis.call('HGET', KEYS.slots, slot) == id then
+  local stored = KEYS.shares and redis.call('HGET', KEYS.shares, id)
+  if not stored then return end
+  local slot = string.match(stored, '^%d+ %d+ %d (%d+) ')
+  if slot and KEYS.slots and redis.call('HGET', KEYS.slots, slot) == id then
     redis.call('HDEL', KEYS.slots, slot)
   end
   redis.call('HDEL', KEYS.shares, id)
@@ -196,24 +221,33 @@ local function write_without_memory()
   if KEYS.readers then redis.pcall('ZREM', KEYS.readers, '') end
 end
 
--- Lets the marker and all data of the shares expire with the last share, and deletes both once
--- there is none. -> an error or nil
-local function bound_shares(time)
+local function forget_ended_shares(time)
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS.readers, '-inf', decimal(time))) do
     forget_share(id)
   end
+end
+
+local function end_sharing()
+  redis.call('DEL', KEYS.lock)
+  if KEYS.owner then redis.call('DEL', KEYS.owner) end
+end
+
+-- Lets the marker and all data of the shares expire with the last share, and deletes both once
+-- there is none. `marks`: makes a marker if there is none. -> an error or nil
+local function bound_shares(time, marks)
+  forget_ended_shares(time)
   local last = redis.call('ZRANGE', KEYS.readers, -1, -1, 'WITHSCORES')
-  if not last[2] then
-    redis.call('DEL', KEYS.lock)
-    redis.call('DEL', KEYS.owner)
-    return
-  end
+  if not last[2] then return end_sharing() end
   local rest = decimal(tonumber(last[2]) - time)
-  for _, key in ipairs({KEYS.readers, KEYS.shares, KEYS.slots, KEYS.owner}) do
-    redis.pcall('PEXPIRE', key, rest)
+  local failure
+  for _, key in pairs({KEYS.readers, KEYS.shares, KEYS.slots, KEYS.owner}) do
+    failure = failure or first_error(redis.pcall('PEXPIRE', key, rest))
   end
-  if redis.pcall('PEXPIRE', KEYS.lock, rest) == 1 then return end
-  return first_error(redis.pcall('SET', KEYS.lock, SHARED, 'NX', 'PX', rest))
+  local marked = redis.pcall('PEXPIRE', KEYS.lock, rest)
+  if marked == 0 and marks then
+    marked = redis.pcall('SET', KEYS.lock, SHARED, 'NX', 'PX', rest) or redis.error_reply(NOT_SET)
+  end
+  return failure or first_error(marked)
 end
 
 -- Adds a reader. Only while no exclusive lease holds the lock. -> an error or nil
@@ -228,27 +262,84 @@ local function add_share(id, ttl, fence, since, supervised, slot, record, time)
     slot >= 0 and redis.pcall('HSET', KEYS.slots, slot, id),
     write_owner(WORD.all_shares, fence, tonumber(others[2]) or since, supervised, record, ttl,
       others[3] == '1'),
-    bound_shares(time))
+    bound_shares(time, true))
+end
+
+-- When the share of another in this slot ends, if one lives there; and the id in the slot.
+local function end_of_other_in(slot, id, time)
+  local there = redis.call('HGET', KEYS.slots, slot)
+  return there and there ~= id and share_end(there, time), there
+end
+
+-- The slots below `limit` with a living share: {[slot] = true}, how many slots there are up to the
+-- last of them, and which of these shares ends first; or nil and the error. However many slots there
+-- are, this takes a few calls, and reads no more of the table of slots than it takes to find all
+-- living shares there. The table may have been lost: a share that is not in it says itself in which
+-- slot it is. -> at the end the error if that cannot be read
+local function taken_slots(limit, time)
+  local living = KEYS.readers and living_readers(time) or {}
+  if is_error(living) then return nil, living end
+  local missing = {}
+  for i, id in ipairs(living) do missing[id] = i end
+  local number_missing = #living
+  -- Then more readers live than were read.
+  local is_part = number_missing == NUMBER.max_slots
+  local taken, count, soonest = {}, 0, nil
+  local function take(slot, rank)
+    taken[slot] = true
+    count = math.max(count, slot + 1)
+    if rank then soonest = math.min(soonest or rank, rank) end
+  end
+
+  local found, first = {}, 0
+  while KEYS.slots and number_missing > 0 and first < limit do
+    local numbers = {}
+    for slot = first, math.min(limit, first + math.max(first, number_missing, 16)) - 1 do
+      numbers[#numbers + 1] = slot
+    end
+    local ids = redis.pcall('HMGET', KEYS.slots, unpack(numbers))
+    if is_error(ids) then return nil, ids end
+    for i, id in ipairs(ids) do
+      local rank = missing[id] or found[id]
+      if rank or id and is_part and share_end(id, time) then take(numbers[i], rank) end
+      if missing[id] then
+        found[id], missing[id] = rank, nil
+        if not is_part then number_missing = number_missing - 1 end
+      end
+    end
+    first = first + #numbers
+  end
+
+  local others = {}
+  for id in pairs(number_missing > 0 and missing or {}) do others[#others + 1] = id end
+  local shares = others[1] and redis.pcall('HMGET', KEYS.shares, unpack(others)) or {}
+  for i, stored in ipairs(shares) do
+    local _, _, _, slot = parts_of_share(stored)
+    slot = tonumber(slot)
+    if slot and slot >= 0 and slot < limit then take(slot, missing[others[i]]) end
+  end
+  return taken, count, living[soonest], first_error(shares)
+end
+
+-- A digit for each of the first `count` slots, 1: it is free.
+local function free_digits(taken, count)
+  local digits = {}
+  for slot = 0, count - 1 do digits[slot + 1] = taken[slot] and '0' or '1' end
+  return table.concat(digits)
 end
 
 -- Of the slots 0 to limit - 1: the wanted one, or the lowest (wanted -1), if it is free; which
 -- slots are free, as '0110…'; and when the first of the taken slots ends, if there is one. Or nil
 -- and the error.
 local function find_slot(limit, wanted, time)
-  local numbers = {}
-  for slot = 0, limit - 1 do numbers[slot + 1] = slot end
-  local readers = redis.pcall('HMGET', KEYS.slots, unpack(numbers))
-  if is_error(readers) then return nil, readers end
-  local found, free, soonest = nil, {}, nil
-  for slot = 0, limit - 1 do
-    local id = readers[slot + 1]
-    local ends = id and share_end(id, time)
-    free[slot + 1] = ends and '0' or '1'
-    if ends then
-      soonest = math.min(soonest or ends, ends)
-    elseif not found and (wanted == -1 or wanted == slot) then
-      found = slot
-    end
+  local taken, count, soonest, unreadable = taken_slots(limit, time)
+  if not taken or unreadable then return nil, unreadable or count end
+  local found
+  for slot = 0, count - 1 do
+    if not found and not taken[slot] and (wanted == -1 or wanted == slot) then found = slot end
   end
-  return found, table.concat(free), soonest
+  local next = math.max(count, wanted)
+  if not found and next < limit and (wanted == -1 or wanted == next) then found = next end
+  local digits = free_digits(taken, count) .. string.rep('1', limit - count)
+  return found, digits, soonest and share_end(soonest, time)
 end

@@ -3,7 +3,9 @@
 -- ARGV: token, fence, ttl
 -- -> {'raised'} | {'gone', …} | {'held', …} | an error
 local time = now()
-local how, reply = mine(ARGV.token, time)
+local id = redis.sha1hex(ARGV.token)
+local how, reply, is_marked = mine(ARGV.token, time)
 if not how then return reply end
+if how == 'shared' and not is_marked then return not_ours(id, false, nil, time) end
 
-return lift_fence(how, redis.sha1hex(ARGV.token), ARGV.fence, tonumber(ARGV.ttl)) or {WORD.raised}
+return lift_fence(how, id, ARGV.fence, tonumber(ARGV.ttl)) or {WORD.raised}

@@ -10,6 +10,7 @@
 --       the run that ends with this lease ('': none), see runs.lua
 -- -> {'released', whether the run is recorded} | {'supervised', …} as `held` | {'gone', …}
 --    | {'held', …} | an error
+forget_absent()
 local token, by_hand, expire_in = ARGV.token, ARGV.by_hand == '1', tonumber(ARGV.expire_in)
 local waiter = ARGV.waiter
 local id, time = redis.sha1hex(token), now()
@@ -66,9 +67,12 @@ if expire_in > 0 then
   return {WORD.released, recorded}
 end
 
+-- In a slot that moves, a key that becomes empty here is out of our reach at once.
+forget_ended_shares(time)
+local was_last = redis.call('ZCARD', KEYS.readers) == 1
 forget_share(id)
-bound_shares(time)
+if was_last then end_sharing() else bound_shares(time) end
 local state = standing(time)
 notify_next(state, time, waiter)
-if state == 'shared' then notify_first_of_end(state, time) end
+if state and state ~= 'free' then notify_first_of_end(state, time) end
 return {WORD.released, recorded}

@@ -194,7 +194,33 @@ TEST_F(ClusterTest, FollowsAskForThisOnceBehindAsking) {
   }());
 }
 
-TEST_F(ClusterTest, PutsAReleaseForTheKeyAloneToTheSlotsMasterWhenHelperKeysAreOnTheirWay) {
+/// Whether the position is one of these digits.
+bool is_among(std::string_view digits, std::size_t position) {
+  return digits.find(std::to_string(position)) != std::string_view::npos;
+}
+
+/// Answers the nine questions for the type of a key. `here`: the positions of those that are there;
+/// `other`: what is said of the others.
+asio::awaitable<void> tell_types(Peer& peer, std::string here, std::string other,
+                                 bool asking = false) {
+  for (std::size_t i = 0; i < 9; ++i) {
+    if (asking) co_await peer.expect(wire("ASKING"));
+    const Command question = co_await peer.read_command();
+    EXPECT_EQ(question.front(), "TYPE");
+    const std::string answer = is_among(here, i) ? "+string\r\n" : other;
+    co_await peer.send((asking ? "+OK\r\n" : "") + answer);
+  }
+}
+
+/// The lock's key stands for those that are not there, and comes once more at the end.
+void expect_keys(const Command& command, std::string_view here) {
+  constexpr std::size_t first = 3;
+  ASSERT_GE(command.size(), first + protocol::partial);
+  for (std::size_t i = 0; i < protocol::partial; ++i)
+    EXPECT_EQ(command[first + i] != "deploy", i > 0 && is_among(here, i)) << i;
+}
+
+TEST_F(ClusterTest, PutsAReleaseWithTheKeysThatAreThereToTheSlotsMasterWhenOthersAreOnTheirWay) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(release());
     Peer a = co_await asked_for_slots(a_.address());
@@ -206,19 +232,63 @@ TEST_F(ClusterTest, PutsAReleaseForTheKeyAloneToTheSlotsMasterWhenHelperKeysAreO
     expect_script(co_await b.read_command(), scripts::release, "9");
     co_await b.send("+OK\r\n" + std::string(try_again));
     // Not here, where the key may not have arrived: that would look like a lease that was lost.
-    expect_script(co_await a.read_command(), scripts::release, "1");
+    co_await tell_types(a, "014", ask_at(b_.address()));
+    const Command question = co_await a.read_command();
+    expect_script(question, scripts::release, "11");
+    expect_keys(question, "014");
     co_await a.send(std::string(released_reply));
     const ReleaseVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Released>(answer));
   }());
 }
 
-TEST_F(ClusterTest, AnAcquireIsNotPutForTheKeyAlone) {
+TEST_F(ClusterTest, PutsAReleaseToWhereTheKeyHasMovedWithTheKeysThatAreThere) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = drive_.start(release());
+    Peer a = co_await asked_for_slots(a_.address());
+    expect_script(co_await a.read_command(), scripts::release, "9");
+    co_await a.send(std::string(try_again));
+    co_await tell_types(a, "1", ask_at(b_.address()));
+    Peer b = co_await b_.accept();
+    co_await tell_types(b, "04", "+none\r\n", /*asking=*/true);
+    co_await b.expect(wire("ASKING"));
+    const Command question = co_await b.read_command();
+    expect_script(question, scripts::release, "11");
+    expect_keys(question, "04");
+    co_await b.send("+OK\r\n" + std::string(released_reply));
+    const ReleaseVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Released>(answer));
+  }());
+}
+
+TEST_F(ClusterTest, PutsAReleaseForTheKeyAloneWhereTheKeyIsNowhere) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = drive_.start(release());
+    Peer a = co_await asked_for_slots(a_.address());
+    expect_script(co_await a.read_command(), scripts::release, "9");
+    co_await a.send(std::string(try_again));
+    co_await tell_types(a, "1", ask_at(b_.address()));
+    Peer b = co_await b_.accept();
+    co_await tell_types(b, "", "+none\r\n", /*asking=*/true);
+    expect_script(co_await a.read_command(), scripts::release, "1");
+    co_await a.send(ask_at(b_.address()));
+    co_await b.expect(wire("ASKING"));
+    expect_script(co_await b.read_command(), scripts::release, "1");
+    co_await b.send("+OK\r\n*2\r\n$4\r\ngone\r\n:0\r\n");
+    const ReleaseVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<NotOurs>(answer));
+  }());
+}
+
+TEST_F(ClusterTest, NothingIsAcquiredWhileTheKeyIsNowhere) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(acquire());
     Peer a = co_await asked_for_slots(a_.address());
     expect_script(co_await a.read_command(), scripts::acquire, "9");
     co_await a.send(std::string(try_again));
+    co_await tell_types(a, "1", ask_at(b_.address()));
+    Peer b = co_await b_.accept();
+    co_await tell_types(b, "", "+none\r\n", /*asking=*/true);
     const AcquireVote answer = co_await vote.get();
     EXPECT_EQ(std::get<Fault>(answer).kind, FaultKind::unavailable);
   }());

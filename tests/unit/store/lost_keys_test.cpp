@@ -1,0 +1,164 @@
+// Keys that another program deletes, and slots as earlier versions stored them, at the embedded
+// engine and at a real Redis.
+#include "../samples.hpp"
+#include "script_stores.hpp"
+#include "support/digest.hpp"
+
+namespace redlock {
+namespace {
+
+using namespace testing;
+
+class LostKeysTest : public ::testing::TestWithParam<ScriptStoreKind> {
+ protected:
+  AcquireVote acquire(char digit, Mode mode, std::optional<std::size_t> slot = {}) {
+    return drive_.run(
+        server_.acquire({deploy(), token(digit), ttl(), some_owner(), mode, slot}, drive_.soon()));
+  }
+  std::optional<std::size_t> slot_of(const AcquireVote& vote) {
+    const auto* granted = std::get_if<Granted>(&vote);
+    EXPECT_NE(granted, nullptr) << vote.index();
+    return granted != nullptr ? granted->slot : std::nullopt;
+  }
+  ExtendVote extend(char digit, std::optional<std::size_t> slot = {}) {
+    return drive_.run(server_.extend({deploy(), token(digit), ttl(60s), slot}, drive_.soon()));
+  }
+  HealVote heal(char digit, std::optional<std::size_t> slot = {}) {
+    return drive_.run(server_.heal({deploy(), token(digit), ttl(), Fence(7), {}, Hold{true, slot}},
+                                   drive_.soon()));
+  }
+  ReleaseVote release(char digit) {
+    return drive_.run(server_.release({deploy(), token(digit)}, drive_.soon()));
+  }
+  InspectVote inspect() {
+    return drive_.run(server_.inspect(deploy(), std::nullopt, drive_.soon()));
+  }
+  static std::string id_of(char digit) { return sha1_hex(token(digit).secret()); }
+
+  /// A reader in a slot as version 0.1.0 stored it.
+  void store_reader(const std::string& id, std::size_t slot) {
+    const std::string number = std::to_string(slot);
+    store_->run({"ZADD", helper_.readers(), "9000000000000", id});
+    store_->run({"HSET", helper_.shares(), id, "1700000000000 1700000000000 1 " + number + " {}"});
+    store_->run({"HSET", helper_.slots(), number, id});
+    store_->run({"SET", deploy().key(), "redlock:shared", "PX", "900000000"});
+  }
+
+  Drive drive_;
+  std::unique_ptr<ScriptStore> store_ = GetParam().make(drive_);
+  LockServer& server_ = store_->client();
+  HelperKeys helper_{deploy()};
+};
+
+INSTANTIATE_TEST_SUITE_P(Store, LostKeysTest, ::testing::ValuesIn(script_stores),
+                         [](const auto& about) { return about.param.name; });
+
+constexpr Mode two_slots{true, 2};
+
+// --- the table of slots ---
+
+TEST_P(LostKeysTest, WithoutItsTableASlotIsStillTaken) {
+  EXPECT_EQ(slot_of(acquire('a', two_slots)), 0U);
+  store_->run({"DEL", helper_.slots()});
+  EXPECT_EQ(slot_of(acquire('b', two_slots)), 1U);
+  EXPECT_TRUE(answers<Held>(acquire('c', two_slots)));
+  EXPECT_EQ(std::get<Taken>(inspect()).parties.free_slots, "00");
+}
+
+TEST_P(LostKeysTest, AnExtensionRestoresTheTableOfSlots) {
+  EXPECT_EQ(slot_of(acquire('a', two_slots)), 0U);
+  for (const Words& damage :
+       {Words{"DEL", helper_.slots()}, Words{"HSET", helper_.slots(), "0", std::string(40, 'e')}}) {
+    store_->run(damage);
+    EXPECT_TRUE(answers<Extended>(extend('a', 0)));
+    EXPECT_EQ(store_->run({"HGET", helper_.slots(), "0"}).text, id_of('a'));
+    EXPECT_GT(store_->run({"PTTL", helper_.slots()}).integer, 40'000);
+  }
+}
+
+TEST_P(LostKeysTest, WhoFindsAnotherInItsSlotHasLostIt) {
+  EXPECT_EQ(slot_of(acquire('a', two_slots)), 0U);
+  store_reader(id_of('b'), 0);
+  const ExtendVote vote = extend('a', 0);
+  ASSERT_TRUE(answers<NotOurs>(vote)) << vote.index();
+  EXPECT_EQ(std::get<NotOurs>(vote).why, NotOurs::Why::held);
+  EXPECT_TRUE(answers<NotOurs>(heal('a', 0)));
+  EXPECT_TRUE(answers<Extended>(extend('b', 0)));
+  EXPECT_TRUE(answers<Released>(release('a')));
+  EXPECT_EQ(store_->run({"HGET", helper_.slots(), "0"}).text, id_of('b'));
+}
+
+TEST_P(LostKeysTest, TheSlotsOfAnEarlierVersionAreTaken) {
+  store_reader(std::string(40, 'a'), 0);
+  store_reader(std::string(40, 'b'), 2);
+  store_reader(std::string(40, 'c'), 700);
+  EXPECT_EQ(slot_of(acquire('1', {true, 1000})), 1U);
+  EXPECT_EQ(slot_of(acquire('2', {true, 1000})), 3U);
+  EXPECT_TRUE(answers<Held>(acquire('3', {true, 1000}, 700)));
+  EXPECT_EQ(slot_of(acquire('3', {true, 1000}, 900)), 900U);
+  // What is stored is what that version reads.
+  EXPECT_EQ(store_->run({"HGET", helper_.slots(), "3"}).text, id_of('2'));
+  EXPECT_TRUE(store_->run({"HGET", helper_.shares(), id_of('2')}).text.find(" 0 3 {") !=
+              std::string::npos);
+  const std::string free = std::get<Taken>(inspect()).parties.free_slots;
+  EXPECT_EQ(free.size(), 901U);
+  EXPECT_EQ(std::count(free.begin(), free.end(), '0'), 6);
+}
+
+TEST_P(LostKeysTest, AReaderThatIsInTwoSlotsOfTheTableHidesNone) {
+  store_reader(std::string(40, 'a'), 0);
+  store_reader(std::string(40, 'b'), 1);
+  store_->run({"HSET", helper_.slots(), "1", std::string(40, 'a')});
+  store_->run({"HSET", helper_.slots(), "2", std::string(40, 'b')});
+  EXPECT_EQ(slot_of(acquire('1', {true, 9})), 3U);
+}
+
+TEST_P(LostKeysTest, MoreReadersThanAScriptReadsHideNoSlot) {
+  for (int i = 0; i < 1000; ++i)
+    store_->run({"ZADD", helper_.readers(), "8000000000000", std::to_string(i)});
+  store_reader(std::string(40, 'a'), 0);  // ends last
+  EXPECT_EQ(slot_of(acquire('1', {true, 9})), 1U);
+}
+
+// --- the key of a shared lock ---
+
+TEST_P(LostKeysTest, WhoSharesALockLosesItWithTheKey) {
+  for (const Mode mode : {Mode{true, 0}, two_slots}) {
+    store_->clear();
+    const std::optional<std::size_t> slot = slot_of(acquire('a', mode));
+    store_->run({"DEL", deploy().key()});
+    const ExtendVote vote = extend('a', slot);
+    ASSERT_TRUE(answers<NotOurs>(vote)) << vote.index();
+    EXPECT_EQ(std::get<NotOurs>(vote).why, NotOurs::Why::gone);
+    EXPECT_TRUE(answers<NotRaised>(
+        drive_.run(server_.raise_fence({deploy(), token('a'), Fence(7), ttl()}, drive_.soon()))));
+    EXPECT_EQ(store_->run({"TYPE", deploy().key()}).text, "none");
+  }
+}
+
+TEST_P(LostKeysTest, NoReaderHidesFromOthersThatTheKeyWasDeleted) {
+  slot_of(acquire('a', {true, 0}));
+  slot_of(acquire('b', {true, 0}));
+  store_->run({"DEL", deploy().key()});
+  for (const Mode mode : {Mode{}, Mode{true, 0}, two_slots}) {
+    const AcquireVote vote = acquire('c', mode);
+    ASSERT_TRUE(answers<Held>(vote)) << vote.index();
+    EXPECT_TRUE(std::get<Held>(vote).holder.shared);
+  }
+  EXPECT_TRUE(answers<Released>(release('b')));
+  EXPECT_TRUE(answers<NotOurs>(extend('a')));
+  EXPECT_TRUE(answers<Released>(release('a')));
+  slot_of(acquire('c', {}));
+}
+
+TEST_P(LostKeysTest, AQuorumThatConfirmedAShareGivesTheKeyBack) {
+  slot_of(acquire('a', {true, 0}));
+  slot_of(acquire('b', {true, 0}));
+  store_->run({"DEL", deploy().key()});
+  EXPECT_TRUE(answers<Healed>(heal('a')));
+  EXPECT_TRUE(answers<Extended>(extend('a')));
+  EXPECT_TRUE(answers<Extended>(extend('b')));
+}
+
+}  // namespace
+}  // namespace redlock
