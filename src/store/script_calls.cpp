@@ -197,6 +197,22 @@ ScriptCall leave_call(const Resource& resource, const std::string& waiter) {
   return call_of(scripts::leave, resource, std::move(arguments));
 }
 
+bool may_lack_keys(const ScriptCall& call) {
+  const bool is_whole = call.keys.size() > 1 && call.keys.size() < protocol::partial;
+  return is_whole && (call.script == &scripts::extend || call.script == &scripts::release ||
+                      call.script == &scripts::inspect || call.script == &scripts::acquire);
+}
+
+ScriptCall with_keys_that_are(const std::vector<bool>& here, ScriptCall call) {
+  static_assert(protocol::partial == protocol::key::count + 1);
+  const std::string lock = call.keys[protocol::key::lock];
+  for (std::size_t i = 0; i < call.keys.size(); ++i) {
+    if (!here[i]) call.keys[i] = lock;
+  }
+  call.keys.resize(protocol::partial, lock);
+  return call;
+}
+
 UndoTarget undo_target_of(const ScriptCall& call) {
   if (call.script == &scripts::acquire) {
     return {call.arguments[argument::acquire::token], call.arguments[argument::acquire::waiter]};

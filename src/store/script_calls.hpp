@@ -21,6 +21,12 @@ ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& 
                         bool wants_runs);
 ScriptCall leave_call(const Resource& resource, const std::string& waiter);
 
+/// Whether the call means something at a server that has only some of its keys, and may name the
+/// others no more; and the call for it. `here`: for each key, whether the server has it; it has
+/// that of the lock (PROTOCOL D1).
+bool may_lack_keys(const ScriptCall& call);
+ScriptCall with_keys_that_are(const std::vector<bool>& here, ScriptCall call);
+
 /// What an acquire or a heal may leave on a server even if its answer is lost, and what identifies
 /// it for the undo: a token, or a waiter's id.
 struct UndoTarget {

@@ -63,6 +63,31 @@ replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) 
   run -0 redlock-cli run -k demo -n -- true
 }
 
+@test "a move that stands still before any key has moved ends no lease, be it shared, in a slot or nested, and no wait" {
+  local end mode holder waiter first_end
+  printf '%s\n' 'echo entered' 'until [ -e "$1" ]; do sleep 0.1; done' >inner
+  for mode in '' -s '--slots 2'; do
+    end=$BATS_TEST_TMPDIR/end${mode// /} holder=holder${mode//[ -]/} waiter=waiter${mode//[ -]/}
+    # shellcheck disable=SC2086
+    start_background "$holder" redlock-cli run -k demo $mode -t 3s -- \
+      redlock-cli run -k demo $mode -t 3s -- sh ./inner "$end"
+    wait_for_stdout "$holder" entered
+    start_background "$waiter" redlock-cli run -k demo -t 3s --unavailable-wait 1s -- echo got it
+    wait_for_queued 1
+    first_end=$(redis 0 pexpiretime demo)
+    begin_migration "${CLUSTER_SLOT[0]}" 0 1
+    # Not only renewed: it lives longer than it would have without that.
+    wait_until ends_later_than "$((first_end + 3500))" 0
+    run -75 redlock-cli status demo --exit-code
+    touch "$end"
+    wait_background "$holder"
+    assert_equal "$status: $stderr" "0: "
+    for i in 0 1; do redis "$i" cluster setslot "${CLUSTER_SLOT[0]}" stable >/dev/null; done
+    wait_background "$waiter"
+    assert_equal "$status: $output" "0: got it"
+  done
+}
+
 @test "a run goes through all of a slot's move" {
   hold holder -t 12s
   begin_migration "${CLUSTER_SLOT[0]}" 0 1

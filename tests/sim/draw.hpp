@@ -37,6 +37,9 @@ class Draw {
   /// Most waiters are on one host, the first and the last among them, and this host stands still.
   /// Between them is a waiter of another host, which must get the lock soon.
   void stop_host_of_most();
+  /// The first waiter is notified while its host stands still, and then all servers' clocks are set
+  /// back by far more than it may take.
+  void set_clocks_back();
   /// How long the lock may be free when the next waiter is well.
   [[nodiscard]] Duration bound_of_hand_over() const;
   /// A writer is queued between two readers, and gives up while the first one reads.
@@ -70,6 +73,9 @@ class Draw {
   Kind any_node_change();
   /// The slot of the first vote moves, or its master changes.
   void change_nodes_of_queue(Duration when);
+  /// The slots of all clusters are on their way for longer than a ttl without any key, while a
+  /// session holds the lock, one runs below it and others wait.
+  void keep_through_a_stall();
 
   // --- Parts: draw_parts.cpp ---
 
@@ -88,6 +94,9 @@ class Draw {
   void add_mishaps();
   /// Also, servers record the runs of some sessions, and some users may not PUBLISH or SUBSCRIBE.
   void spoil_helper_keys();
+  /// Servers refuse single commands for want of a right.
+  void deny_commands();
+  void lose_slots();
   /// Its host stands still from the votes until the lease expires, so it has no lease.
   void have_first_oversleep();
   /// This is harmless where clients can tell one server from another.

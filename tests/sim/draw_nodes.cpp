@@ -1,6 +1,8 @@
 // Votes of several nodes, and what goes wrong with them.
 #include "draw.hpp"
 
+#include <array>
+
 namespace redlock::sim {
 namespace {
 
@@ -66,6 +68,35 @@ void Draw::change_nodes_of_queue(Duration when) {
   for (std::size_t host = 0; host < hosts_; ++host) keep_away(host, change.at + change.span);
   // A `leave` that goes to another node has no effect: the waiters behind notice when they poll.
   for (SessionPlan& plan : schedule_.sessions) plan.wait.wait.reset();
+  schedule_.bound += base_ttl_ + milliseconds(1000);
+}
+
+void Draw::keep_through_a_stall() {
+  Mishap stall;
+  stall.kind = Kind::stall_slot;
+  stall.at = Duration(base_ttl_) / 4 + extra_.between(Duration::zero(), Duration(base_ttl_));
+  stall.span = 2 * Duration(base_ttl_);
+  for (const NodesPlan& plan : schedule_.nodes) {
+    stall.server = plan.vote();
+    schedule_.mishaps.push_back(stall);
+  }
+  hold_for(stall.at + stall.span + Duration(base_ttl_) / 2);
+  SessionPlan& holder = schedule_.sessions.front();
+  holder.mode = std::array{Mode{}, Mode{true, 0}, Mode{true, 1 + extra_.below(3)}}[extra_.below(3)];
+  holder.nested_at = stall.at + Duration(base_ttl_) / 2;
+  holder.nested_work = Duration(base_ttl_);
+  // None of the others may enter meanwhile, or is short of patience for the want of an answer.
+  for (SessionPlan& plan : schedule_.sessions) {
+    if (&plan == &holder) continue;
+    plan.mode = Mode{};
+    plan.start = Duration(base_ttl_) / 8;
+    plan.wait.wait.reset();
+    plan.wait.unavailable_wait = Duration(base_ttl_) / 2;
+  }
+  keep_nothing();
+  schedule_.keeps_leases = true;
+  schedule_.calm = stall.at + stall.span;
+  for (std::size_t host = 0; host < hosts_; ++host) keep_away(host, schedule_.calm);
   schedule_.bound += base_ttl_ + milliseconds(1000);
 }
 

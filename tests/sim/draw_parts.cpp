@@ -225,6 +225,35 @@ void Draw::spoil_helper_keys() {
   }
 }
 
+void Draw::deny_commands() {
+  // Whoever is refused the writes of an undo leaves a ghost; here only exclusion is promised.
+  constexpr std::array commands{"DEL",    "GET",           "HDEL",  "HGET",   "HMGET",
+                                "HSET",   "PEXPIRE",       "PTTL",  "PUBSUB", "SET",
+                                "TIME",   "TYPE",          "ZADD",  "ZCARD",  "ZCOUNT",
+                                "ZRANGE", "ZRANGEBYSCORE", "ZRANK", "ZREM",   "ZREMRANGEBYSCORE",
+                                "ZSCORE"};
+  for (std::size_t i = extra_.below(6); i > 0; --i) {
+    Mishap denial;
+    denial.kind = Kind::deny_command;
+    denial.server = extra_.below(schedule_.servers);
+    denial.command = commands[extra_.below(commands.size())];
+    denial.at = extra_.between(Duration::zero(), span_);
+    denial.span = std::min(extra_.between(Duration(milliseconds(1)), 2 * Duration(base_ttl_)),
+                           schedule_.calm - denial.at);
+    schedule_.mishaps.push_back(denial);
+  }
+}
+
+void Draw::lose_slots() {
+  for (std::size_t i = 1 + extra_.below(4); i > 0; --i) {
+    Mishap loss;
+    loss.kind = Kind::lose_slots;
+    loss.server = extra_.below(schedule_.servers);
+    loss.at = extra_.between(Duration::zero(), span_);
+    schedule_.mishaps.push_back(loss);
+  }
+}
+
 void Draw::have_first_oversleep() {
   SessionPlan& victim = schedule_.sessions.front();
   victim.style = SessionPlan::Style::handed;

@@ -62,6 +62,8 @@ void Draw::chaos() {
   add_paths(/*may_straggle=*/true);
   add_mishaps();
   if (has_nodes()) add_node_changes();
+  if (profile_.spoils_helper_keys) deny_commands();
+  if (mixes_modes_ && profile_.in_promise && extra_.chance(200)) lose_slots();
   finish();
 }
 
@@ -154,9 +156,14 @@ void Draw::queue() {
   schedule_.calm = Duration(base_ttl_) * 3;
   if (profile_.has_host_names && extra_.chance(150)) {
     stop_host_of_most();
+  } else if (profile_.votes == VoteKind::cluster && extra_.chance(150)) {
+    keep_through_a_stall();
+  } else if (!has_nodes() && extra_.chance(60)) {
+    set_clocks_back();
   } else {
     disturb_waiters();
   }
+  schedule_.monitored = extra_.chance(300);
   add_machines();
   add_paths(/*may_straggle=*/false);
   configure_all();
@@ -193,6 +200,37 @@ void Draw::stop_host_of_most() {
   schedule_.mishaps.push_back(pause);
   schedule_.calm = pause.at + pause.span;
   keep_away(most, schedule_.calm);
+  schedule_.bound = bound_of_hand_over() + of_one_host;
+}
+
+void Draw::set_clocks_back() {
+  constexpr std::size_t stands_still = 0;
+  schedule_.sessions.clear();
+  for (std::size_t i = 0; i < 3 + extra_.below(3); ++i) {
+    SessionPlan plan = waiter();
+    plan.start = static_cast<int>(i) * milliseconds(50);
+    plan.host = i == 1 ? stands_still : 1;
+    plan.mode = Mode{};
+    plan.wait.wait.reset();
+    schedule_.sessions.push_back(plan);
+  }
+  hold_for(seconds(2));
+  keep_nothing();
+
+  Mishap pause;
+  pause.kind = Kind::pause;
+  pause.host = stands_still;
+  pause.at = seconds(1);
+  pause.span = seconds(20);
+  schedule_.mishaps.push_back(pause);
+  Mishap step;
+  step.kind = Kind::step_server_wall;
+  step.at = seconds(2) + extra_.between(Duration::zero(), Duration(milliseconds(900)));
+  step.step = -milliseconds(600'000);
+  for (step.server = 0; step.server < schedule_.servers; ++step.server)
+    schedule_.mishaps.push_back(step);
+  schedule_.calm = pause.at + pause.span;
+  keep_away(stands_still, schedule_.calm);
   schedule_.bound = bound_of_hand_over() + of_one_host;
 }
 
@@ -238,6 +276,9 @@ void Draw::disturb_waiters() {
     case 7:
       return forbid_notifications();
     case 8:
+      // Other readers wait until those that share the lock have noticed (PROTOCOL M1).
+      schedule_.bound += Duration(base_ttl_) / 2;
+      keep_nothing();
       return add_to_queue(Kind::lose_marker, when, 0);
     case 9:
       return add_to_queue(Kind::inspect, when, random_.below(hosts_));

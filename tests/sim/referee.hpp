@@ -68,8 +68,8 @@ struct Violation {
 ///   node          a script runs at a node of a vote for a key that another node of it has
 ///   inspect       a lease that was valid all the while is shown as free, or as another's
 ///
-/// The world adds what only it can see: progress, order, and delay (a waiter that could enter is
-/// let in by a timer).
+/// The world adds what only it can see: progress, order, delay (a waiter that could enter is let in
+/// by a timer), and kept (a lease ends before its holder releases it, where that must not be).
 class Referee final : public Watcher {
  public:
   /// `judged`: the only rule that matters; empty: all.

@@ -111,6 +111,10 @@ std::string describe(const Mishap& mishap) {
       return fmt::format("the address of {} leads to s{} {}", server, mishap.other + 1, span);
     case Kind::spoil_counter:
       return fmt::format("the fence counter of {} is too large {}", server, span);
+    case Kind::lose_slots:
+      return fmt::format("{} loses its table of slots", server);
+    case Kind::deny_command:
+      return fmt::format("{} refuses {} in scripts {}", server, mishap.command, span);
     case Kind::spoil_key: {
       const Spoiling& spoiling = spoilings[mishap.spoiling];
       return fmt::format("another program writes into the {} of {}: {} {}",
@@ -121,6 +125,8 @@ std::string describe(const Mishap& mishap) {
       return fmt::format("a waiter of a newer version is in the queue {}", span);
     case Kind::move_slot:
       return fmt::format("the cluster of {} begins to move the slot, {}", server, span);
+    case Kind::stall_slot:
+      return fmt::format("the cluster of {} gives up moving the slot, {}", server, span);
     case Kind::fail_over:
       return fmt::format("the master of {} {}, {}", server,
                          mishap.flag ? "crashes and fails over" : "hands over to its replica",

@@ -62,9 +62,12 @@ struct Mishap {
     evict,              ///< a server loses the lock's key, but not its helper keys
     move_address,       ///< a server's address leads to `other` for a while
     spoil_counter,      ///< a server's fence counter has an invalid value, for a while
+    lose_slots,         ///< a server loses the table of slots
+    deny_command,       ///< a server refuses one command of the scripts, for want of a right
     spoil_key,          ///< another program writes nonsense into a helper key of a server
     newer_waiter,       ///< a waiter of a newer version is first in every queue for `span`
     move_slot,          ///< of a server's cluster, within about `span`
+    stall_slot,         ///< the same begins, and is given up after `span` before any key has moved
     fail_over,          ///< a replica becomes the master
   };
   Kind kind = Kind::crash;
@@ -72,8 +75,9 @@ struct Mishap {
   Duration span{};
   std::size_t host = 0;
   std::size_t server = 0;
-  std::size_t other = 0;     ///< move_address: another server
-  std::size_t spoiling = 0;  ///< spoil_key: which of `spoilings`
+  std::size_t other = 0;       ///< move_address: another server
+  std::size_t spoiling = 0;    ///< spoil_key: which of `spoilings`
+  std::string_view command{};  ///< deny_command: in capitals
   Milliseconds step{};
   Refusal refusal = Refusal::none;
   bool flag = false;  ///< cut: data in flight arrives; break_lock: only with a certain fence;
@@ -147,7 +151,9 @@ struct Schedule {
   bool has_host_names = false;  ///< each host has its own; else all have the same
   std::vector<std::size_t> hosts_without_publish;    ///< whose user may not PUBLISH
   std::vector<std::size_t> hosts_without_subscribe;  ///< whose user may not SUBSCRIBE
-  std::vector<PathPlan> paths;                       ///< host * server plans + server
+  bool monitored = false;       ///< another client subscribes to all channels of each server
+  bool keeps_leases = false;    ///< no lease may end before its holder releases it
+  std::vector<PathPlan> paths;  ///< host * server plans + server
   std::vector<SessionPlan> sessions;
   std::vector<Mishap> mishaps;
   std::vector<bool> quiet_days{};  ///< of nightly: nothing goes wrong with servers or hosts

@@ -188,6 +188,8 @@ void Session::keep(const std::shared_ptr<HeldSet>& set) {
       if (lease.resource == resource) world_.referee(resource).ended(*process_, lease.token, end);
     }
     lease_ended_ = true;
+    if (world_.schedule().keeps_leases)
+      world_.referee(resource).violate("kept", process_->name() + " loses its lease without need");
     event_->notify();
   };
   set->keep(std::move(events));

@@ -52,6 +52,7 @@ World::World(const Profile& profile, std::uint64_t seed, bool with_history, loca
     hosts_.emplace_back(timeline_, *this, hosts_.size(), Oscillator(plan.clock_origin, plan.ppm),
                         plan.wall_offset);
   }
+  if (schedule_.monitored) history_.add("a monitor subscribes to all channels");
   for (const std::size_t host : schedule_.hosts_without_publish) {
     history_.add("host {} may not publish", host + 1);
     hosts_[host].may_publish = false;
@@ -73,6 +74,7 @@ void World::add_servers(local::LuaHost& lua) {
     servers_.back().watcher = &referees_;
     referees_.each([this](Referee& referee) { referee.add(servers_.back()); });
     leads_to_.push_back(leads_to_.size());
+    servers_.back().monitor(schedule_.monitored);
   }
   nodes_.resize(schedule_.servers);
   for (const NodesPlan& plan : schedule_.nodes) nodes_[plan.vote()] = make_nodes(plan);

@@ -55,6 +55,7 @@ class World final : public Network {
   // For sessions.
   [[nodiscard]] Timeline& timeline() noexcept { return timeline_; }
   [[nodiscard]] History& history() noexcept { return history_; }
+  [[nodiscard]] const Schedule& schedule() const noexcept { return schedule_; }
   [[nodiscard]] Referees& referees() noexcept { return referees_; }
   [[nodiscard]] Referee& referee(const Resource& resource) { return referees_.of(resource); }
   [[nodiscard]] const Resource& resource(std::size_t key) const { return resources_.at(key); }

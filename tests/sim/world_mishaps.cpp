@@ -147,6 +147,13 @@ void World::apply(const Mishap& mishap) {
     case Mishap::Kind::spoil_counter:
       spoil_counter(server, mishap.span);
       return;
+    case Mishap::Kind::lose_slots:
+      server.keyspace().erase(HelperKeys(resource_).slots());
+      return;
+    case Mishap::Kind::deny_command:
+      server.deny(mishap.command);
+      in(mishap.span, [&server] { server.deny(""); });
+      return;
     case Mishap::Kind::spoil_key:
       spoil_key(server, spoilings[mishap.spoiling]);
       return;
@@ -155,6 +162,9 @@ void World::apply(const Mishap& mishap) {
       return;
     case Mishap::Kind::move_slot:
       static_cast<ClusterNodes&>(*nodes_[mishap.server]).move_slot(mishap.span);
+      return;
+    case Mishap::Kind::stall_slot:
+      static_cast<ClusterNodes&>(*nodes_[mishap.server]).stall_slot(mishap.span);
       return;
     case Mishap::Kind::fail_over:
       nodes_[mishap.server]->fail_over(mishap.span, /*crashes=*/mishap.flag);
@@ -298,6 +308,7 @@ void World::calm_down() {
     if (!server.listens()) server.restart();
     if (server.frozen()) server.thaw();
     server.refuse(Refusal::none);
+    server.deny("");
   }
   for (Host& host : hosts_) host.go_on();
 }

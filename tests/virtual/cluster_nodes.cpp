@@ -16,8 +16,9 @@ constexpr std::int64_t last_slot = 16383;
 /// How soon a migration is tried again after a node did not answer.
 constexpr std::chrono::milliseconds again{20};
 
-/// The keys that a script declares; empty for any other command.
+/// The keys that a script declares, or that TYPE names; empty for any other command.
 local::Arguments keys_of(local::Arguments command) {
+  if (command[0] == "TYPE") return command.subspan(1);
   if (command[0] != "EVAL" && command[0] != "EVALSHA") return {};
   std::size_t count = 0;
   std::from_chars(command[2].data(), command[2].data() + command[2].size(), count);
@@ -72,6 +73,12 @@ void ClusterNodes::move_slot(Duration span) {
   const auto keys = static_cast<std::int64_t>(source.keyspace().live().size());
   migration_ = Migration{owner_, target, span / (keys + 1)};
   timeline_.in(migration_->pause, [this] { move_next_key(); });
+}
+
+void ClusterNodes::stall_slot(Duration span) {
+  if (migration_) return;
+  migration_ = Migration{owner_, master_of_others(owner_), Duration::zero()};
+  timeline_.in(span, [this] { migration_.reset(); });
 }
 
 void ClusterNodes::move_next_key() {

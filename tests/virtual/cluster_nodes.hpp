@@ -25,6 +25,10 @@ class ClusterNodes final : public Nodes {
   /// already.
   void move_slot(Duration span);
 
+  /// Begins to move the slot, and gives that up after the span, before any key has moved. Does
+  /// nothing while the slot moves already.
+  void stall_slot(Duration span);
+
   [[nodiscard]] Server& place_of(std::string_view key) override;
   std::optional<Reply> redirect(Server& at, Wire& wire, local::Arguments command) override;
   std::optional<Reply> answer(Server& at, Wire& wire, local::Arguments command) override;

@@ -21,13 +21,7 @@ constexpr std::size_t max_strangers = 16;
 /// take 1.5 KB of memory.
 constexpr ReplyLimits slots_limits{4, 16384, 64 * 1024, 32 * 1024 * 1024};
 
-/// Whether the call means the same for an exclusive lease with the lock's key alone. Missing helper
-/// keys do no harm, and the scripts treat an undeclared key as missing (PROTOCOL D1). For a share
-/// the scripts then answer that they cannot tell.
-bool may_go_alone(const ScriptCall& call) {
-  return call.keys.size() > 1 &&
-         (call.script == &scripts::extend || call.script == &scripts::release);
-}
+constexpr std::string_view try_again = "TRYAGAIN";
 
 Fault at(const Address& address, Fault fault) {
   fault.text = escape_for_terminal(address.text()) + ": " + fault.text;
@@ -117,11 +111,12 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call,
       doubted_.reset();
       co_return *reply;
     }
-    if (is_try_again(reply->text) && may_go_alone(call)) {
-      // Ask the master that still has the slot: it alone knows whether it still has the key.
-      call.keys.resize(1);
-      place = *owner;
-      asking = false;
+    if (is_try_again(reply->text) && may_lack_keys(call)) {
+      const auto part = co_await find_part(std::move(call), *owner, deadline);
+      if (!part) co_return unexpected(part.error());
+      call = part->call;
+      place = part->place;
+      asking = part->asking;
       continue;
     }
     const auto redirect = redirect_from(reply->text, place);
@@ -147,6 +142,37 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call,
     });
     slots_.insert(slots_.begin(), SlotRange{slot, slot, place, {}});
   }
+}
+
+asio::awaitable<Result<ClusterServer::Part, Fault>> ClusterServer::find_part(ScriptCall call,
+                                                                             Address owner,
+                                                                             Instant deadline) {
+  // First the master that still has the slot: it alone knows whether it still has the lock's key.
+  Part part{owner, /*asking=*/false, std::move(call)};
+  for (;;) {
+    const std::shared_ptr<RedisServer> server = node(part.place);
+    const auto types = co_await server->types_of(part.call.keys, part.asking, deadline);
+    if (!types) co_return unexpected(at(part.place, types.error()));
+    std::vector<bool> here;
+    for (const Reply& type : *types)
+      here.push_back(type.type == Reply::Type::status && type.text != "none");
+    if (here.size() == part.call.keys.size() && here.front()) {
+      part.call = with_keys_that_are(here, std::move(part.call));
+      co_return part;
+    }
+    const auto redirect = redirect_from(types->front().text, part.place);
+    if (part.asking || !redirect || !*redirect || !(*redirect)->ask) break;
+    if (is_loopback((*redirect)->to.host) && !server->stays_on_this_host())
+      co_return unexpected(at(part.place, foreign_loopback((*redirect)->to)));
+    part.place = (*redirect)->to;
+    part.asking = true;
+  }
+  // No lock, and so no lease to extend or to release: what is asked with its key alone shows that.
+  // Where there is no holder to show, a lock that moves cannot be told from a free one.
+  if (part.call.script != &scripts::extend && part.call.script != &scripts::release)
+    co_return unexpected(at(owner, fault_of_error(try_again)));
+  part.call.keys.resize(1);
+  co_return Part{owner, /*asking=*/false, std::move(part.call)};
 }
 
 asio::awaitable<Result<Address, Fault>> ClusterServer::locate(std::string key, Instant deadline) {

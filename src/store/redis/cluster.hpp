@@ -56,6 +56,16 @@ class ClusterServer final : public RedisVote {
     bool undone = false;
   };
 
+  /// A call in a slot that moves, for the server that has the lock's key.
+  struct Part {
+    Address place;
+    bool asking;
+    ScriptCall call;
+  };
+  /// Finds out which keys are where, and leaves out the others (PROTOCOL D1). `owner`: the master
+  /// that the slot moves from.
+  asio::awaitable<Result<Part, Fault>> find_part(ScriptCall call, Address owner, Instant deadline);
+
   asio::awaitable<ScriptReply> follow(ScriptCall call, std::shared_ptr<const Attempt> attempt,
                                       Instant deadline);
 

@@ -96,6 +96,27 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask(Command command, ReplyLim
   co_return reply;
 }
 
+asio::awaitable<Result<std::vector<Reply>, Fault>> RedisServer::types_of(
+    std::vector<std::string> keys, bool asking, Instant deadline) {
+  const std::shared_ptr<Connection> connection = links_.usable_link(deadline)->connection;
+  const Command asking_command{"ASKING"};  // for one command
+  const auto replies = std::make_shared<std::vector<Reply>>();
+  for (const std::string& key : keys) {
+    if (asking) connection->post(asking_command);
+    const Command type{"TYPE", key};
+    if (&key != &keys.back()) {
+      connection->post(type, [replies](const Result<Reply, Fault>& reply) {
+        if (reply) replies->push_back(*reply);
+      });
+      continue;
+    }
+    const auto last = co_await connection->request(type, ReplyLimits{}, deadline);
+    if (!last) co_return unexpected(last.error());
+    replies->push_back(*last);
+  }
+  co_return std::move(*replies);
+}
+
 asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Link> link,
                                                               const ScriptCall& call, bool asking,
                                                               Instant deadline) {

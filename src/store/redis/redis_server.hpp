@@ -69,6 +69,9 @@ class RedisServer final : public RedisVote {
   /// importing.
   asio::awaitable<Result<Reply, Fault>> ask(ScriptCall call, bool asking, Instant deadline);
   asio::awaitable<Result<Reply, Fault>> ask(Command command, ReplyLimits limits, Instant deadline);
+  /// The answers to TYPE for each of the keys, in one round trip.
+  asio::awaitable<Result<std::vector<Reply>, Fault>> types_of(std::vector<std::string> keys,
+                                                              bool asking, Instant deadline);
 
   /// Whether nothing of what was asked last has reached it, as no connection opened.
   [[nodiscard]] bool failed_to_open() const { return links_.failed_to_open(); }

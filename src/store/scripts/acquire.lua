@@ -30,7 +30,8 @@ if limit > 0 then
   if is_error(free) then return free end
 end
 
--- In a slot that moves, nothing can be granted or queued; but a waiter learns that there is a holder.
+-- In a slot that moves, nothing can be granted or queued; but a waiter learns that there is a
+-- holder.
 if is_partial then
   if admits(state, mode) and slot then return redis.error_reply(ELSEWHERE) end
   local refusal = describe(WORD.held, value, type_name, time)

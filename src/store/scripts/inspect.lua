@@ -30,7 +30,10 @@ if value == SHARED then
     shares[#shares + 1] = describe_share('share', ends[i], tonumber(ends[i + 1]), time)
   end
 end
-local share_count = KEYS.readers and redis.call('ZCOUNT', KEYS.readers, '(' .. decimal(time), '+inf') or 0
+local share_count = 0
+if KEYS.readers then
+  share_count = redis.call('ZCOUNT', KEYS.readers, '(' .. decimal(time), '+inf')
+end
 local free_slots = ''
 if value == SHARED then
   local taken, count = taken_slots(NUMBER.max_slots, time)
@@ -38,7 +41,8 @@ if value == SHARED then
   free_slots = free_digits(taken, count)
 end
 local parties = {
-  KEYS.queue and redis.call('ZCARD', KEYS.queue) or 0, waiters, share_count, shares, free_slots, decimal(time), runs
+  KEYS.queue and redis.call('ZCARD', KEYS.queue) or 0, waiters, share_count, shares, free_slots,
+  decimal(time), runs
 }
 
 if state == 'free' then return {WORD.free, parties} end

@@ -62,8 +62,8 @@ local function parts_of_share(stored)
   return string.match(stored, '^(%d+) (%d+) (%d) (%-?%d+) (.*)$')
 end
 
--- The ids of the living readers, by their ends, or an error. Of very many only those that end first:
--- a reply must not take the server long.
+-- The ids of the living readers, by their ends, or an error. Of very many only those that end
+-- first: a reply must not take the server long.
 local function living_readers(time)
   return redis.pcall(
     'ZRANGEBYSCORE', KEYS.readers, '(' .. decimal(time), '+inf', 'LIMIT', 0, NUMBER.max_slots)
@@ -166,8 +166,8 @@ local function not_ours(id, value, type_name, time)
   return {WORD.gone, NUMBER.gone_unknown}
 end
 
--- 'exclusive', or 'shared', when the share ends and whether the marker is there, too, if the lease of
--- this token is here; otherwise nil and the reply to its holder.
+-- 'exclusive', or 'shared', when the share ends and whether the marker is there, too, if the lease
+-- of this token is here; otherwise nil and the reply to its holder.
 local function mine(token, time)
   local value, type_name = look()
   if is_error(value) then return nil, value end
@@ -272,10 +272,10 @@ local function end_of_other_in(slot, id, time)
 end
 
 -- The slots below `limit` with a living share: {[slot] = true}, how many slots there are up to the
--- last of them, and which of these shares ends first; or nil and the error. However many slots there
--- are, this takes a few calls, and reads no more of the table of slots than it takes to find all
--- living shares there. The table may have been lost: a share that is not in it says itself in which
--- slot it is. -> at the end the error if that cannot be read
+-- last of them, and which of these shares ends first; or nil and the error. However many slots
+-- there are, this takes a few calls, and reads no more of the table of slots than it takes to find
+-- all living shares there. The table may have been lost: a share that is not in it says itself in
+-- which slot it is. -> at the end the error if that cannot be read
 local function taken_slots(limit, time)
   local living = KEYS.readers and living_readers(time) or {}
   if is_error(living) then return nil, living end
