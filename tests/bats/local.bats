@@ -325,6 +325,49 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   assert_equal "$status" 0
 }
 
+@test "a lock whose file another program wrote over is no free lock: 69 names the file, and when to remove it" {
+  local file
+  file=$STORE/$(file_of demo)
+  hold first -t 10m
+  dd if=/dev/urandom of="$file" bs=16 count=1 conv=notrunc status=none
+  dd if=/dev/urandom of="$file" bs=16 count=1 seek=16384 conv=notrunc status=none
+  run -69 redlock-cli run -k demo -n -- touch "$BATS_TEST_TMPDIR/ran"
+  assert_output --partial "its file is damaged: $(file_of demo); when nothing runs under that lock, remove it"
+  [[ ! -e $BATS_TEST_TMPDIR/ran ]]
+  release_hold first
+}
+
+@test "where renameat2 is refused, as some containers do, locks work all the same" {
+  local error
+  for error in EPERM ENOSYS EINVAL; do
+    run -0 strace -f -o /dev/null -e "inject=renameat2:error=$error" \
+      "$REDLOCK_CLI" run -k "demo-$error" -n -- echo ran
+    assert_output ran
+  done
+}
+
+@test "what another member of the group puts where a FIFO was made is neither shown to the group nor removed" {
+  ((EUID == 0)) || skip "only root can be two users"
+  local group=$BATS_TEST_TMPDIR/group
+  mkdir "$group"
+  chgrp 65534 "$group"
+  chmod 2770 "$group"
+  echo secret >"$BATS_TEST_TMPDIR/private"
+  chmod 600 "$BATS_TEST_TMPDIR/private"
+  export REDLOCK_SERVER=local:$group
+  hold first
+  # The waiter pauses when it has made its FIFO: as long as it takes to put the file there.
+  start_background waiter strace -f -o /dev/null -e inject=mknodat:delay_exit=2000000:when=1 \
+    "$REDLOCK_CLI" run -k demo -w 5s -- true
+  wait_until compgen -G "$group/.new-*"
+  mv "$BATS_TEST_TMPDIR/private" "$(compgen -G "$group/.new-*")"
+  release_hold first
+  wait_background waiter
+  assert_equal "$status" 0
+  run find "$group" -type f -size -100c -name '[.w]*' -printf '%m %l\n'
+  assert_output '600 '
+}
+
 @test "of many at once one is in at a time" {
   local counter=$BATS_TEST_TMPDIR/counter i worker
   echo 0 >"$counter"

@@ -1,7 +1,7 @@
 #include "timeline.hpp"
 
-#include <asio/use_awaitable.hpp>
 #include <algorithm>
+#include <asio/use_awaitable.hpp>
 #include <utility>
 
 #include "machine.hpp"

@@ -133,8 +133,10 @@ class TemporaryName {
 /// Never replaces another file.
 bool give_name(int directory, const char* temporary, const char* name) {
   if (rename_without_replacing(directory, temporary, directory, name) == 0) return true;
-  // Not every file system can (ZFS before 2.2); there it has two names for a moment.
-  return errno == EINVAL && ::linkat(directory, temporary, directory, name, 0) == 0;
+  // Not every file system can (ZFS before 2.2), and what confines a container may refuse a call
+  // that it does not know; there it has two names for a moment.
+  const bool is_refused = errno == EINVAL || errno == ENOSYS || errno == EPERM;
+  return is_refused && ::linkat(directory, temporary, directory, name, 0) == 0;
 }
 
 // --- The clock ---
@@ -292,8 +294,8 @@ Result<void, Fault> make_file(const Directory& directory, const std::string& nam
                              O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                              S_IRUSR | S_IWUSR));
   if (!fd) return fault_of_errno("cannot make a file", errno);
-  if (!give_rights(directory, fd.get()))
-    return fault_of_errno("cannot set the mode of a file", errno);
+  if (!give_rights(directory, fd.get(), S_IFREG))
+    return fault_of_naming("cannot set the mode of a file", errno);
   // A few bytes are written whole or not at all.
   if (!bytes.empty() &&
       ::write(fd.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
@@ -334,7 +336,13 @@ void remove_if_old(const Directory& directory, const std::string& name) {
     ::unlinkat(directory.fd.get(), name.c_str(), 0);
 }
 
-bool give_rights(const Directory& directory, int fd) {
+bool give_rights(const Directory& directory, int fd, mode_t type) {
+  struct stat made {};
+  if (::fstat(fd, &made) != 0) return false;
+  if ((made.st_mode & S_IFMT) != type || made.st_uid != ::geteuid() || made.st_nlink != 1) {
+    errno = ENOENT;
+    return false;
+  }
   const bool shared = (directory.file_mode & S_IRGRP) != 0;
   // A user outside the group cannot give it a file; the setgid bit may have done so.
   if (shared && ::fchown(fd, static_cast<uid_t>(-1), directory.group) != 0 && errno != EPERM)
@@ -351,7 +359,8 @@ unexpected<Fault> fault_of_errno(const std::string& what, int error) {
 
 unexpected<Fault> fault_of_naming(const std::string& what, int error) {
   if (error != ENOENT) return fault_of_errno(what, error);
-  return unexpected(Fault{FaultKind::silent, what + ": another process removed it just now"});
+  return unexpected(
+      Fault{FaultKind::silent, what + ": another process removed or replaced it just now"});
 }
 
 Result<microseconds, Fault> directory_time(const Directory& directory, const std::string& boot_id,

@@ -72,14 +72,16 @@ bool is_temporary(std::string_view name);
 /// Removes a file or FIFO in the making that is older than a minute: its maker was killed.
 void remove_if_old(const Directory& directory, const std::string& name);
 
-/// Gives a new file the mode and group for the directory; false with errno when that cannot be.
-bool give_rights(const Directory& directory, int fd);
+/// Gives a new file of this type (S_IFREG or S_IFIFO) the mode and group for the directory; false
+/// with errno when that cannot be, and with ENOENT when `fd` is no such file of this user with one
+/// name: whoever may write to the directory may have put another file in its place.
+bool give_rights(const Directory& directory, int fd, mode_t type);
 
 /// Why a file of a lock could not be used.
 unexpected<Fault> fault_of_errno(const std::string& what, int error);
 
-/// Why a file or FIFO in the making could not be given its name. If it is gone, another process
-/// took its maker for killed, and another attempt may succeed.
+/// Why a file or FIFO in the making could not be given its name. If it is gone (ENOENT), another
+/// process took its maker for killed or replaced it, and another attempt may succeed.
 unexpected<Fault> fault_of_naming(const std::string& what, int error);
 
 /// The time of all locks in a directory: the wall clock when the first of them was made in this

@@ -115,6 +115,9 @@ Result<void, Fault> LockFile::store(const format::Found& found, std::string_view
         FaultKind::unavailable,
         "the lock's file has no room for more (" + std::to_string(format::max_body) + " bytes)"});
   }
+  // What another boot left must not lie beside this boot's first copy.
+  if (std::holds_alternative<format::Nothing>(found) && ::ftruncate(fd_.get(), 0) != 0)
+    return fault_of_errno("cannot write the lock's file", errno);
   if (auto room = make_room(body.size()); !room) return room;
   for (const format::Write& write : format::plan(found, boot_id, body)) {
     if (!write_all_at(fd_.get(), write.bytes, write.offset))

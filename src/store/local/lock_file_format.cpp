@@ -48,15 +48,55 @@ std::string digest_of(const Header& header) {
   return sha256_hex(bytes_of(header).substr(0, sizeof(Header) - digest_size));
 }
 
-/// Nothing when there is no header that was written in this boot.
-std::optional<Header> read_header(const ReadAt& read_at, std::size_t offset,
-                                  std::string_view boot_id) {
+/// What lies where a slot's header belongs.
+struct Slot {
+  enum class State {
+    unwritten,   ///< zeros
+    begun,       ///< the first bytes of a header, then zeros: its writer died
+    torn,        ///< bytes of two headers: its writer died
+    other_boot,  ///< a header of another boot
+    ours,        ///< a header of this boot
+    damaged,     ///< no writer leaves this
+  };
+  State state = State::damaged;
   Header header{};
-  if (!read_at(offset, {reinterpret_cast<char*>(&header), sizeof(Header)})) return std::nullopt;
-  if (view(header.magic) != magic || view(header.digest) != digest_of(header) ||
-      view(header.boot_id) != boot_id)
-    return std::nullopt;
-  return header;
+};
+
+Slot read_slot(const ReadAt& read_at, std::size_t offset, std::string_view boot_id) {
+  using enum Slot::State;
+  Slot slot;
+  Header& header = slot.header;
+  if (!read_at(offset, {reinterpret_cast<char*>(&header), sizeof(Header)})) return slot;
+  const std::string_view bytes = bytes_of(header);
+  const std::string_view written = bytes.substr(0, bytes.find_last_not_of('\0') + 1);
+  if (written.empty()) {
+    slot.state = unwritten;
+  } else if (!written.starts_with(magic.substr(0, written.size()))) {
+    slot.state = damaged;
+  } else if (view(header.digest) == digest_of(header)) {
+    slot.state = view(header.boot_id) == boot_id ? ours : other_boot;
+  } else {
+    slot.state = written.size() < bytes.size() ? begun : torn;
+  }
+  return slot;
+}
+
+/// Whether writers of this boot leave `other` beside their newest header: the copy before it, and
+/// none beside the first.
+bool fits(const Slot& newest, const Slot& other) {
+  using enum Slot::State;
+  if (newest.header.generation == 1) return other.state != damaged;
+  if (other.state == ours) return other.header.generation + 1 == newest.header.generation;
+  return other.state == torn || other.state == begun;
+}
+
+/// Whether no writer of this boot has finished a copy, and nothing but writers was here: the first
+/// copy goes into the first slot, beside none.
+bool is_unused(const Slot& first, const Slot& second) {
+  using enum Slot::State;
+  if (first.state == damaged || second.state == damaged) return false;
+  if (first.state == other_boot || second.state == other_boot) return true;
+  return second.state == unwritten && (first.state == unwritten || first.state == begun);
 }
 
 /// Reads numbers and strings from the front of arbitrary bytes.
@@ -152,12 +192,18 @@ Value decode_value(Decoder& decoder, std::uint8_t type) {
 Found read(const ReadAt& read_at, std::size_t size, std::string_view boot_id) {
   if (size == 0) return Nothing{};
   if (size != file_size) return Damaged{};
-  const std::array headers{read_header(read_at, 0, boot_id),
-                           read_header(read_at, slot_size, boot_id)};
-  if (!headers[0] && !headers[1]) return Nothing{};
-  const unsigned slot =
-      headers[1] && (!headers[0] || headers[1]->generation > headers[0]->generation) ? 1 : 0;
-  const Header& header = *headers.at(slot);
+  const std::array slots{read_slot(read_at, 0, boot_id), read_slot(read_at, slot_size, boot_id)};
+  const auto is_ours = [](const Slot& one) { return one.state == Slot::State::ours; };
+  if (std::ranges::none_of(slots, is_ours)) {
+    if (is_unused(slots[0], slots[1])) return Nothing{};
+    return Damaged{};
+  }
+  const unsigned slot = is_ours(slots[1]) && (!is_ours(slots[0]) || slots[1].header.generation >
+                                                                        slots[0].header.generation)
+                            ? 1
+                            : 0;
+  const Header& header = slots.at(slot).header;
+  if (!fits(slots.at(slot), slots.at(1 - slot))) return Damaged{};
   if (header.body_size > max_body || header.generation > max_generation) return Damaged{};
   std::string body(header.body_size, '\0');
   if (!read_at(slot * slot_size + header_size, body) ||

@@ -17,9 +17,11 @@ namespace redlock::local {
 /// A lock file byte by byte: two slots, each a header and a body; the copy with the larger
 /// generation counts. A change goes into the other slot, first the body, then the header. A process
 /// that dies in the middle leaves the former copy: no client was told of the new one.
-/// | A header is valid by its own digest and names its body's. So if the newest header's body does
-/// not match it, the cause is neither a writer's death nor a file of another size: another program
-/// changed it, and whether a lease was lost with it is unknown. That is Damaged, not free.
+/// | The first copy of a boot goes into the first slot of a file of zeros, so that whatever a
+/// writer's death leaves is known: a copy and the one before it, one of them perhaps cut off, or
+/// the beginning of the first header and zeros. A header is valid by its own digest and names its
+/// body's. Anything else was done by another program, and whether a lease was lost with it is
+/// unknown. That is Damaged, not free.
 namespace format {
 
 // Data from another boot counts as missing: the processes that held the locks are gone.
@@ -30,7 +32,7 @@ inline constexpr std::size_t slot_size =
 inline constexpr std::size_t file_size = 2 * slot_size;
 inline constexpr std::size_t max_body = slot_size - header_size;
 
-struct Nothing {};
+struct Nothing {};  ///< an empty file, zeros, or what another boot left
 struct Damaged {};
 struct Stored {
   std::uint64_t generation = 0;
@@ -52,7 +54,8 @@ struct Write {
 };
 
 /// The writes, in this order, that replace the content with the body; each must be done before the
-/// next begins. `body` must not be larger than max_body.
+/// next begins. Where there is Nothing, the file must be all zeros. `body` must not be larger than
+/// max_body.
 std::vector<Write> plan(const Found& before, std::string_view boot_id, const std::string& body);
 
 /// Entries as bytes and back; nothing for bytes that encode() does not make.

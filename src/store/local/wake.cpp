@@ -21,6 +21,17 @@ std::string name_of(std::string_view channel) {
   return std::string(fifo_prefix) + sha256_hex(channel);
 }
 
+/// Removes the name if it is still this FIFO's: others who may write to the directory may have
+/// given it to a file of ours.
+void remove_name(int directory, const std::string& name, const UniqueFd& fifo) {
+  struct stat opened {};
+  struct stat named {};
+  if (fifo && ::fstat(fifo.get(), &opened) == 0 && S_ISFIFO(opened.st_mode) &&
+      ::fstatat(directory, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+      opened.st_dev == named.st_dev && opened.st_ino == named.st_ino)
+    ::unlinkat(directory, name.c_str(), 0);
+}
+
 /// Nothing, with ENXIO, when it has no reader: its subscriber was killed.
 UniqueFd open_to_write(const Directory& directory, const std::string& name) {
   return UniqueFd(
@@ -41,12 +52,12 @@ Result<Subscription, Fault> Subscription::open(const Directory& directory,
   // Also open for writing, so that a read does not return end-of-file after each publisher.
   UniqueFd fifo(::openat(place, temporary.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   UniqueFd kept(::fcntl(place, F_DUPFD_CLOEXEC, 0));
-  if (kept && fifo && give_rights(directory, fifo.get()) &&
+  if (kept && fifo && give_rights(directory, fifo.get(), S_IFIFO) &&
       ::renameat(place, temporary.c_str(), place, name.c_str()) == 0) {
     return Subscription(std::move(kept), std::move(fifo), std::move(name));
   }
   const int error = errno;
-  ::unlinkat(place, temporary.c_str(), 0);
+  remove_name(place, temporary, fifo);
   return fault_of_naming("cannot make a FIFO", error);
 }
 
@@ -54,7 +65,7 @@ Subscription::Subscription(UniqueFd directory, UniqueFd fifo, std::string name)
     : directory_(std::move(directory)), fifo_(std::move(fifo)), name_(std::move(name)) {}
 
 Subscription::~Subscription() {
-  if (directory_) ::unlinkat(directory_.get(), name_.c_str(), 0);
+  if (directory_) remove_name(directory_.get(), name_, fifo_);
 }
 
 std::vector<std::string> Subscription::messages() const {

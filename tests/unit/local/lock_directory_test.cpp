@@ -1,5 +1,6 @@
 #include "store/local/lock_directory.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -136,6 +137,26 @@ TEST(FileSystemTest, OnlyThisHostsOwnWillDo) {
            TMPFS_MAGIC, EXT4_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC, XFS_SUPER_MAGIC}) {
     EXPECT_FALSE(reaches_beyond_this_host(type)) << std::hex << type;
   }
+}
+
+/// Others who may write to the directory may have put it where the new file was.
+TEST_F(DirectoryTest, RightsAreGivenToNothingButANewFile) {
+  make(shared(), 02770);
+  const Directory directory = std::move(open_directory(shared()).value());
+  const std::string path = shared().directory + "/file";
+  const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  EXPECT_FALSE(give_rights(directory, fd.get(), S_IFIFO)) << "of another type";
+  ASSERT_EQ(::link(path.c_str(), (path + "-2").c_str()), 0);
+  EXPECT_FALSE(give_rights(directory, fd.get(), S_IFREG)) << "of two names";
+  ASSERT_EQ(::unlink((path + "-2").c_str()), 0);
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(path.c_str(), 65534, static_cast<gid_t>(-1)), 0);
+    EXPECT_FALSE(give_rights(directory, fd.get(), S_IFREG)) << "of another user";
+    ASSERT_EQ(::chown(path.c_str(), 0, static_cast<gid_t>(-1)), 0);
+  }
+  EXPECT_EQ(mode_of(path), 0600U);
+  EXPECT_TRUE(give_rights(directory, fd.get(), S_IFREG));
+  EXPECT_EQ(mode_of(path), 0660U);
 }
 
 }  // namespace

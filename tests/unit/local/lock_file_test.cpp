@@ -165,6 +165,26 @@ TEST_F(LockFileTest, ADamagedFileIsNamed) {
             std::string::npos);
 }
 
+/// Beside the first copy of this boot nothing else may lie, or a damaged copy could not be told
+/// from an old one.
+TEST_F(LockFileTest, WhatAnotherBootLeftIsGoneWithTheFirstCopy) {
+  create();
+  const std::string other_boot(boot_id_size, 'x');
+  {
+    const auto opened = try_open();
+    for (const std::string value : {"one", "two"}) {
+      Keyspace::Entries entries;
+      entries["deploy"] = Entry{value, std::nullopt};
+      const auto& file = std::get<LockFile>(opened);
+      ASSERT_TRUE(file.store(*file.load(other_boot), other_boot, format::encode(entries)));
+    }
+  }
+  ASSERT_TRUE(write(std::get<LockFile>(try_open()), "ours").has_value());
+  const UniqueFd fd(::open(path().c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::pwrite(fd.get(), "damaged", 7, 100), 7);
+  EXPECT_NE(read(std::get<LockFile>(try_open())).find("damaged"), std::string::npos);
+}
+
 TEST_F(LockFileTest, MoreThanFitsIsRefusedAndChangesNothing) {
   create();
   const auto opened = try_open();

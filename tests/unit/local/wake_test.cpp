@@ -111,5 +111,16 @@ TEST_F(WakeTest, WhoMayTakeTheLockMayWake) {
             static_cast<std::filesystem::perms>(0660));
 }
 
+TEST_F(WakeTest, NothingButItsFifoIsRemovedWithASubscription) {
+  const std::string name = [&] {
+    const Subscription subscription = subscribe("one");
+    const auto entry = *std::filesystem::directory_iterator(root_.file(""));
+    std::filesystem::remove(entry.path());
+    std::ofstream(entry.path()) << "another's";
+    return entry.path().string();
+  }();
+  EXPECT_TRUE(std::filesystem::exists(name));
+}
+
 }  // namespace
 }  // namespace redlock::local
