@@ -8,7 +8,9 @@ umask 022
 
 usage() {
   cat <<'END'
-usage: tests/run.sh [quick | --only dev|asan|servers|mutants|user|load|fuzz|asan-bats|tsan]
+usage: tests/run.sh [quick | --only PART]
+
+PART: dev asan servers plain mutants user load fuzz asan-bats tsan
 
 Installs the packages that are missing, then:
   quick  builds preset dev and runs the unit tests, 200 schedules of the simulation and a few bats
@@ -20,6 +22,9 @@ and without a word all of these but the last three, some beside each other:
          checks, and without lines in reports
   servers  the tests of what goes over the wire once more, with the newest Redis and the newest
          Valkey that Debian has; without a word with one of them, the other the next day
+  plain  compiles each source by itself, without a preset, as a distribution does: builds the
+         program with GCC, and has Clang read the sources; each counts as a test; without a word
+         Clang does so every other day, as it knows the same headers
   mutants  one of the mutants of tests/mutants/list, another each day; it counts as passed when a
          test notices it
   user   when root: the bats tests of dev once more as an ordinary user without a home, but for
@@ -42,7 +47,7 @@ case "$#,${1-}" in
     ;;
   1,quick) only=quick ;;
   2,--only)
-    if [[ ! $2 =~ ^(dev|asan|fuzz|servers|mutants|user|load|asan-bats|tsan)$ ]]; then
+    if [[ ! $2 =~ ^(dev|asan|fuzz|servers|plain|mutants|user|load|asan-bats|tsan)$ ]]; then
       echo "run.sh: no such part: $2" >&2
       usage >&2
       exit 64
@@ -222,6 +227,8 @@ finish() {
     await "$part" || status=$?
     if [[ $part == mutants ]]; then
       enter_mutants
+    elif [[ $part == plain ]]; then
+      enter_plain
     else
       enter_results "$part" "$status"
     fi
@@ -364,6 +371,24 @@ enter_mutants() {
   note mutants "$caught passed, $((survived + untried)) failed, 0 skipped"
 }
 
+# Beside tests, which it must not hold up.
+begin_plain() { begin plain nice -n 10 tests/plain_build.sh "$@"; }
+
+compilers_of_today() { (($(date +%s) / 86400 % 2)) && echo gcc clang || echo gcc; }
+
+enter_plain() {
+  local counts run_passed run_failed
+  counts=$(sed -n '$s/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$work/plain.log")
+  if [[ -z $counts ]]; then
+    fail_part plain "tests/plain_build.sh did not come to its end"
+    return
+  fi
+  read -r run_passed run_failed <<<"$counts"
+  passed=$((passed + run_passed))
+  failed=$((failed + run_failed))
+  note plain "$run_passed passed, $run_failed failed, 0 skipped"
+}
+
 # Everything that an ordinary user is not: no rights, no groups, no home, and no environment but
 # PATH and a place for files.
 as_user() {
@@ -435,6 +460,7 @@ run() {
     asan-bats) run_asan_bats ;;
     tsan) run_tsan ;;
     servers) begin_servers "${servers[@]}" ;;
+    plain) begin_plain ;;
     mutants) begin_mutants ;;
     user) begin_user ;;
     load) run_load ;;
@@ -448,6 +474,8 @@ run() {
       begin_user
       begin_servers "$(server_of_today)"
       begin_mutants
+      # shellcheck disable=SC2046  # words
+      begin_plain $(compilers_of_today)
       run_preset dev dev "${all_but_load[@]}"
       run_load
       ;;
