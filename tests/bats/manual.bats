@@ -149,8 +149,7 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
 @test "run: the unit is in order, and its command runs" {
   example -run.1 unit >import.service
   program import <<<$'#!/bin/sh\necho "$REDLOCK_KEY"'
-  run -0 sh -c \
-    "exec $(sed -n 's|^ExecStart=||; s|/usr/bin/||; s|/usr/local/bin/||p' import.service)"
+  run -0 sh -c "exec $(sed -n 's|^ExecStart=/usr/bin/||p' import.service)"
   assert_output import
   command -v systemd-analyze >/dev/null || skip "no systemd-analyze here"
   sed -i 's|^ExecStart=.*|ExecStart=/bin/true|' import.service
