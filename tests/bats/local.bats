@@ -332,7 +332,8 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   dd if=/dev/urandom of="$file" bs=16 count=1 conv=notrunc status=none
   dd if=/dev/urandom of="$file" bs=16 count=1 seek=16384 conv=notrunc status=none
   run -69 redlock-cli run -k demo -n -- touch "$BATS_TEST_TMPDIR/ran"
-  assert_output --partial "its file is damaged: $(file_of demo); when nothing runs under that lock, remove it"
+  assert_output --partial \
+    "its file is damaged: $(file_of demo); when nothing runs under that lock, remove it"
   [[ ! -e $BATS_TEST_TMPDIR/ran ]]
   release_hold first
 }
