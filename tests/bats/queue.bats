@@ -130,8 +130,8 @@ all_end() {
   kill -STOP "$holder"
   redis 0 del demo
   comes_too_early
-  # The attempt has notified it.
-  prolong_notification
+  # The attempt has notified it. It is to be notified anew, and not to be passed over.
+  forget_notification
   comes_too_early
   kill -CONT "$holder"
   all_end a
@@ -145,13 +145,13 @@ comes_too_early() {
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
 }
 
-# Moves the time of the first waiter's notification a minute ahead, so that it is not passed over.
-prolong_notification() {
+# As if the first waiter, which was notified, had polled since.
+forget_notification() {
   local id mode polls ends notified rest
   id=$(redis 0 zrange 'redlock:queue:{demo}' 0 0)
   read -r mode polls ends notified rest <<<"$(redis 0 hget 'redlock:waiters:{demo}' "$id")"
   assert [ "$notified" -gt 0 ]
-  redis 0 hset 'redlock:waiters:{demo}' "$id" "$mode $polls $ends $((notified + 60000)) $rest"
+  redis 0 hset 'redlock:waiters:{demo}' "$id" "$mode $polls $ends 0 $rest"
 }
 
 @test "acquire waits in the same queue" {
