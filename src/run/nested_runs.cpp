@@ -18,10 +18,17 @@
 namespace redlock::run {
 namespace {
 
-/// The maximum of connections that have not shown a token yet, and how long each may take to show
-/// it. Further connections are closed, and retry.
+/// The maximum of connections that have not shown a token yet: of us and of root each, of all other
+/// users together, and of one of these. How long each may take to show it. Further connections are
+/// closed, and retry.
 constexpr int max_guests = 32;
+constexpr int max_guests_of_another_user = 8;
 constexpr Milliseconds secret_timeout{2000};
+
+/// Of so many connections in a row we have a rest: whoever connects without end must not keep us
+/// busy. A queue of 4096, the most that a listener has by default, is through in 1.3 s.
+constexpr int connections_at_once = 32;
+constexpr Milliseconds rest{10};
 
 /// The divisor of this process's descriptor limit: the other descriptors are for its servers and
 /// its command.
@@ -39,9 +46,8 @@ std::optional<ucred> peer_of(const UniqueFd& connection) {
 }
 
 /// A user's own processes; as root, those of every user: a job may change its user.
-bool may_connect(const UniqueFd& connection) {
-  const auto peer = peer_of(connection);
-  return peer && (::geteuid() == 0 || peer->uid == 0 || peer->uid == ::geteuid());
+bool may_connect(const ucred& peer) {
+  return ::geteuid() == 0 || peer.uid == 0 || peer.uid == ::geteuid();
 }
 
 /// A run takes two descriptors: its connection, and the duplicate that waits for it.
@@ -58,10 +64,11 @@ std::string parent_socket_name(const Token& token) {
 }
 
 struct NestedRuns::Guest {
-  Guest(const asio::any_io_executor& executor, UniqueFd made)
-      : connection(std::move(made)), readable(executor, connection.get()) {}
+  Guest(const asio::any_io_executor& executor, UniqueFd made, ucred from)
+      : connection(std::move(made)), peer(from), readable(executor, connection.get()) {}
 
   UniqueFd connection;
+  ucred peer;
   Readable readable;
   bool is_known = false;
 };
@@ -103,31 +110,53 @@ void NestedRuns::close() {
 asio::awaitable<void> NestedRuns::accept_all() {
   while (socket_) {
     co_await connects_->wait();
-    if (!socket_) break;
-    UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (connection) {
-      if (!may_connect(connection) || guests_ >= max_guests || runs_.size() >= max_runs()) continue;
-      try {
-        const auto guest = std::make_shared<Guest>(executor_, std::move(connection));
-        spawn(executor_, [self = shared_from_this(), guest] { return self->serve(guest); });
-      } catch (const std::system_error&) {
-        close();
-      }
-    } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-      close();  // no descriptors, no memory: it would only fail again at once
-    }
+    int accepted = 0;
+    while (accepted < connections_at_once && accept_one()) ++accepted;
+    if (accepted == connections_at_once) co_await sleep_until(clock_, clock_.now() + rest);
   }
   connects_.reset();  // it has a descriptor of the socket, too
 }
 
+/// False when none is left to be accepted.
+bool NestedRuns::accept_one() {
+  if (!socket_) return false;
+  UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!connection) {
+    if (errno == EINTR || errno == ECONNABORTED) return true;
+    if (errno != EAGAIN) close();  // no descriptors, no memory: it would only fail again at once
+    return false;
+  }
+  const auto peer = peer_of(connection);
+  if (!peer || !may_connect(*peer) || !has_room_for(peer->uid) || runs_.size() >= max_runs())
+    return true;
+  try {
+    const auto guest = std::make_shared<Guest>(executor_, std::move(connection), *peer);
+    ++guests_[peer->uid];
+    spawn(executor_, [self = shared_from_this(), guest] { return self->serve(guest); });
+  } catch (const std::system_error&) {
+    close();
+  }
+  return true;
+}
+
+bool NestedRuns::has_room_for(uid_t user) const {
+  const auto is_other = [](uid_t one) { return one != 0 && one != ::geteuid(); };
+  const auto found = guests_.find(user);
+  const int of_user = found == guests_.end() ? 0 : found->second;
+  if (!is_other(user)) return of_user < max_guests;
+  int of_others = 0;
+  for (const auto& [one, count] : guests_) of_others += is_other(one) ? count : 0;
+  return of_user < max_guests_of_another_user && of_others < max_guests;
+}
+
 asio::awaitable<void> NestedRuns::serve(std::shared_ptr<Guest> guest) {
-  ++guests_;
   spawn(executor_, [&clock = clock_, guest]() -> asio::awaitable<void> {
     co_await sleep_until(clock, clock.now() + secret_timeout);
     if (!guest->is_known) guest->readable.cancel();
   });
   co_await guest->readable.wait();
-  --guests_;
+  if (const auto of_user = guests_.find(guest->peer.uid); --of_user->second == 0)
+    guests_.erase(of_user);
   guest->is_known = true;
 
   std::array<char, max_secret> secret{};
@@ -137,9 +166,7 @@ asio::awaitable<void> NestedRuns::serve(std::shared_ptr<Guest> guest) {
     co_return guest->connection.reset();
   if (::send(fd, "", 1, MSG_NOSIGNAL) != 1) co_return guest->connection.reset();
 
-  const auto peer = peer_of(guest->connection);
-  const auto run =
-      runs_.insert(runs_.end(), Run{std::move(guest->connection), peer ? peer->pid : 0});
+  const auto run = runs_.insert(runs_.end(), Run{std::move(guest->connection), guest->peer.pid});
   char nothing = 0;
   ssize_t got = 0;
   do {

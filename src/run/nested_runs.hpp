@@ -6,6 +6,7 @@
 #include <asio/awaitable.hpp>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -25,7 +26,9 @@ std::string parent_socket_name(const Token& token);
 /// Nested runs that live on the leases of this one. Each keeps a connection to us open for as long
 /// as its holder process lives: the kernel closes it, however that process ends. Every process of
 /// the host can read the name, so a peer must be the same user (or root, or we are root), and soon
-/// show that it knows the token of one of the leases. Single-threaded.
+/// show that it knows the token of one of the leases. Only a few connections of a user may wait for
+/// that at a time, and of all users but us and root together: others cannot keep ours out, nor take
+/// more than a few hundredths of a processor. Single-threaded.
 class NestedRuns : public std::enable_shared_from_this<NestedRuns> {
  public:
   /// `changed` runs when one of them has ended. `clock` must outlive the executor's run().
@@ -59,14 +62,16 @@ class NestedRuns : public std::enable_shared_from_this<NestedRuns> {
   };
   void take_name();
   asio::awaitable<void> accept_all();
+  bool accept_one();
+  [[nodiscard]] bool has_room_for(uid_t user) const;
   asio::awaitable<void> serve(std::shared_ptr<Guest> guest);
   [[nodiscard]] static bool lives(const Run& run);
   [[nodiscard]] bool may_inherit(std::string_view secret) const;
 
   asio::any_io_executor executor_;
   const Clock& clock_;
-  int guests_ = 0;
-  std::vector<Token> tokens_;  ///< of our own leases
+  std::map<uid_t, int> guests_;  ///< by user
+  std::vector<Token> tokens_;    ///< of our own leases
   std::function<void()> changed_;
   UniqueFd socket_;
   std::unique_ptr<Readable> connects_;

@@ -142,6 +142,43 @@ TEST_F(Nested, IsNotKeptOutByConnectionsThatSayNothing) {
   EXPECT_EQ(runs->holders().size(), 1U);
 }
 
+/// Keeps as many connections open as it can, and never says a word on them.
+[[noreturn]] void flood(const UnixName& name) {
+  std::vector<UniqueFd> silent(100);
+  for (;;) {
+    for (UniqueFd& fd : silent) {
+      char nothing = 0;
+      if (fd && ::recv(fd.get(), &nothing, 1, MSG_DONTWAIT) != 0) continue;  // not closed
+      fd.reset(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+      if (::connect(fd.get(), name.address(), name.size()) != 0) fd.reset();
+    }
+    ::usleep(1000);
+  }
+}
+
+TEST_F(Nested, IsNotKeptOutByAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be two users";
+  runs->listen();
+  const UnixName name(parent_socket_name(lease.token));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setresuid(65534, 65534, 65534) != 0) ::_exit(1);
+    flood(name);
+  }
+  // Meanwhile the other user's connections take all the room that they can get.
+  bool is_full = false;
+  spawn(io.get_executor(), [&]() -> asio::awaitable<void> {
+    co_await sleep_until(clock, clock.now() + std::chrono::milliseconds(300));
+    is_full = true;
+  });
+  run_until([&] { return is_full; });
+  const Instant before = clock.now();
+  EXPECT_TRUE(join(held_by(::getpid())));
+  EXPECT_LT(clock.now() - before, std::chrono::seconds(2)) << "before the first of them times out";
+  ::kill(child, SIGKILL);
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+}
+
 TEST_F(Nested, GivesUpWithItsUser) {
   runs->listen();
   runs->close();  // the socket is there until the loop runs, and no process answers
