@@ -72,9 +72,21 @@ bool real_time_is_unlimited() noexcept {
   return ::getrlimit(RLIMIT_RTTIME, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY;
 }
 
+/// A limit on CPU time that is meant for the command would end us too (SIGXCPU), who measure it for
+/// days. An ordinary user can lift the soft limit alone.
+void lift_time_limit() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  const rlimit none{RLIM_INFINITY, RLIM_INFINITY};
+  if (::setrlimit(RLIMIT_CPU, &none) == 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_CPU, &limit);
+}
+
 }  // namespace
 
 void claim_cpu_share() noexcept {
+  lift_time_limit();
   const auto own = own_attributes();
   if (!own || own->policy == SCHED_DEADLINE) return;
   SchedulingAttributes attributes = *own;

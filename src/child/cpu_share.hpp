@@ -6,9 +6,9 @@ namespace redlock::child {
 
 /// Reserves CPU time for this process that the command cannot take from it, by the best permitted
 /// means: a real-time priority above the one it was started with, else the highest nice level, else
-/// short time slices (Linux 6.12), which only shorten the wait for the CPU. Children inherit all of
-/// it, so call it after the command was forked. Silent where nothing is permitted. Sources:
-/// sched(7), sched_setattr(2).
+/// short time slices (Linux 6.12), which only shorten the wait for the CPU. Lifts the limit on its
+/// CPU time (RLIMIT_CPU) as far as permitted. Children inherit all of it, so call it after the
+/// command was forked. Silent where nothing is permitted. Sources: sched(7), sched_setattr(2).
 void claim_cpu_share() noexcept;
 
 /// Gives a killed process (its first thread) a priority slightly below that of this one, so that it

@@ -1,6 +1,7 @@
 #include "child/cpu_share.hpp"
 
 #include <sched.h>
+#include <sys/resource.h>
 
 #include "in_child.hpp"
 
@@ -39,6 +40,17 @@ TEST(CpuShare, ARealTimeGuardLendsAPriorityBelowItsOwnToWhatHasNone) {
     EXPECT_EQ(priority_after_loan(SCHED_OTHER, 0), own.sched_priority - 1);
     EXPECT_EQ(priority_after_loan(SCHED_FIFO, theirs), theirs) << "one of its own stays as it is";
     EXPECT_EQ(priority_after_loan(SCHED_RR | SCHED_RESET_ON_FORK, theirs), theirs);
+  });
+}
+
+TEST(CpuShare, AGuardDoesNotDieOfTheCommandsLimitOfCpuTime) {
+  in_child([] {
+    const rlimit commands{3600, 7200};
+    ASSERT_EQ(::setrlimit(RLIMIT_CPU, &commands), 0);
+    claim_cpu_share();
+    rlimit ours{};
+    ASSERT_EQ(::getrlimit(RLIMIT_CPU, &ours), 0);
+    EXPECT_GE(ours.rlim_cur, commands.rlim_max);
   });
 }
 
