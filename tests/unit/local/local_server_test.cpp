@@ -271,9 +271,12 @@ TEST_F(LocalServerTest, WhatIsTakenBackAfterItWasDoneIsUndoneBeforeTheEnd) {
 
 TEST_F(LocalServerTest, ClosingDoesNotWaitLongerThanItsDeadline) {
   acquired();
-  const UniqueFd other = occupy();
+  UniqueFd other = occupy();
   server_.undo(resource("deploy"), token());
   drive_.run(server_.close(clock_.now() + 20ms));
+  other.reset();
+  close();
+  EXPECT_TRUE(is_free()) << "close() returned while the undo could still be done";
 }
 
 TEST_F(LocalServerTest, ADamagedFileIsNoFreeLock) {
