@@ -51,6 +51,11 @@ bool Links::failed_to_open() const {
   return current_ && current_->connection->broken() && !current_->connection->was_open();
 }
 
+bool Links::carries(const std::string& what) const {
+  const auto has_it = [&](const auto& link) { return link && link->left.contains(what); };
+  return what.empty() || has_it(current_) || std::ranges::any_of(late_, has_it);
+}
+
 void Links::retire_unusable() {
   if (current_ && !current_->connection->usable())
     late_.push_back(std::exchange(current_, nullptr));

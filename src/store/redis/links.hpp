@@ -58,6 +58,9 @@ class Links {
     return current_ && current_->connection->found_no_master();
   }
 
+  /// Whether a connection still has it to undo; true for an empty one.
+  [[nodiscard]] bool carries(const std::string& what) const;
+
   /// See Transport::stays_on_this_host.
   [[nodiscard]] bool stays_on_this_host() const {
     return current_ && current_->connection->stays_on_this_host();

@@ -73,8 +73,11 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask(ScriptCall call, bool ask
   // another may be the master by now.
   if (was_connected && reply && is_read_only_reply(*reply))
     reply = co_await ask_once(call, asking, deadline);
+  const UndoTarget undo_target = undo_target_of(call);
   while (!reply) {
     if (!co_await was_misled(deadline)) break;
+    // An undo or a leave that was sent meanwhile would not follow it to another master.
+    if (!links_.carries(undo_target.token) || !links_.carries(undo_target.waiter)) break;
     reply = co_await ask_once(call, asking, deadline);
   }
   co_return reply;
