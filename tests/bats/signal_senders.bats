@@ -119,6 +119,19 @@ by_executable() {
   wait_for_no_key 0 demo
 }
 
+@test "a signal to us alone behind one to the whole group from the same process reaches the command" {
+  open_terminal
+  type_line "$PROGRAM run -k demo -- ./counter TERM"
+  wait_for_counter
+  FRONT=$(foreground)
+  to_group
+  assert_heard "$FRONT" TERM
+  kill -TERM "$FRONT"
+  assert_heard "$FRONT" TERM TERM
+  end_counter
+  see_status 23
+}
+
 @test "a changed window reaches a command out of our process group" {
   open_terminal
   type_line "redlock-cli run -k demo -- ./own_group ./counter WINCH"
