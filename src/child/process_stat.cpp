@@ -11,9 +11,18 @@
 #include <memory>
 
 #include "support/number.hpp"
+#include "support/text.hpp"
 #include "support/unique_fd.hpp"
 
 namespace redlock::child {
+
+namespace {
+
+bool is_dead_state(char state) noexcept {
+  return state == 'Z' || state == 'X' || state == 'x';
+}
+
+}  // namespace
 
 std::optional<std::string> read_proc_file(const std::string& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -49,18 +58,42 @@ std::optional<ProcessStat> process_stat_in(const std::string& stat_text) {
   ProcessStat stat{};
   // The fields from the 3rd to the 22nd.
   constexpr const char* form =
-      " %c %d %*s %*s %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d %*s %llu";
+      " %c %d %*s %*s %d %*s %u %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d %*s %llu";
+  unsigned flags = 0;
   if (std::sscanf(stat_text.c_str() + name_end + 1, form, &stat.state, &stat.parent, &stat.terminal,
-                  &threads, &stat.started) != 5)
+                  &flags, &threads, &stat.started) != 6)
     return std::nullopt;
-  const bool ended = (stat.state == 'Z' || stat.state == 'X' || stat.state == 'x') && threads <= 1;
+  // PF_EXITING and PF_SIGNALED of the kernel.
+  constexpr unsigned ending = 0x4 | 0x400;
+  stat.ending = (flags & ending) != 0;
+  const bool ended = is_dead_state(stat.state) && threads <= 1;
   stat.living = !ended;
   return stat;
 }
 
 std::optional<ProcessStat> read_process_stat(pid_t pid) {
   const auto text = read_proc_file("/proc/" + std::to_string(pid) + "/stat");
-  return text ? process_stat_in(*text) : std::nullopt;
+  auto stat = text ? process_stat_in(*text) : std::nullopt;
+  if (!stat || !stat->living || !is_dead_state(stat->state)) return stat;
+
+  // Its first thread has ended. Others that are dead, too, are there for as long as their tracer
+  // does not wait for them.
+  const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
+  const auto threads = numbers_in(tasks).value_or(std::vector<int>());
+  stat->living = threads.empty() || std::any_of(threads.begin(), threads.end(), [&](int thread) {
+                   const auto of_thread =
+                       read_proc_file(tasks + "/" + std::to_string(thread) + "/stat");
+                   const auto its = of_thread ? process_stat_in(*of_thread) : std::nullopt;
+                   return its && !is_dead_state(its->state);
+                 });
+  return stat;
+}
+
+std::string process_text(pid_t pid) {
+  const std::string number = std::to_string(pid);
+  std::string name = read_proc_file("/proc/" + number + "/comm").value_or("");
+  if (name.ends_with('\n')) name.pop_back();
+  return name.empty() ? number : number + " (" + escape_for_terminal(name) + ")";
 }
 
 std::uint64_t private_bytes_in(const std::string& statm) {

@@ -19,6 +19,7 @@ struct ProcessStat {
   bool living;                 ///< not a zombie; a process whose first thread has ended counts
                                ///< while other threads run
   int terminal;                ///< the device number of its controlling terminal; 0: none
+  bool ending;                 ///< it was killed, or has begun to exit
   unsigned long long started;  ///< in clock ticks since boot: tells a process from a later one with
                                ///< the same pid
 };
@@ -26,6 +27,9 @@ struct ProcessStat {
 /// Nothing when there is no such process (any more), it is hidden from us, or errno says why it
 /// could not be read.
 std::optional<ProcessStat> read_process_stat(pid_t pid);
+
+/// `4711 (deploy.sh)`, escaped for the terminal; the number alone when there is no such process.
+std::string process_text(pid_t pid);
 
 /// The private memory of a process in RAM, without files and shared memory; 0 when there is no such
 /// process. Source: proc(5), statm.

@@ -129,8 +129,9 @@ std::optional<Ended> ProcessTree::reap_next() {
 
 bool ProcessTree::nothing_left() const {
   if (cgroup_ != nullptr && cgroup_->populated()) return false;
-  siginfo_t none{};
-  return ::waitid(P_ALL, 0, &none, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0 && errno == ECHILD;
+  siginfo_t ended{};
+  if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0) return errno == ECHILD;
+  return ended.si_pid == 0 && only_dead_descendants();
 }
 
 }  // namespace redlock::child

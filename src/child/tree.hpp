@@ -72,7 +72,8 @@ class ProcessTree {
   void kill(Instant until, std::atomic<std::int64_t>* progress = nullptr);
 
   /// Does kill(), guards included, and reaps the dead. True when no process of ours is left: that
-  /// is proof of death (waitpid says ECHILD). Call it again, after a short wait, until it returns
+  /// is proof of death (waitpid says ECHILD, or all that is left are dead processes that another
+  /// process traces and has not waited for). Call it again, after a short wait, until it returns
   /// true. The statuses of the processes that it reaps, perhaps the command's among them, are kept
   /// for reap(). Never blocks: a process that may not be killed (setuid) means false.
   bool kill_and_reap(Instant until, std::atomic<std::int64_t>* progress = nullptr);
@@ -91,7 +92,8 @@ class ProcessTree {
   /// nothing_left() is.
   [[nodiscard]] std::vector<pid_t> descendants() const;
 
-  /// Whether all are dead and reaped, as the kernel knows it. Not below a root.
+  /// Whether all are dead, as the kernel knows it, and reaped but for those whose tracer has not
+  /// waited for them. Not below a root.
   [[nodiscard]] bool nothing_left() const;
 
  private:
