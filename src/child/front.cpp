@@ -13,7 +13,6 @@
 
 #include "child/cpu_share.hpp"
 #include "child/notify_socket.hpp"
-#include "child/shield.hpp"
 #include "child/title.hpp"
 
 namespace redlock::child {
@@ -49,7 +48,7 @@ bool Front::fork_holder(int argc, char** argv) {
     front_end_.reset();
     if (shielded) {
       set_title(shield_title, argc, argv);
-      become_shield(page_->shielded_holder);
+      shield_ = become_shield(page_->shielded_holder);
     }
     set_title(holder_title, argc, argv);
     return true;
@@ -57,13 +56,14 @@ bool Front::fork_holder(int argc, char** argv) {
   holder_end_.reset();
 
   watchdog_.watch_over(child, shielded);
-  if (witness != 0) watchdog_.add_guard(witness);
+  if (witness != 0) watchdog_.add_witness(witness);
   return false;
 }
 
 Verdict Front::guard() {
   while (!verdict_) {
     wait_for_event();
+    watchdog_.tend_children();
     pass_on(relay_.due());
     for (;;) {
       const auto [message, empty] = front_end_->receive();

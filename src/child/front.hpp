@@ -7,6 +7,7 @@
 #include "child/descriptors.hpp"
 #include "child/job_control.hpp"
 #include "child/shared_page.hpp"
+#include "child/shield.hpp"
 #include "child/signal_relay.hpp"
 #include "child/signals.hpp"
 #include "child/watchdog.hpp"
@@ -20,6 +21,7 @@ namespace redlock::child {
 ///  - When a command in our group is paused (^Z, a read from the background, its own `suspend`), it
 ///    pauses, too, and no sooner than that (FrontJobControl).
 ///  - It stops the command if the holder process does not (Watchdog), or dies.
+///  - It continues a Shield that was stopped, and reaps the orphans of others that it inherits.
 class Front {
  public:
   /// Inherited descriptors except `keep_fd` are closed as soon as the command runs, so that pipes
@@ -35,6 +37,7 @@ class Front {
   bool fork_holder(int argc, char** argv);
 
   [[nodiscard]] Channel take_channel() { return std::move(*holder_end_); }
+  [[nodiscard]] Shield take_shield() { return std::move(shield_); }
   [[nodiscard]] SharedPage& page() noexcept { return *page_; }
   [[nodiscard]] const InheritedDescriptors& inherited() const noexcept { return inherited_; }
 
@@ -68,6 +71,7 @@ class Front {
   Watchdog watchdog_;
   std::optional<Channel> front_end_;
   std::optional<Channel> holder_end_;
+  Shield shield_;  ///< in the holder process
   UniqueFd timer_;
   Instant armed_ = Instant::max();  ///< what the timer is set to
   std::optional<Verdict> verdict_;

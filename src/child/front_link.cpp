@@ -1,10 +1,37 @@
 #include "child/front_link.hpp"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <csignal>
+#include <thread>
 
 #include "support/spawn.hpp"
 
 namespace redlock::child {
+namespace {
+
+/// How long we look at a process that runs: it may be about to take a signal, which shows nowhere
+/// in between.
+constexpr Milliseconds look_timeout{2};
+constexpr std::chrono::microseconds look_interval{50};
+
+/// The state of a process, once it shows whether it is about to take a signal.
+std::optional<SignalState> look_at(pid_t pid) {
+  const Instant limit = BootClock::now() + look_timeout;
+  for (;;) {
+    const auto state = signal_state(pid);
+    if (!state || state->is_dying || state->is_settled || BootClock::now() >= limit) return state;
+    std::this_thread::sleep_for(look_interval);
+  }
+}
+
+bool is_hung_up(int fd) noexcept {
+  pollfd closed{fd, POLLRDHUP, 0};
+  return ::poll(&closed, 1, 0) == 1;
+}
+
+}  // namespace
 
 FrontLink::FrontLink(asio::any_io_executor executor, const Clock& clock, Channel channel,
                      SignalGate& gate, pid_t front)
@@ -16,8 +43,11 @@ FrontLink::FrontLink(asio::any_io_executor executor, const Clock& clock, Channel
       signals_(std::make_shared<SignalPump>(executor_, gate)),
       event_(clock.make_event()) {}
 
-void FrontLink::start(Handlers handlers) {
+void FrontLink::start(Handlers handlers, Shield shield) {
   handlers_ = std::move(handlers);
+  shield_ = std::move(shield);
+  if (shield_.pid != 0)
+    spawn(executor_, [self = shared_from_this()] { return self->listen_to_shield(); });
   spawn(executor_, [self = shared_from_this()] { return self->listen_to_front(); });
   signals_->start([weak = weak_from_this()](const ReceivedSignal& signal) {
     if (const auto self = weak.lock()) self->on_signal(signal);
@@ -69,9 +99,7 @@ asio::awaitable<void> FrontLink::listen_to_front() {
     if (!message && empty == Channel::Empty::nothing_yet) {
       co_await channel_readable_.wait();
     } else if (!message) {
-      gone_ = true;
-      event_->notify();
-      handlers_.front_gone();
+      on_front_gone();
     } else if (message->kind == Message::Kind::signal) {
       handlers_.signal({message->number, message->sender, message->reached_command});
     } else if (message->kind == Message::Kind::handed_over) {
@@ -85,6 +113,33 @@ asio::awaitable<void> FrontLink::listen_to_front() {
       event_->notify();
     }
   }
+}
+
+void FrontLink::on_front_gone() {
+  if (std::exchange(gone_, true)) return;
+  event_->notify();
+  handlers_.front_gone();
+}
+
+asio::awaitable<void> FrontLink::listen_to_shield() {
+  Readable ended(executor_, shield_.lifeline.get());
+  co_await ended.wait();
+  on_shield_gone();
+}
+
+void FrontLink::on_shield_gone() {
+  if (std::exchange(shield_.pid, 0) != 0) handlers_.shield_gone();
+}
+
+SignalMask FrontLink::look_at_guards() {
+  const auto front = look_at(front_);
+  if ((front && front->is_dying) || is_hung_up(channel_.fd())) on_front_gone();
+  if (shield_.pid != 0) {
+    // It is our parent: when it is not there any more, we have another.
+    const auto shield = look_at(shield_.pid);
+    if ((shield && shield->is_dying) || ::getppid() != shield_.pid) on_shield_gone();
+  }
+  return front ? front->pending : 0;
 }
 
 void FrontLink::on_signal(const ReceivedSignal& signal) {

@@ -12,7 +12,9 @@
 #include <utility>
 
 #include "child/channel.hpp"
+#include "child/shield.hpp"
 #include "child/signal_pump.hpp"
+#include "child/signal_state.hpp"
 #include "support/clock.hpp"
 #include "support/readable.hpp"
 
@@ -26,6 +28,7 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
     std::function<void(const PassedSignal&)> signal;  ///< for the wait, or for the command
     std::function<void()> child;                      ///< a child changed its state: SIGCHLD
     std::function<void()> front_gone;  ///< the front process was killed; reported once
+    std::function<void()> shield_gone{};  ///< the shield was killed; reported once
   };
 
   /// `gate` and `clock` must outlive the executor's run(). `front`: the front process; under a
@@ -33,8 +36,8 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   FrontLink(asio::any_io_executor executor, const Clock& clock, Channel channel, SignalGate& gate,
             pid_t front);
 
-  /// Starts reading.
-  void start(Handlers handlers);
+  /// Starts reading. `shield`: as become_shield() returned it.
+  void start(Handlers handlers, Shield shield = {});
 
   /// Asks whether the command may start; true when the front process agrees before `timeout` ends.
   /// A front process that is paused (^Z) does not answer.
@@ -49,6 +52,13 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   void give_up_hand_over();
 
   [[nodiscard]] bool gone() const noexcept { return gone_; }
+
+  /// Looks at the front process and the shield themselves, whose end shows otherwise only once they
+  /// got a CPU to end: when one was killed, that is reported before this returns. Returns the
+  /// signals that were sent to the front process, and that it has not read. Call it when the
+  /// command has ended: what was sent before that shows here. Blocks for at most two milliseconds
+  /// each.
+  SignalMask look_at_guards();
 
   /// Whether this process gets the signal from the same sender, too: until now and not long ago, or
   /// by `until`; true as soon as it does. Each signal is reported once. The front process and the
@@ -83,7 +93,10 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   void send_notification();
   void on_signal(const ReceivedSignal& signal);
   bool take_twin(const PassedSignal& signal);
+  void on_front_gone();
+  void on_shield_gone();
   asio::awaitable<void> listen_to_front();
+  asio::awaitable<void> listen_to_shield();
   [[nodiscard]] bool answered() const noexcept { return answers_ == questions_; }
 
   asio::any_io_executor executor_;
@@ -91,6 +104,7 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   pid_t front_;
   Channel channel_;
   Readable channel_readable_;
+  Shield shield_;
   std::shared_ptr<SignalPump> signals_;
   std::unique_ptr<Event> event_;  ///< notified at an answer and at the end
   Handlers handlers_;

@@ -1,13 +1,16 @@
 #include "child/shield.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
-#include <system_error>
 #include <thread>
+#include <utility>
 
+#include "child/command.hpp"
 #include "child/cpu_share.hpp"
 #include "child/descriptors.hpp"
 #include "child/signals.hpp"
@@ -23,21 +26,27 @@ bool may_have_foreign_children() noexcept {
   return !childless || ::getpid() == 1;
 }
 
-void become_shield(std::atomic<pid_t>& holder) {
+Shield become_shield(std::atomic<pid_t>& holder) {
   ::setpgid(0, 0);
   ignore_all();
   // Only the holder process and the front process know whose target it is: here the walk finds
   // everything.
   CommandTarget none;
   ProcessTree tree(none);
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) ::_exit(cannot_start_code);
+  UniqueFd lifeline(ends[0]);
+  UniqueFd ours(ends[1]);
+  const pid_t shield = ::getpid();
   const pid_t child = ::fork();
-  if (child < 0) throw std::system_error(errno, std::generic_category(), "fork");
-  if (child == 0) return;
+  if (child < 0) ::_exit(cannot_start_code);
+  // Both write it: whoever sees that the holder process is gone must know that there was one.
+  holder = child == 0 ? ::getpid() : child;
+  if (child == 0) return {shield, std::move(lifeline)};
 
-  holder = child;
   claim_cpu_share();
   // No descriptor that another process waits on may stay open because of us.
-  close_all_but(-1);
+  close_all_but(ours.get());
   siginfo_t info{};
   while (::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) != 0 &&
          errno == EINTR) {

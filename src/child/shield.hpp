@@ -4,6 +4,8 @@
 
 #include <atomic>
 
+#include "support/unique_fd.hpp"
+
 namespace redlock::child {
 
 /// Whether this process has children, or may inherit some, that were never below its holder
@@ -17,8 +19,16 @@ bool may_have_foreign_children() noexcept;
 /// remaining descendants may live. Otherwise this process kills them, and exits with 0 when all of
 /// them are dead.
 ///
-/// Forks the holder process and writes its pid to `holder`. Returns in the holder process alone;
-/// throws std::system_error when it cannot fork.
-void become_shield(std::atomic<pid_t>& holder);
+/// Without it orphans would go to the front process, which cannot tell them from others. So the
+/// holder process ends the command when it is killed. The front process continues it when it is
+/// stopped: everything waits for its end.
+struct Shield {
+  pid_t pid = 0;      ///< 0: there is none
+  UniqueFd lifeline;  ///< reads end of file once it has ended
+};
+
+/// Forks the holder process and writes its pid to `holder`. Returns in the holder process alone.
+/// Where it cannot fork, this process exits with 71, and `holder` stays 0.
+Shield become_shield(std::atomic<pid_t>& holder);
 
 }  // namespace redlock::child

@@ -111,7 +111,8 @@ void Supervisor::lease_is_lost() {
   event_->notify();
 }
 
-void Supervisor::front_is_gone() {
+void Supervisor::guard_is_gone(Guard which) {
+  killed_guard_ = which;
   kill_at_ = Instant();
   event_->notify();
 }
@@ -165,8 +166,13 @@ asio::awaitable<Ending> Supervisor::finish() {
   // What it left may live on, and nested runs look after themselves, however long we renew for
   // them.
   disarm();
-  Ending ending{status_.value_or(SIGKILL), stops_for_lease_, timed_out_, !dead, {}, {},
-                std::move(swept)};
+  Ending ending;
+  ending.status = status_.value_or(SIGKILL);
+  ending.stopped_for_lease = stops_for_lease_;
+  ending.killed_guard = killed_guard_;
+  ending.timed_out = timed_out_;
+  ending.unkillable = !dead;
+  ending.swept = std::move(swept);
   if (is_promised) ending.late = std::max(Duration::zero(), over - deadline_);
   if (!tree_.nothing_left()) ending.left = tree_.descendants();
   // What `acquire` leaves behind in the command does no work that the lock is for.

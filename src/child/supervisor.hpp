@@ -20,6 +20,9 @@
 namespace redlock::child {
 
 /// How a command ended.
+/// The other processes that guard the command.
+enum class Guard { front, shield };
+
 struct Ending {
   int status = 0;  ///< of the command, as waitpid gives it
   /// The lease ended before the command was seen to end, or the command was stopped so as not to
@@ -27,6 +30,7 @@ struct Ending {
   bool stopped_for_lease = false;
 
   bool timed_out = false;    ///< it was stopped at the end of max_hold, before anything happened to
+  std::optional<Guard> killed_guard;  ///< whose end was the reason to kill what still ran
                              ///< the lease
   bool unkillable = false;   ///< the lease ended, and a process of the tree could not be killed
   Duration late{};           ///< how long after the deadline the last of the tree was seen dead;
@@ -57,9 +61,14 @@ struct SupervisorEvents {
 /// margin, repeated until the tree is empty. The margin grows with the measurements (StopMeter). A
 /// stop signal that was sent is final. A lease that is lost stops the command at once, with KILL
 /// after the grace or at deadline - margin, whichever is sooner. So does the end of max_hold, while
-/// the lease is kept until the tree is dead; of that and a loss, the first decides. When the front
-/// process is gone, KILL is sent at once. A pid namespace ends with the command: processes that the
-/// command leaves running in it are killed.
+/// the lease is kept until the tree is dead; of that and a loss, the first decides. When another
+/// guard is gone, KILL is sent at once.
+///
+/// A signal that ends a shell at once reaches the step that it runs as well, and that may take a
+/// while to stop. So a command that a signal has ended counts as ended only when what is left of
+/// its process group has ended, too, whatever is to become of other descendants. A signal that the
+/// command alone got is followed by the stop signal to its group. A pid namespace ends with the
+/// command: processes that the command leaves running in it are killed.
 class Supervisor {
  public:
   /// All must outlive it.
@@ -99,8 +108,8 @@ class Supervisor {
   /// The lease has ended: it was lost, or its deadline has passed.
   void lease_is_lost();
 
-  /// The command is no longer wanted: kill it now.
-  void front_is_gone();
+  /// Another process that guards the command was killed: kill it now.
+  void guard_is_gone(Guard which);
 
   /// Passes a signal on to the command: where it leads a process group, and SignalTo says so, to
   /// that; else to it alone. `reached`: not to what got it already, which is the command with all
@@ -160,3 +169,4 @@ class Supervisor {
 };
 
 }  // namespace redlock::child
+  std::optional<Guard> killed_guard_;

@@ -48,7 +48,33 @@ void Watchdog::watch_over(pid_t child, bool shielded) {
 }
 
 void Watchdog::wait_for_holder() {
-  while (!reaped_ && ::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
+  for (int status = 0; !reaped_;) {
+    const pid_t ended = ::waitpid(child_, &status, WUNTRACED);
+    if (ended < 0 && errno == EINTR) continue;
+    if (ended == child_ && WIFSTOPPED(status)) {
+      ::kill(child_, SIGCONT);
+      continue;
+    }
+    reaped_ = true;
+  }
+  // Our child, when its shield was killed.
+  while (shielded_ && holder() != 0 && ::waitpid(holder(), nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+void Watchdog::tend_children() {
+  if (!shielded_) return;
+  siginfo_t info{};
+  if (::waitid(P_PID, static_cast<id_t>(child_), &info, WSTOPPED | WNOHANG) == 0 &&
+      info.si_pid == child_)
+    ::kill(child_, SIGCONT);
+  for (;;) {
+    info = {};
+    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+    // When its shield was killed, the holder process is our child.
+    const pid_t ended = info.si_pid;
+    if (ended == child_ || ended == witness_ || ended == holder()) return;
+    ::waitpid(ended, nullptr, WNOHANG);
   }
 }
 
@@ -99,6 +125,11 @@ Verdict Watchdog::take_over(Verdict::Source source) {
   Instant got_on = BootClock::now();
   Verdict verdict;
   verdict.source = source;
+  // The shield, and with it our end of the channel, is gone, and no holder process has been there.
+  if (shielded_ && holder() == 0) {
+    verdict.source = Verdict::Source::not_forked;
+    return verdict;
+  }
   if (source != Verdict::Source::holder_died && holder() != 0) ::kill(holder(), SIGKILL);
   if (shielded_) tree_.remove_guard(holder());
   for (;;) {
@@ -122,8 +153,10 @@ Verdict Watchdog::take_over(Verdict::Source source) {
 bool Watchdog::kill_and_confirm(Instant until) {
   if (!shielded_) return reaped_ = tree_.kill_and_reap(until);
   tree_.kill(until);
+  if (reaped_) return false;
+  ::kill(child_, SIGCONT);  // only it can prove that all are dead
   int status = 0;
-  if (reaped_ || ::waitpid(child_, &status, WNOHANG) != child_) return false;
+  if (::waitpid(child_, &status, WNOHANG) != child_) return false;
   reaped_ = true;
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;  // a shield that was killed proves nothing
 }

@@ -18,6 +18,7 @@ namespace redlock::child {
 struct Verdict {
   enum class Source {
     report,          ///< the holder process reported it
+    not_forked,      ///< there never was one: its shield could not fork it
     holder_died,     ///< the holder process was killed; the command was stopped
     holder_stopped,  ///< another process stopped it (SIGSTOP); the front process stopped the
                      ///< command
@@ -48,12 +49,19 @@ class Watchdog {
   /// `child`: the holder process, or its shield. Call it once, before all that follows.
   void watch_over(pid_t child, bool shielded);
 
-  /// A child that is no part of the command (the witness).
-  void add_guard(pid_t pid) { tree_.add_guard(pid); }
+  /// The witness, a child that is no part of the command.
+  void add_witness(pid_t pid) {
+    witness_ = pid;
+    tree_.add_guard(pid);
+  }
 
   /// The holder process; 0 while its shield has not forked it. Its parent has not reaped it: its
   /// pid is still its own.
   [[nodiscard]] pid_t holder() const;
+
+  /// After SIGCHLD. Behind a shield: continues it if it was stopped, since all wait for its end,
+  /// and reaps the children that are none of ours, of whose end no other process could learn.
+  void tend_children();
 
   /// Does what is due. A verdict when it had to kill the holder process.
   std::optional<Verdict> watch(Instant now);
@@ -65,7 +73,7 @@ class Watchdog {
   /// death.
   Verdict take_over(Verdict::Source source);
 
-  /// Waits for the end of the child; at once when it was reaped.
+  /// Waits for the end of the child, and continues it if it is stopped; at once when it was reaped.
   void wait_for_holder();
 
  private:
@@ -81,6 +89,7 @@ class Watchdog {
   ProcessTree tree_;
   pid_t child_ = 0;  ///< the holder process, or its shield
   bool shielded_ = false;
+  pid_t witness_ = 0;        ///< 0: none
   bool reaped_ = false;      ///< whether child_ was reaped
   Instant helped_;           ///< when we last helped the holder process to kill
   bool terminated_ = false;  ///< the command got its stop signal from us

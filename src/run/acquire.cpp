@@ -57,9 +57,11 @@ Finish acquire_behind(AcquireOptions& options, const SessionOptions& about, chil
   }
   const child::Verdict verdict = front.guard();
   if (verdict.source != child::Verdict::Source::report) {
+    const bool never_was = verdict.source == child::Verdict::Source::not_forked;
     throw CommandError(
         ExitCode::os_error,
-        "the process that was to keep the lock was killed; the lock expires by itself");
+        never_was ? "cannot fork the process that is to keep the lock; nothing was locked"
+                  : "the process that was to keep the lock was killed; the lock expires by itself");
   }
   if (!output::write_all(STDOUT_FILENO, verdict.report)) {
     const std::string why =

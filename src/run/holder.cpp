@@ -29,8 +29,8 @@ void hold(const SessionOptions& about, const RunOptions& options, HolderParts pa
   child::ignore_all();
   try {
     Session session(about, options.servers, options.server_timeout);
-    Job job(session, std::move(parts.channel), parts.gate, parts.page, parts.front,
-            parts.job_group);
+    Job job(session, std::move(parts.channel), parts.gate, parts.page, parts.front, parts.job_group,
+            std::move(parts.shield));
     RunReporter reporter(session, options);
     Story story(session.console(), options, options.stop.max_hold);
     session.events().add(story);

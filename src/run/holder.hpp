@@ -4,6 +4,7 @@
 #include "child/descriptors.hpp"
 #include "child/isolation.hpp"
 #include "child/shared_page.hpp"
+#include "child/shield.hpp"
 #include "child/signals.hpp"
 #include "run/event_writer.hpp"
 #include "run/options.hpp"
@@ -21,6 +22,7 @@ struct HolderParts {
   const child::Isolation& isolation;
   pid_t front;                ///< the front process
   EventWriter* event_writer;  ///< of --events-fd, or null
+  child::Shield shield;       ///< between the two, if any
   pid_t job_group;            ///< the group that the command joins, 0: none
 };
 

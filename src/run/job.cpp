@@ -18,10 +18,11 @@ constexpr Milliseconds sweep_time{30};
 }  // namespace
 
 Job::Job(Session& session, child::Channel channel, child::SignalGate& gate, child::SharedPage& page,
-         pid_t front, pid_t group)
+         pid_t front, pid_t group, child::Shield shield)
     : session_(session),
       link_(std::make_shared<child::FrontLink>(session.io().get_executor(), session.clock(),
-                                               std::move(channel), gate, front)) {
+                                               std::move(channel), gate, front)),
+      shield_(std::move(shield)) {
   if (group == 0) return;
   group_ = group;
   control_.emplace(page, link_, front);
@@ -29,7 +30,9 @@ Job::Job(Session& session, child::Channel channel, child::SignalGate& gate, chil
 
 void Job::listen() {
   link_->start({[this](const child::PassedSignal& signal) { on_signal(signal); },
-                [this] { on_child(); }, [this] { on_front_gone(); }});
+                [this] { on_child(); }, [this] { on_guard_gone(child::Guard::front); },
+                [this] { on_guard_gone(child::Guard::shield); }},
+               std::move(shield_));
 }
 
 void Job::on_signal(const child::PassedSignal& signal) {
@@ -67,8 +70,9 @@ void Job::on_child() {
   supervisor_->on_child();
 }
 
-void Job::on_front_gone() {
-  if (supervisor_ != nullptr) supervisor_->front_is_gone();
+void Job::on_guard_gone(child::Guard which) {
+  if (which == child::Guard::shield) shield_is_gone_ = true;
+  if (supervisor_ != nullptr) supervisor_->guard_is_gone(which);
   session_.interrupt().raise();
 }
 
@@ -88,7 +92,10 @@ void Job::command_started(child::Supervisor& supervisor) {
   link_->tell_started();
 }
 
+/// Another guard may have been killed before the command without having ended yet: then the command
+/// did not end by itself.
 void Job::command_ended(bool told_to_end) {
+  link_->look_at_guards();
   if (control_) control_->command_ended(told_to_end);
 }
 

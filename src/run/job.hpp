@@ -26,9 +26,9 @@ class Job {
  public:
   /// `group`: the process group that the command joins, 0: one of its own.
   Job(Session& session, child::Channel channel, child::SignalGate& gate, child::SharedPage& page,
-      pid_t front, pid_t group);
+      pid_t front, pid_t group, child::Shield shield);
 
-  /// From here on a signal, or the end of the front process, ends the wait; later the signal goes
+  /// From here on a signal, or the end of another guard, ends the wait; later the signal goes
   /// to the command.
   void listen();
 
@@ -37,7 +37,10 @@ class Job {
   /// The signal that ended the wait; 0: none.
   [[nodiscard]] int ended_by() const noexcept { return ended_by_; }
 
-  [[nodiscard]] bool front_is_gone() const noexcept { return link_->gone(); }
+  /// Whether a process that guards the command with us was killed: the front process, or the
+  /// shield. Then what runs is killed, and no wait goes on.
+  [[nodiscard]] bool guard_is_gone() const noexcept { return link_->gone() || shield_is_gone_; }
+  [[nodiscard]] bool shield_is_gone() const noexcept { return shield_is_gone_; }
 
   /// Asks the front process whether the command may start. False when it does not answer: the job
   /// is paused, or the front process is gone.
@@ -69,7 +72,7 @@ class Job {
 
  private:
   void on_child();
-  void on_front_gone();
+  void on_guard_gone(child::Guard which);
   asio::awaitable<void> pass_on(child::PassedSignal signal);
   asio::awaitable<bool> has_reached_command(child::PassedSignal signal);
 
@@ -80,6 +83,8 @@ class Job {
                                                     ///< group
   child::Supervisor* supervisor_ = nullptr;         ///< of the command, once it was started
   std::shared_ptr<NestedRuns> nested_runs_;
+  child::Shield shield_;  ///< until listen()
+  bool shield_is_gone_ = false;
   int ended_by_ = 0;
 };
 

@@ -35,6 +35,8 @@ std::string_view describe(child::Verdict::Source source) {
       return "the process that keeps the lock was killed";
     case Source::holder_stopped:
       return "the process that keeps the lock was stopped (SIGSTOP)";
+    case Source::not_forked:
+      return "cannot fork the process that keeps the lock";
     case Source::holder_starved:
       return "the process that keeps the lock did not get to run";
     case Source::holder_hung:
@@ -54,7 +56,9 @@ void write_status(const SessionOptions& about, const RunOptions& options,
 /// comes first: stderr may be full, or a terminal that is stopped.
 Finish report_without_holder(const SessionOptions& about, const RunOptions& options,
                              const child::Verdict& verdict) {
-  const bool died = verdict.source == child::Verdict::Source::holder_died;
+  using Source = child::Verdict::Source;
+  const bool never_was = verdict.source == Source::not_forked;
+  const bool died = verdict.source == Source::holder_died || never_was;
   const bool unsafe = verdict.unkillable || verdict.late > Duration::zero();
   output::RunReport report;
   report.reason = describe(verdict.source);
@@ -67,6 +71,8 @@ Finish report_without_holder(const SessionOptions& about, const RunOptions& opti
     result = output::CommandResult::unconfirmed;
     message =
         output::unsafe_text(!verdict.unkillable, report.left, report.late) + "; " + report.reason;
+  } else if (never_was) {
+    message += "; nothing was locked, and the command was not run";
   } else if (!verdict.command_began) {
     message += "; the command had not begun, and the lock, if it was held, expires by itself";
   } else if (died) {
@@ -132,7 +138,7 @@ Finish run(const RunOptions& options, const SessionOptions& about, const Start& 
   if (front.fork_holder(start.argc, start.argv)) {
     hold(about, options,
          {front.take_channel(), front.page(), gate, start.inherited, front.inherited(), isolation,
-          front_pid, event_writer.get(), job_group});
+          front_pid, event_writer.get(), front.take_shield(), job_group});
   }
   const child::Verdict verdict = front.guard();
   front.wait_for_holder();

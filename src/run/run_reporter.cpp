@@ -24,6 +24,9 @@ constexpr Milliseconds min_told_delay{100};
 constexpr int mebibyte_shift = 20;
 
 /// Whether one of the leases ends with the run; the others are those of a process around it.
+constexpr std::string_view shield_killed_text =
+    "a process that guards the lock (lock-shield) was killed";
+
 bool has_own(const std::vector<Lease>& leases) {
   return std::ranges::any_of(leases,
                              [](const Lease& lease) { return lease.keeping == Keeping::own; });
@@ -88,6 +91,11 @@ Finish RunReporter::conclude_too_late() {
 }
 
 /// A process of the command may still run, so the lock is left to expire.
+Finish RunReporter::conclude_shield_killed() {
+  return conclude(CommandResult::os_error,
+                  fmt::format("{}; the command was not run", shield_killed_text));
+}
+
 Finish RunReporter::conclude_unkillable() {
   return conclude(CommandResult::unconfirmed,
                   output::unsafe_text(/*dead=*/false, report_.left, report_.late));
@@ -111,6 +119,9 @@ Finish RunReporter::conclude_ended() {
                     output::unsafe_text(/*dead=*/true, {}, ending_.late));
   }
   if (ending_.timed_out)
+  if (ending_.killed_guard == child::Guard::shield)
+    return conclude(CommandResult::os_error,
+                    fmt::format("{}; what ran under it was killed", shield_killed_text));
     return conclude(CommandResult::timed_out, "the command was stopped at the end of --max-hold");
   if (ending_.stopped_for_lease) {
     const bool ran_on = options_.stop.on_lost == child::OnLost::warn;

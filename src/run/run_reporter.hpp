@@ -92,6 +92,7 @@ class RunReporter {
   Finish conclude_unkillable();
   Finish conclude_ended();
 
+  Finish conclude_shield_killed();  ///< before the command was started
   /// What became of the lease, behind one of those above; may change how the run ends.
   /// `expire_in`: it is left to expire after that time.
   Finish conclude_released(const HeldSet& leases, const SetReleaseResult& released, Finish finish,

@@ -65,11 +65,11 @@ asio::awaitable<bool> Stay::outlast_nested_runs() {
   parts_.reporter.report_outlasting(nested_->holders());
   parts_.job.set_nested_runs(nested_);
 
-  const Interrupt::Listener front_gone(parts_.session.interrupt(), changed_);
+  const Interrupt::Listener guard_gone(parts_.session.interrupt(), changed_);
   const Instant hold_until = supervisor_.hold_until();
-  while (!nested_->empty() && !leases_->lost() && !parts_.job.front_is_gone() && now() < hold_until)
+  while (!nested_->empty() && !leases_->lost() && !parts_.job.guard_is_gone() && now() < hold_until)
     co_await changed_.wait_until(hold_until);
-  if (parts_.job.front_is_gone()) {
+  if (parts_.job.guard_is_gone()) {
     (void)co_await supervisor_.kill_rest();
   } else if (!nested_->empty() && !leases_->lost()) {
     parts_.reporter.report_max_hold();

@@ -31,7 +31,7 @@ asio::awaitable<Finish> Tenancy::live() {
     parts_.reporter.note_waited(wait_ended - began_);
     if (!leases) {
       const bool interrupted = leases.error().failure.why == AttemptFailure::Why::interrupted;
-      co_return interrupted ? parts_.reporter.conclude_interrupted(parts_.job.ended_by())
+      co_return interrupted ? conclude_interrupted()
                             : parts_.reporter.conclude_not_acquired(leases.error());
     }
     granted_at_ = wait_ended;
@@ -42,6 +42,13 @@ asio::awaitable<Finish> Tenancy::live() {
     if (const auto finish = co_await skip_if_fresh(**leases)) co_return *finish;
     if (const auto finish = co_await run_under(std::move(*leases))) co_return *finish;
   }
+}
+
+/// A signal, or the end of another guard, ended the wait.
+Finish Tenancy::conclude_interrupted() const {
+  return parts_.job.ended_by() == 0 && parts_.job.shield_is_gone()
+             ? parts_.reporter.conclude_shield_killed()
+             : parts_.reporter.conclude_interrupted(parts_.job.ended_by());
 }
 
 /// Waits with the rest of --wait, which keeps counting while the job is paused.
@@ -95,7 +102,7 @@ asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSe
   const bool may_start = co_await parts_.job.may_start();
   if (parts_.session.interrupt().raised()) {
     stay->disarm();
-    co_return co_await release(*stay, parts_.reporter.conclude_interrupted(parts_.job.ended_by()));
+    co_return co_await release(*stay, conclude_interrupted());
   }
   if (!may_start) {
     stay->disarm();

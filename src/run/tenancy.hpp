@@ -27,6 +27,7 @@ class Tenancy {
  private:
   asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait(
       std::vector<AcquireOrder> orders);
+  [[nodiscard]] Finish conclude_interrupted() const;
   [[nodiscard]] std::string_view option_for_own_leases() const;
   [[nodiscard]] Finish refuse_parent_lease() const;
   asio::awaitable<std::optional<Finish>> skip_if_fresh(HeldSet& leases);

@@ -31,6 +31,7 @@ cases=(
   'DEADLINE_FROM_REPLY                |fails|DEADLINE_FROM_REPLY'
   'DEADLINE_AFTER_GO                  |fails|DEADLINE_AFTER_GO'
   'STOP_UNTOLD                        |fails|STOP_UNTOLD'
+  'FRONT_UNSEEN                       |fails|FRONT_UNSEEN'
   'NO_PDEATHSIG, both killed          |fails|NO_PDEATHSIG BOTH_KILLED COMMAND_ONLY KILLS=2 PAUSES=0'
   'NO_GETPPID, both killed            |fails|NO_GETPPID BOTH_KILLED COMMAND_ONLY KILLS=2 PAUSES=0'
 )

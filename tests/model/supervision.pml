@@ -31,6 +31,8 @@
  *                        process went to sleep
  *   STOP_UNTOLD          the front process does not tell the holder process that it has sent the
  *                        stop signal
+ *   FRONT_UNSEEN         when the command ends, the holder process does not ask whether the front
+ *                        process was killed before
  *   NO_PDEATHSIG, NO_GETPPID   the command does not die with its parent; does not look whether it
  *                        is dead already
  *   BOTH_KILLED, BOTH_STOPPED  faults may hit both guards at once
@@ -91,7 +93,8 @@ bool armed;                     /* the front process sleeps with a timer */
 bool front_busy, holder_busy = true;        /* in the middle of something */
 bool front_killing, holder_killing;         /* kills until the tree is dead */
 bool guarding;                              /* the holder process: in Supervisor::finish() */
-/* for the proof: a guard sent the stop signal; the command had ended before that */
+/* for the proof: a guard sent the stop signal; the command had ended before that, and while the
+   front process lived */
 bool stop_sent, own_end;
 byte renewals = RENEWALS, grants = 2, pauses = PAUSES, kills = KILLS;
 
@@ -192,7 +195,13 @@ active proctype Front() provided (front == ALIVE) {
 #else
 #define told front_stops
 #endif
-#define ended_by_itself (command == GONE && !stopping && !told)
+/* the holder process asks the kernel when the command has ended */
+#ifdef FRONT_UNSEEN
+#define front_killed false
+#else
+#define front_killed (front == DEAD)
+#endif
+#define ended_by_itself (command == GONE && !stopping && !told && !front_killed)
 #define holder_must_stop (!stopping && (passed(STOP_AT) || told))
 #define holder_must_kill (is_over(front) || (stopping && passed(KILL_AT)))
 #define stopped_in_time (stopping && tree_dead)
@@ -317,7 +326,8 @@ active proctype World() {
   :: d_step { command == READY && gate -> command = RUNNING; check() }
   :: d_step { command == READY && !gate && holder == DEAD -> command = GONE }
   :: d_step { command == RUNNING && descendant == ABSENT -> descendant = RUNNING; check() }
-  :: d_step { command == RUNNING && !endless -> own_end = !stop_sent; command = GONE }
+  :: d_step { command == RUNNING && !endless ->
+      own_end = (!stop_sent && front != DEAD); command = GONE }
   :: d_step { descendant == RUNNING && !endless -> descendant = GONE }
   :: d_step { command == DYING -> command = GONE }
   :: d_step { descendant == DYING -> descendant = GONE }
