@@ -28,7 +28,7 @@ Front::Front(SignalGate& gate, StopPlan plan, bool shares_group, std::optional<i
              const Cgroup* cgroup)
     : gate_(gate),
       page_(make_shared_page()),
-      relay_(gate, page_->target, shares_group),
+      relay_(gate, page_->target, shares_group, page_->signals_of_front),
       keep_fd_(keep_fd),
       job_control_(*page_, shares_group),
       watchdog_(plan, *page_, cgroup),

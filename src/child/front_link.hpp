@@ -27,7 +27,7 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   struct Handlers {
     std::function<void(const PassedSignal&)> signal;  ///< for the wait, or for the command
     std::function<void()> child;                      ///< a child changed its state: SIGCHLD
-    std::function<void()> front_gone;  ///< the front process was killed; reported once
+    std::function<void()> front_gone;     ///< the front process was killed; reported once
     std::function<void()> shield_gone{};  ///< the shield was killed; reported once
   };
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "child/signal_state.hpp"
 #include "child/tree.hpp"
 #include "support/boot_clock.hpp"
 
@@ -46,7 +47,12 @@ struct SharedPage {
   /// too; 0 while it is not paused. Written by the holder process.
   std::atomic<pid_t> paused_group{0};
 
+  /// The signals that the front process has got since the command may have been there, whether or
+  /// not they are passed on. Written by the front process.
+  std::atomic<SignalMask> signals_of_front{0};
+
   static_assert(std::atomic<std::int64_t>::is_always_lock_free &&
+                std::atomic<SignalMask>::is_always_lock_free &&
                 std::atomic<bool>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free);
 
   void set_deadline(Instant instant) {

@@ -53,6 +53,7 @@ std::vector<PassedSignal> SignalRelay::command_starts() {
   if (witness_) witness_->forget();
   read_gate(signals);
   has_command_ = true;
+  got_ = 0;
   return signals;
 }
 
@@ -72,6 +73,7 @@ Instant SignalRelay::next_instant() const {
 void SignalRelay::read_gate(Signals& signals) {
   while (const auto signal = gate_.read()) {
     if (signal->number == SIGCHLD) continue;  // the end of the channel says it
+    if (has_command_) got_ |= mask_of(signal->number);
     if (!has_command_) {
       if (ends_a_wait(signal->number)) signals.push_back(passed(*signal, false));
     } else if (shares_group_) {

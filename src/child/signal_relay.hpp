@@ -2,9 +2,11 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
+#include "child/signal_state.hpp"
 #include "child/signals.hpp"
 #include "child/tree.hpp"
 #include "child/witness.hpp"
@@ -23,10 +25,11 @@ namespace redlock::child {
 /// wait there is no command, and every signal that ends a wait is passed on at once.
 class SignalRelay {
  public:
-  /// `gate` and `command` must outlive it. `shares_group`: the command will be in our process
-  /// group.
-  SignalRelay(SignalGate& gate, const CommandTarget& command, bool shares_group)
-      : gate_(gate), command_(command), shares_group_(shares_group) {}
+  /// All must outlive it. `shares_group`: the command will be in our process group. `got` takes
+  /// every signal that arrives while there may be a command.
+  SignalRelay(SignalGate& gate, const CommandTarget& command, bool shares_group,
+              std::atomic<SignalMask>& got)
+      : gate_(gate), command_(command), shares_group_(shares_group), got_(got) {}
 
   /// Starts the witness, where there is to be one; its pid, or 0. Call it before the command can
   /// exist. `argc` and `argv` are main's.
@@ -69,6 +72,7 @@ class SignalRelay {
   SignalGate& gate_;
   const CommandTarget& command_;
   bool shares_group_;
+  std::atomic<SignalMask>& got_;
   bool has_command_ = false;
   std::unique_ptr<Witness> witness_;
   std::vector<Held> held_;  ///< each signal of a sender once, in order

@@ -21,6 +21,16 @@ constexpr Milliseconds complaint_interval{60'000};
 /// children, not ours.
 constexpr Milliseconds orphan_interval{20};
 
+/// The same of processes in the command's group that are below others. They are rare.
+constexpr Milliseconds group_interval{100};
+
+/// What is waited for is worth a line only when it takes a while.
+constexpr Milliseconds awaited_unseen{1000};
+
+/// A process that has been killed takes a moment to end.
+constexpr Milliseconds settle_timeout{50};
+constexpr Milliseconds settle_interval{5};
+
 }  // namespace
 
 Supervisor::Supervisor(const Clock& clock, StopPlan plan, SharedPage& page,
@@ -54,6 +64,7 @@ Result<void, ExecFailure> Supervisor::prepare(const Command& command, SpawnOptio
   }
   leads_group_ = !options.join_group;
   joined_group_ = options.join_group.value_or(0);
+  group_ = options.join_group.value_or(ready->pid());
   ready_.emplace(std::move(*ready));
   return {};
 }
@@ -118,12 +129,15 @@ void Supervisor::guard_is_gone(Guard which) {
 }
 
 void Supervisor::pass_on(int signal, bool reached) {
-  if (status_) {
-    if (plan_.descendants == Descendants::wait)  // for these
-      tree_.signal(signal, deadline_, reached ? joined_group_ : 0);
+  if (status_ && plan_.descendants == Descendants::wait) {  // for these
+    tree_.signal(signal, deadline_, reached ? joined_group_ : 0);
+  } else if (status_ && !reached) {
+    for (const pid_t pid : rest_of_group()) ::kill(pid, signal);
   } else if (!reached && page_.target.kill_argument != 0) {  // not reaped: the pid is its own
+    note_signals(mask_of(signal));
     const bool to_group = plan_.signal_to == SignalTo::group && ::getpgid(pid_) == pid_;
     ::kill(to_group ? -pid_ : pid_, signal);
+    signalled_alone_ |= !to_group && asks_to_end(signal);
   }
 }
 
@@ -147,6 +161,11 @@ asio::awaitable<Ending> Supervisor::finish() {
     }
     if (is_stopping() && status_ && (*kill_at_ == Instant::max() || all_ended())) break;
 
+    if (awaits_group_ && now >= tell_awaited_at_) {
+      tell_awaited_at_ = Instant::max();
+      const auto awaited = rest_of_group();
+      if (!is_stopping() && !awaited.empty()) events_.awaiting(awaited);
+    }
     if (now >= meter_.next()) measure(now);
     const Instant next = next_poll(now);
     if (!co_await event_->wait_until(next)) meter_.note_timer(next, clock_.now());
@@ -178,6 +197,20 @@ asio::awaitable<Ending> Supervisor::finish() {
   // What `acquire` leaves behind in the command does no work that the lock is for.
   if (dead) std::erase_if(ending.left, has_guard_title);
   co_return ending;
+}
+
+asio::awaitable<void> Supervisor::settle(std::vector<pid_t>& left) {
+  const Instant limit = ended_at_ + settle_timeout;
+  for (;;) {
+    reap();
+    const std::vector<pid_t> living = tree_.descendants();
+    std::erase_if(left, [&](pid_t pid) {
+      return std::find(living.begin(), living.end(), pid) == living.end();
+    });
+    const Instant now = clock_.now();
+    if (left.empty() || now >= limit) co_return;
+    co_await event_->wait_until(std::min(limit, now + settle_interval));
+  }
 }
 
 asio::awaitable<bool> Supervisor::kill_rest() {
@@ -227,13 +260,46 @@ bool Supervisor::all_ended() const {
 }
 
 Instant Supervisor::next_poll(Instant now) const {
-  const Instant next =
-      is_stopping() ? *kill_at_ : std::min({terminate_at(), hold_until_, meter_.next()});
-  return pid_namespace_ && status_ ? std::min(next, now + orphan_interval) : next;
+  if (pid_namespace_ && status_) return std::min(next_instant(), now + orphan_interval);
+  const bool awaits = awaits_group_ && plan_.descendants == Descendants::leave;
+  return awaits ? std::min(next_instant(), now + group_interval) : next_instant();
 }
 
 bool Supervisor::may_leave() const {
-  return plan_.descendants == Descendants::leave || all_ended();
+  return (plan_.descendants == Descendants::leave && rest_of_group().empty()) || all_ended();
+}
+
+bool Supervisor::asks_to_end(int signal) const noexcept {
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT ||
+         signal == plan_.stop_signal;
+}
+
+/// A signal that it died of, and that we know of, counts as well.
+bool Supervisor::was_ended_by_signal(int status) const {
+  const SignalMask signals = signals_ | page_.signals_of_front;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    const bool ends = asks_to_end(signal) || (WIFSIGNALED(status) && WTERMSIG(status) == signal);
+    if (ends && (signals & mask_of(signal)) != 0) return true;
+  }
+  return false;
+}
+
+/// What is waited for when a signal has ended the command.
+std::vector<pid_t> Supervisor::rest_of_group() const {
+  return awaits_group_ ? tree_.members_of(group_) : std::vector<pid_t>();
+}
+
+void Supervisor::note_end(int status) {
+  status_ = status;
+  ended_at_ = clock_.now();
+  // Whoever listens may learn of signals that were on their way to us.
+  events_.ended(page_.stopping || page_.stopped_by_front);
+  awaits_group_ = was_ended_by_signal(status);
+  tell_awaited_at_ = ended_at_ + awaited_unseen;
+  const bool are_told = plan_.descendants == Descendants::kill || is_stopping();
+  if (awaits_group_ && signalled_alone_ && !are_told) {
+    for (const pid_t pid : rest_of_group()) ::kill(pid, plan_.stop_signal);
+  }
 }
 
 void Supervisor::tell_rest_to_end(Instant now) {
@@ -252,10 +318,10 @@ std::optional<StopReason> Supervisor::reason_to_stop(Instant now) const {
 }
 
 void Supervisor::reap() {
+  // A command in a group of others may have left it.
+  if (const pid_t group = status_ || leads_group_ ? 0 : ::getpgid(pid_); group > 0) group_ = group;
   while (const auto ended = tree_.reap()) {
-    if (ended->pid != pid_ || status_) continue;
-    status_ = ended->status;
-    events_.ended(page_.stopping || page_.stopped_by_front);
+    if (ended->pid == pid_ && !status_) note_end(ended->status);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "child/isolation.hpp"
 #include "child/pid_namespace.hpp"
 #include "child/shared_page.hpp"
+#include "child/signal_state.hpp"
 #include "child/signals.hpp"
 #include "child/stop_meter.hpp"
 #include "child/stop_plan.hpp"
@@ -19,18 +20,18 @@
 
 namespace redlock::child {
 
-/// How a command ended.
 /// The other processes that guard the command.
 enum class Guard { front, shield };
 
+/// How a command ended.
 struct Ending {
   int status = 0;  ///< of the command, as waitpid gives it
   /// The lease ended before the command was seen to end, or the command was stopped so as not to
   /// outlive it. With OnLost::warn it ran on.
   bool stopped_for_lease = false;
 
-  bool timed_out = false;    ///< it was stopped at the end of max_hold, before anything happened to
   std::optional<Guard> killed_guard;  ///< whose end was the reason to kill what still ran
+  bool timed_out = false;    ///< it was stopped at the end of max_hold, before anything happened to
                              ///< the lease
   bool unkillable = false;   ///< the lease ended, and a process of the tree could not be killed
   Duration late{};           ///< how long after the deadline the last of the tree was seen dead;
@@ -50,6 +51,9 @@ struct SupervisorEvents {
   std::function<void(StopReason, const Delay&)> stopping;
   /// These survive KILL; reported after a second, then every minute.
   std::function<void(const std::vector<pid_t>&)> unkillable;
+  /// A signal ended the command; the lease is kept until these processes of its group have ended,
+  /// too. Reported once, a second later.
+  std::function<void(const std::vector<pid_t>&)> awaiting;
   /// Stopping may take longer than the ttl allows; reported once.
   std::function<void(const StopCost&, Duration needed)> strained;
 };
@@ -112,15 +116,22 @@ class Supervisor {
   void guard_is_gone(Guard which);
 
   /// Passes a signal on to the command: where it leads a process group, and SignalTo says so, to
-  /// that; else to it alone. `reached`: not to what got it already, which is the command with all
-  /// that is in its group.
+  /// that; else to it alone. When it has ended, to the processes that are waited for. `reached`:
+  /// not to what got it already, which is the command with all that is in its group.
   void pass_on(int signal, bool reached);
+
+  /// These signals were sent to the command, or to us for it, whether or not it got them.
+  void note_signals(SignalMask signals) noexcept { signals_ |= signals; }
 
   /// A child changed its state (SIGCHLD): it ended, stopped or continued.
   void on_child();
 
   /// Waits for the end. Call it after start().
   asio::awaitable<Ending> finish();
+
+  /// After finish(): removes those of `left` that end within 50 ms after the command, being killed
+  /// or on the way out. Returns when that time has passed, or none is left.
+  asio::awaitable<void> settle(std::vector<pid_t>& left);
 
  private:
   void reap();
@@ -132,11 +143,18 @@ class Supervisor {
   void end_namespace();
   asio::awaitable<bool> kill_all();
   [[nodiscard]] bool all_ended() const;
+  [[nodiscard]] Instant next_instant() const {
+    return is_stopping() ? *kill_at_ : std::min({terminate_at(), hold_until_, meter_.next()});
+  }
   [[nodiscard]] Instant next_poll(Instant now) const;
 
   /// The command has ended by itself: whether the processes that it left may stay, too.
   [[nodiscard]] bool may_leave() const;
   void tell_rest_to_end(Instant now);
+  void note_end(int status);
+  [[nodiscard]] bool asks_to_end(int signal) const noexcept;
+  [[nodiscard]] bool was_ended_by_signal(int status) const;
+  [[nodiscard]] std::vector<pid_t> rest_of_group() const;
   [[nodiscard]] bool is_stopping() const noexcept { return kill_at_.has_value(); }
   [[nodiscard]] Instant kill_by() const { return deadline_ - margin_; }
   [[nodiscard]] Instant terminate_at() const { return kill_by() - plan_.grace; }
@@ -159,14 +177,20 @@ class Supervisor {
   Instant hold_until_ = Instant::max();
   std::optional<Instant> kill_at_;  ///< set by the stop signal; Instant::max(): never
   std::optional<int> status_;
+  Instant ended_at_;              ///< when the command was seen to end
+  SignalMask signals_ = 0;        ///< sent to the command, as far as this process knows
+  bool signalled_alone_ = false;  ///< the command got one, and its group did not
+  bool awaits_group_ = false;     ///< a signal has ended the command
+  Instant tell_awaited_at_;       ///< when the user learns of that
   pid_t pid_ = 0;
+  pid_t group_ = 0;  ///< of the command; the last one, once it has ended
   bool leads_group_ = false;
   pid_t joined_group_ = 0;  ///< our job's, which the command was started in; 0: none
   bool armed_ = false;      ///< the page has the deadline
   bool stops_for_lease_ = false;
   bool timed_out_ = false;
+  std::optional<Guard> killed_guard_;
   bool strained_ = false;  ///< already reported
 };
 
 }  // namespace redlock::child
-  std::optional<Guard> killed_guard_;

@@ -43,6 +43,12 @@ std::vector<pid_t> ProcessTree::descendants() const {
   return pids;
 }
 
+std::vector<pid_t> ProcessTree::members_of(pid_t group) const {
+  std::vector<pid_t> pids = descendants();
+  std::erase_if(pids, [group](pid_t pid) { return ::getpgid(pid) != group; });
+  return pids;
+}
+
 void ProcessTree::signal(int signal, Instant until, pid_t spared_group) const {
   const pid_t target = target_.kill_argument;
   if (target != 0) send(target, signal);

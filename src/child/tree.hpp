@@ -66,6 +66,10 @@ class ProcessTree {
   /// been reaped, so is `spared_group`.
   void signal(int signal, Instant until, pid_t spared_group = 0) const;
 
+  /// The living descendants in this process group, without guards. Processes of others in it are
+  /// left out.
+  [[nodiscard]] std::vector<pid_t> members_of(pid_t group) const;
+
   /// Sends SIGKILL to every descendant but the guards. Ends at the instant `until`. Each process is
   /// killed as soon as it is found, and `progress`, if there is one, is set to the boot clock's
   /// nanoseconds meanwhile.

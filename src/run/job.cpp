@@ -45,6 +45,7 @@ void Job::on_signal(const child::PassedSignal& signal) {
 }
 
 asio::awaitable<void> Job::pass_on(child::PassedSignal signal) {
+  supervisor_->note_signals(child::mask_of(signal.number));
   const bool reached = co_await has_reached_command(signal);
   // Of the processes that the command left behind, only the nested runs are ours to end.
   if (nested_runs_ && !reached) nested_runs_->pass_on(signal.number);
@@ -92,10 +93,11 @@ void Job::command_started(child::Supervisor& supervisor) {
   link_->tell_started();
 }
 
-/// Another guard may have been killed before the command without having ended yet: then the command
-/// did not end by itself.
+/// Another guard may have been killed before the command without having ended yet, or the front
+/// process have got a signal that it has not read: then the command did not end by itself.
 void Job::command_ended(bool told_to_end) {
-  link_->look_at_guards();
+  const child::SignalMask unread = link_->look_at_guards();
+  if (supervisor_ != nullptr) supervisor_->note_signals(unread);
   if (control_) control_->command_ended(told_to_end);
 }
 

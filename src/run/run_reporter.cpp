@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "child/process_stat.hpp"
 #include "core/last_runs.hpp"
 #include "output/describe.hpp"
 #include "output/outcome.hpp"
@@ -23,10 +24,10 @@ constexpr Milliseconds min_told_delay{100};
 
 constexpr int mebibyte_shift = 20;
 
-/// Whether one of the leases ends with the run; the others are those of a process around it.
 constexpr std::string_view shield_killed_text =
     "a process that guards the lock (lock-shield) was killed";
 
+/// Whether one of the leases ends with the run; the others are those of a process around it.
 bool has_own(const std::vector<Lease>& leases) {
   return std::ranges::any_of(leases,
                              [](const Lease& lease) { return lease.keeping == Keeping::own; });
@@ -90,27 +91,20 @@ Finish RunReporter::conclude_too_late() {
       "the lease was over, or nearly, before the command could start; it was not started");
 }
 
-/// A process of the command may still run, so the lock is left to expire.
 Finish RunReporter::conclude_shield_killed() {
   return conclude(CommandResult::os_error,
                   fmt::format("{}; the command was not run", shield_killed_text));
 }
 
+/// A process of the command may still run, so the lock is left to expire.
 Finish RunReporter::conclude_unkillable() {
   return conclude(CommandResult::unconfirmed,
                   output::unsafe_text(/*dead=*/false, report_.left, report_.late));
 }
 
 Finish RunReporter::conclude_ended() {
-  if (!ending_.left.empty()) {
-    const std::string_view advice =
-        has_own(report_.leases) ? "; the lock is not kept for them, as --descendants wait would do"
-                                : "";
-    report_left(fmt::format("{}: processes that the command left running: {}{}", key_,
-                            fmt::join(ending_.left, " "), advice));
-  }
   if (!ending_.swept.empty()) {
-    report_left(fmt::format(
+    tell_left(fmt::format(
         "{}: processes that the command left running, killed with its pid namespace: {}", key_,
         fmt::join(ending_.swept, " ")));
   }
@@ -119,15 +113,15 @@ Finish RunReporter::conclude_ended() {
                     output::unsafe_text(/*dead=*/true, {}, ending_.late));
   }
   if (ending_.timed_out)
-  if (ending_.killed_guard == child::Guard::shield)
-    return conclude(CommandResult::os_error,
-                    fmt::format("{}; what ran under it was killed", shield_killed_text));
     return conclude(CommandResult::timed_out, "the command was stopped at the end of --max-hold");
   if (ending_.stopped_for_lease) {
     const bool ran_on = options_.stop.on_lost == child::OnLost::warn;
     return conclude(CommandResult::lost,
                     ran_on ? "the command ran on without the lock" : "the command was stopped");
   }
+  if (ending_.killed_guard == child::Guard::shield)
+    return conclude(CommandResult::os_error,
+                    fmt::format("{}; what ran under it was killed", shield_killed_text));
   report_.outcome = output::outcome_of("run", options_.resources, CommandResult::released, {});
   if (report_.command_signal) return Finish{0, *report_.command_signal};
   return Finish{*report_.command_exit};
@@ -161,6 +155,16 @@ Finish RunReporter::conclude_released(const HeldSet& leases, const SetReleaseRes
   }
   if (!released.recorded) report_unrecorded();
   return finish;
+}
+
+void RunReporter::report_left(const std::vector<pid_t>& left) {
+  report_.left.assign(left.begin(), left.end());
+  if (left.empty()) return;
+  const std::string_view advice =
+      has_own(report_.leases) ? "; the lock is not kept for them, as --descendants wait would do"
+                              : "";
+  tell_left(fmt::format("{}: processes that the command left running: {}{}", key_,
+                        fmt::join(left, " "), advice));
 }
 
 // --- While it runs ---
@@ -231,6 +235,15 @@ void RunReporter::report_unkillable(const std::vector<pid_t>& pids) const {
                   fmt::join(pids, " ")));
 }
 
+void RunReporter::report_awaiting(const std::vector<pid_t>& pids) const {
+  std::vector<std::string> names;
+  for (const pid_t pid : pids) names.push_back(child::process_text(pid));
+  session_.console().notice(
+      fmt::format("{}: a signal ended the command; the lock is kept until the rest of its process "
+                  "group has ended: {}",
+                  key_, fmt::join(names, ", ")));
+}
+
 void RunReporter::report_outlasting(const std::vector<pid_t>& nested_runs) const {
   session_.console().notice(
       fmt::format("{}: the lock is kept for runs within this one that still run: {}", key_,
@@ -288,7 +301,7 @@ std::string RunReporter::write_report(const Finish& finish) {
 
 /// Even with -q: work that goes on without the lock is what a lock is there to prevent. Expected is
 /// what --descendants speaks of, and what goes on under the lease of a process around this one.
-void RunReporter::report_left(const std::string& text) const {
+void RunReporter::tell_left(const std::string& text) const {
   const bool is_expected = options_.sets_descendants || !has_own(report_.leases);
   is_expected ? session_.console().notice(text) : session_.console().error(text);
 }

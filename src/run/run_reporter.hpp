@@ -70,6 +70,9 @@ class RunReporter {
   /// lock was granted.
   void report_command_ended(const child::Ending& ending, Duration held);
 
+  /// A signal ended the command; these processes of its group have not ended yet.
+  void report_awaiting(const std::vector<pid_t>& pids) const;
+
   /// Nested runs go on, and the lease with them; before they are waited for.
   void report_outlasting(const std::vector<pid_t>& nested_runs) const;
 
@@ -89,14 +92,17 @@ class RunReporter {
   Finish conclude_refused(std::string why);  ///< an option cannot be had under these leases
   Finish conclude_not_started(const child::ExecFailure& failure);
   Finish conclude_too_late();
+  Finish conclude_shield_killed();  ///< before the command was started
   Finish conclude_unkillable();
   Finish conclude_ended();
 
-  Finish conclude_shield_killed();  ///< before the command was started
   /// What became of the lease, behind one of those above; may change how the run ends.
   /// `expire_in`: it is left to expire after that time.
   Finish conclude_released(const HeldSet& leases, const SetReleaseResult& released, Finish finish,
                            Duration expire_in);
+
+  /// What the command has left running; after the release.
+  void report_left(const std::vector<pid_t>& left);
 
   // --- At the end ---
 
@@ -111,7 +117,7 @@ class RunReporter {
  private:
   Finish conclude(output::CommandResult result, std::string message);
   void say() const;
-  void report_left(const std::string& text) const;
+  void tell_left(const std::string& text) const;
   void report_loss();
   void report_stopping_for_lease() const;
   void report_missing_votes();

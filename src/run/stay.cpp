@@ -59,6 +59,11 @@ void Stay::keep() {
   leases_->keep(std::move(events));
 }
 
+asio::awaitable<void> Stay::report_left(std::vector<pid_t> left) {
+  if (!left.empty()) co_await supervisor_.settle(left);
+  parts_.reporter.report_left(left);
+}
+
 asio::awaitable<bool> Stay::outlast_nested_runs() {
   nested_->close();
   if (nested_->empty() || leases_->lost()) co_return true;
@@ -95,6 +100,7 @@ child::SupervisorEvents Stay::supervisor_events() {
   events.strained = [&reporter](const StopCost& cost, Duration needed) {
     reporter.report_strained(cost, needed);
   };
+  events.awaiting = [&reporter](const std::vector<pid_t>& pids) { reporter.report_awaiting(pids); };
   events.unkillable = [&reporter](const std::vector<pid_t>& pids) {
     reporter.report_unkillable(pids);
   };

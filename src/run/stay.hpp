@@ -3,6 +3,7 @@
 #include <asio/awaitable.hpp>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "child/descriptors.hpp"
 #include "child/isolation.hpp"
@@ -50,6 +51,8 @@ class Stay : public std::enable_shared_from_this<Stay> {
   void keep();
   /// Until the command and what the options say of its descendants have ended.
   asio::awaitable<child::Ending> finish() { return supervisor_.finish(); }
+  /// After the release: names what the command left running, once that is certain.
+  asio::awaitable<void> report_left(std::vector<pid_t> left);
   /// Nested runs that the command left behind may live on our lease: they notice its end only at
   /// their next check, too late. False when some had to be stopped and could not be.
   asio::awaitable<bool> outlast_nested_runs();

@@ -127,8 +127,10 @@ asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSe
     stay->end();
     co_return parts_.reporter.conclude_unkillable();
   }
-  co_return co_await release(*stay, parts_.reporter.conclude_ended(), left_of_min_hold(ending),
-                             ended);
+  const Finish finish =
+      co_await release(*stay, parts_.reporter.conclude_ended(), left_of_min_hold(ending), ended);
+  co_await stay->report_left(ending.left);
+  co_return finish;
 }
 
 /// The job is paused: others may have the lock until it continues.
