@@ -52,6 +52,7 @@ RESULT_CODES = {
 }
 NEVER_ENTERED = (69, 75, 77, 78)
 WALL_CLOCK = "clock-step"
+FRONT_KILLED = {"kill-front", "kill-front-then-command"}
 LAST_WRITES_LOST = "truncate-aof"
 
 
@@ -358,7 +359,7 @@ class Checker:
             self.violate("truth", end["t"], [run], f"{run.id} {text}")
 
         if end["signal"] is not None:
-            if end["signal"] != 9 or "kill-front" not in kinds:
+            if end["signal"] != 9 or not kinds & FRONT_KILLED:
                 untrue(f"died of signal {end['signal']}, which was not sent")
             return
         if status is None:

@@ -17,6 +17,11 @@ SERVER_TIMEOUTS_IN_A_TTL = 8
 PROBE_TTL = 30
 LONG_HOLD = 15
 CLONE_NEWUTS = 0x04000000
+# How often a front process has a child of others, and so a shield.
+SHIELDED = 0.25
+GUARDS = {"lock-holder": "holder", "lock-shield": "shield"}
+PR_SET_PDEATHSIG = 1
+MANY_DESCRIPTORS = 4096
 BESIDE = ("plain", "plain", "stubborn", "daemon", "left")
 
 
@@ -99,7 +104,7 @@ class Run:
             pass_fds=theirs,
             start_new_session=True,
             env=arena.environment(contender.host),
-            preexec_fn=lambda: enter_host(arena, contender.host),
+            preexec_fn=lambda: self.enter(options.get("shielded")),
         )
         for stream in (self.events, self.status, self.tree):
             stream.started()
@@ -108,14 +113,28 @@ class Run:
         arena.watch(self.events.fd, self.take_events)
         arena.watch(self.tree.fd, self.take_tree)
 
+    def enter(self, shielded):
+        enter_host(self.arena, self.contender.host)
+        if shielded:
+            bear_child()
+
+    def processes(self):
+        """The pids of front, shield, holder and command, of those that are there, by name."""
+        found = {"front": self.process.pid}
+        for child in children(self.process.pid):
+            name = GUARDS.get(command_name(child))
+            if name:
+                found[name] = child
+        if "shield" in found:
+            found.update(("holder", child) for child in children(found["shield"]))
+        if "holder" in found:
+            found.update(("command", child) for child in children(found["holder"]))
+        return found
+
     def guards(self):
         """The pids of front and holder process, or of the first alone."""
-        pid = self.process.pid
-        try:
-            with open(f"/proc/{pid}/task/{pid}/children") as file:
-                return [pid, *map(int, file.read().split())][:2]
-        except OSError:
-            return [pid]
+        found = self.processes()
+        return [found[name] for name in ("front", "holder") if name in found]
 
     def take_events(self):
         for line in self.events.read():
@@ -177,6 +196,33 @@ class Run:
         os.close(self.pidfd)
 
 
+def children(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return [*map(int, file.read().split())]
+    except OSError:
+        return []
+
+
+def command_name(pid):
+    try:
+        with open(f"/proc/{pid}/comm") as file:
+            return file.read().strip()
+    except OSError:
+        return None
+
+
+def bear_child():
+    """The process has a child that is none of redlock-cli's, and ends with it."""
+    parent = os.getpid()
+    if os.fork() == 0:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(0)
+        os.closerange(0, MANY_DESCRIPTORS)
+        os.execvp("sleep", ["sleep", "infinity"])
+
+
 class Contender:
     """One that wants a key, in one way, on one host."""
 
@@ -209,6 +255,7 @@ class Contender:
             "hold": self.hold
             or draw.choice((0.02, 0.1, 0.3, 0.8, 4 if self.mode == "exclusive" else 2)),
             "beside": draw.choice(BESIDE),
+            "shielded": draw.random() < SHIELDED,
         }
 
     def finished(self, _run):

@@ -2,6 +2,7 @@
 outside the promise: a run is struck once."""
 import os
 import signal
+import time
 
 from fault import Fault, NotInjected
 
@@ -9,7 +10,7 @@ from fault import Fault, NotInjected
 class ProcessFault(Fault):
     """Sends `begins`, and in the end `ends`, to a process of a run each."""
 
-    guard = 0  # which: 0 is the front process, 1 the holder process
+    struck = ("front",)  # which, in this order; see Run.processes()
     waiting = False
     several = False
     begins, ends = signal.SIGKILL, None
@@ -30,17 +31,20 @@ class ProcessFault(Fault):
         self.processes = []
         ids = []
         for run in runs:
-            guards = run.guards()
-            if len(guards) > self.guard:
-                self.processes.append(os.pidfd_open(guards[self.guard]))
-                run.hit = self.kind
-                ids.append(run.id)
+            found = run.processes()
+            try:
+                processes = [os.pidfd_open(found[name]) for name in self.struck]
+            except (KeyError, ProcessLookupError):
+                continue
+            self.processes += processes
+            run.hit = self.kind
+            ids.append(run.id)
         if not ids:
             raise NotInjected("no such process")
         return {"ids": ids}
 
-    def send(self, number):
-        for process in self.processes:
+    def send(self, number, processes=None):
+        for process in processes or self.processes:
             try:
                 signal.pidfd_send_signal(process, number)
             except ProcessLookupError:
@@ -60,9 +64,25 @@ class KillFront(ProcessFault):
     kind = "kill-front"
 
 
+class KillFrontThenCommand(ProcessFault):
+    """The command has not ended by itself, though its guard is still on its way out."""
+
+    kind = "kill-front-then-command"
+    struck = ("front", "command")
+
+    def begin(self):
+        gap = self.random.choice((0, 0, 0.0001, 0.0003, 0.001))
+        front, command = self.processes
+        self.send(signal.SIGKILL, [front])
+        end = time.perf_counter() + gap
+        while time.perf_counter() < end:  # shorter than the kernel would let us sleep
+            pass
+        self.send(signal.SIGKILL, [command])
+
+
 class KillHolder(ProcessFault):
     kind = "kill-holder"
-    guard = 1
+    struck = ("holder",)
 
 
 class StopFront(ProcessFault):
@@ -73,7 +93,17 @@ class StopFront(ProcessFault):
 
 class StopHolder(StopFront):
     kind = "stop-holder"
-    guard = 1
+    struck = ("holder",)
+
+
+class KillShield(ProcessFault):
+    kind = "kill-shield"
+    struck = ("shield",)
+
+
+class StopShield(StopFront):
+    kind = "stop-shield"
+    struck = ("shield",)
 
 
 # Of waiters it is the process with the connection; the other would take it along in good order. A
@@ -82,7 +112,7 @@ class StopHolder(StopFront):
 
 class KillWaiters(ProcessFault):
     kind = "kill-waiters"
-    guard = 1
+    struck = ("holder",)
     waiting = several = True
 
 
@@ -91,4 +121,14 @@ class StopWaiters(StopHolder):
     waiting = several = True
 
 
-PROCESS_FAULTS = [KillFront, KillHolder, StopFront, StopHolder, KillWaiters, StopWaiters]
+PROCESS_FAULTS = [
+    KillFront,
+    KillFrontThenCommand,
+    KillHolder,
+    StopFront,
+    StopHolder,
+    KillShield,
+    StopShield,
+    KillWaiters,
+    StopWaiters,
+]
