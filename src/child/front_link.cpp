@@ -133,7 +133,7 @@ void FrontLink::on_shield_gone() {
 
 SignalMask FrontLink::look_at_guards() {
   const auto front = look_at(front_);
-  if ((front && front->is_dying) || is_hung_up(channel_.fd())) on_front_gone();
+  if (front ? front->is_dying : is_hung_up(channel_.fd())) on_front_gone();
   if (shield_.pid != 0) {
     // It is our parent: when it is not there any more, we have another.
     const auto shield = look_at(shield_.pid);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # The shield, which stands between guards where front has children of others: killed, stopped, or
 # never there.
 load helper/common

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # A shell dies of a signal at once, and the step that it runs may take a while: the lock stays until
 # what is left of the command's process group has ended.
 load helper/common
@@ -68,8 +68,19 @@ rest of its process group has ended: $STEP (step)"
 @test "a second signal goes to the step" {
   start_steps
   term_front
+  wait_until has_heard 1
+  nap 50  # what comes sooner counts as the same signal
   kill -TERM "$FRONT"
   wait_until has_heard 2
+  touch "$BATS_TEST_TMPDIR/step_end"
+  wait_background ours
+  assert_equal "$status" 143
+}
+
+@test "where the shell alone gets the signal, its step gets the stop signal when it has ended" {
+  start_steps --signal-to command
+  term_front
+  wait_until has_heard 1
   touch "$BATS_TEST_TMPDIR/step_end"
   wait_background ours
   assert_equal "$status" 143

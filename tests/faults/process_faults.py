@@ -22,6 +22,7 @@ class ProcessFault(Fault):
             run
             for run in (self.candidates or self.arena.runs())
             if run.hit is None and not run.ended and run.entered != self.waiting
+            if run.processes().keys() >= set(self.struck)
         ]
         if self.several and runs:
             host = self.random.choice(runs).contender.host
@@ -31,17 +32,27 @@ class ProcessFault(Fault):
         self.processes = []
         ids = []
         for run in runs:
-            found = run.processes()
-            try:
-                processes = [os.pidfd_open(found[name]) for name in self.struck]
-            except (KeyError, ProcessLookupError):
+            if not self.open_processes(run):
                 continue
-            self.processes += processes
             run.hit = self.kind
             ids.append(run.id)
         if not ids:
             raise NotInjected("no such process")
         return {"ids": ids}
+
+    def open_processes(self, run):
+        """Whether they are still there, all of them."""
+        found = run.processes()
+        opened = []
+        try:
+            for name in self.struck:
+                opened.append(os.pidfd_open(found[name]))
+        except (KeyError, ProcessLookupError):
+            for process in opened:
+                os.close(process)
+            return False
+        self.processes += opened
+        return True
 
     def send(self, number, processes=None):
         for process in processes or self.processes:
