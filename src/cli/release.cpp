@@ -10,6 +10,7 @@
 #include "engine/ballot.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/inspect.hpp"
+#include "engine/side_by_side.hpp"
 #include "output/describe.hpp"
 #include "output/json.hpp"
 #include "output/outcome.hpp"
@@ -102,19 +103,26 @@ output::Outcome outcome_of_release(const Resource& resource, const ReleaseResult
   return outcome;
 }
 
-asio::awaitable<run::Finish> release(run::Session& session, const LeaseHandle& handle) {
-  Report report(session);
-  for (std::size_t i = handle.parts.size(); i-- > 0;) {
-    const LeaseHandle::Part& part = handle.parts[i];
-    if (part.inherited) {
-      report.add(
-          output::outcome_of("release", {part.resource}, output::CommandResult::inherited, {}));
-      continue;
-    }
-    HeldLease held(session.server_set(), part.resource, part.token, part.fence, part.hold);
-    const ReleaseResult result = co_await held.release(/*by_hand=*/true);
-    report.add(outcome_of_release(part.resource, result, session.server_set().size()));
+asio::awaitable<output::Outcome> release_one(ServerSet& server_set, const LeaseHandle::Part& part) {
+  if (part.inherited) {
+    co_return output::outcome_of("release", {part.resource}, output::CommandResult::inherited, {});
   }
+  HeldLease held(server_set, part.resource, part.token, part.fence, part.hold);
+  const ReleaseResult result = co_await held.release(/*by_hand=*/true);
+  co_return outcome_of_release(part.resource, result, server_set.size());
+}
+
+/// The last first, as a `run` does.
+asio::awaitable<run::Finish> release(run::Session& session, const LeaseHandle& handle) {
+  std::vector<std::function<asio::awaitable<output::Outcome>()>> releases;
+  for (std::size_t i = handle.parts.size(); i-- > 0;) {
+    releases.emplace_back([&server_set = session.server_set(), &part = handle.parts[i]] {
+      return release_one(server_set, part);
+    });
+  }
+  Report report(session);
+  for (output::Outcome& outcome : co_await side_by_side(session.server_set(), std::move(releases)))
+    report.add(std::move(outcome));
   co_await session.server_set().close(CloseMode::immediate);
   co_return report.finish();
 }

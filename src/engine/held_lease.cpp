@@ -58,14 +58,13 @@ Instant end_of_lingering(const Clock& clock, Instant t0) {
 /// `refused` runs whenever the question is to be asked again.
 asio::awaitable<ReleaseVote> release_at(ServerSet& server_set, LockServer& server,
                                         ReleaseRequest request, Instant answer_by,
-                                        Instant repeat_until,
                                         std::function<void(const Fault&)> refused) {
   for (unsigned k = 0;; ++k) {
     const ReleaseVote vote = co_await server.release(request, answer_by);
     const auto* fault = std::get_if<Fault>(&vote);
     if (fault == nullptr || !fault->refused) co_return vote;
     const Instant next = server_set.clock().now() + unavailable_delay(k, server_set.random());
-    if (next >= std::min(answer_by, repeat_until)) co_return vote;
+    if (next >= answer_by) co_return vote;
     refused(*fault);
     co_await sleep_until(server_set.clock(), next);
   }
@@ -159,7 +158,6 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
 }
 
 asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_in,
-                                                  Instant repeat_until,
                                                   std::optional<Owner> finished,
                                                   std::optional<RunRecord> run) {
   shared_->over = true;
@@ -190,8 +188,8 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
       (*refusals)[i] = fault;
     };
     ask(server_set_, ballot, i,
-        [&server_set = server_set_, request, answer_by, repeat_until, refused](LockServer& server) {
-          return release_at(server_set, server, request, answer_by, repeat_until, refused);
+        [&server_set = server_set_, request, answer_by, refused](LockServer& server) {
+          return release_at(server_set, server, request, answer_by, refused);
         });
   }
   while (!is_settled(ballot->tally, *awaited)) co_await ballot->event->wait_until(Instant::max());

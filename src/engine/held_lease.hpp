@@ -48,12 +48,10 @@ class HeldLease {
   /// answered our last question, within the server timeout.
   /// `by_hand` (see ReleaseRequest), when nothing was asked before: waits for the decision of a
   /// quorum, and for the rest as long again as that took. Call it once, and nothing after it.
-  /// `expire_in` more than zero: the lease stays and expires after this time. `repeat_until`: a
-  /// refused release is not repeated after this instant, as when others are to be released next.
+  /// `expire_in` more than zero: the lease stays and expires after this time.
   /// `finished`: the owner record while the lease is kept.
   /// `run`: what the servers are to remember of the run that ends with it; its fence is filled in.
   asio::awaitable<ReleaseResult> release(bool by_hand, Duration expire_in = Duration::zero(),
-                                         Instant repeat_until = Instant::max(),
                                          std::optional<Owner> finished = std::nullopt,
                                          std::optional<RunRecord> run = std::nullopt);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/inherited_lease.hpp"
+#include "engine/side_by_side.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock {
@@ -112,23 +113,29 @@ asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration expire
                                                    std::optional<Owner> finished,
                                                    std::optional<RunRecord> run) {
   over_ = true;
-  std::size_t released = 0;
+  std::vector<std::size_t> own;
+  std::vector<std::function<asio::awaitable<ReleaseResult>()>> releases;
+  for (std::size_t i = members_.size(); i-- > 0;) {
+    if (members_[i]->keeping != Keeping::own) continue;
+    own.push_back(i);
+    releases.emplace_back(
+        [member = members_[i], by_hand, expire_in, finished, run = run ? run : leases_[i].fresh] {
+          return member->held.release(by_hand, expire_in, finished, run);
+        });
+  }
+  std::vector<ReleaseResult> results = co_await side_by_side(server_set_, std::move(releases));
+
   std::size_t recorded = 0;
-  const Instant repeat_until = server_set_.clock().now() + server_set_.server_timeout();
   ReleaseResult nothing_to_do;
   nothing_to_do.decision = ReleaseDecision::released;
   SetReleaseResult worst{members_.back()->resource, std::move(nothing_to_do), false};
-  for (std::size_t i = members_.size(); i-- > 0;) {
-    if (members_[i]->keeping != Keeping::own) continue;
-    ReleaseResult result = co_await members_[i]->held.release(
-        by_hand, expire_in, repeat_until, finished, run ? run : leases_[i].fresh);
-    ++released;
-    if (result.recorded) ++recorded;
-    if (severity(result.decision) < severity(worst.result.decision)) continue;
-    worst.resource = members_[i]->resource;
-    worst.result = std::move(result);
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    if (results[r].recorded) ++recorded;
+    if (severity(results[r].decision) < severity(worst.result.decision)) continue;
+    worst.resource = members_[own[r]]->resource;
+    worst.result = std::move(results[r]);
   }
-  worst.recorded = released > 0 && recorded == released;
+  worst.recorded = !own.empty() && recorded == own.size();
   co_return worst;
 }
 

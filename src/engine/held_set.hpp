@@ -53,8 +53,10 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
   /// confirmed, or else the last.
   asio::awaitable<ExtendResult> extend();
 
-  /// Compare-and-delete of our own leases, the last first; see HeldLease::release. Call it once,
-  /// and nothing after it. Without a run of its own each passes on its Lease::fresh.
+  /// Compare-and-delete of our own leases; see HeldLease::release. They are sent the last first,
+  /// without waiting for answers between them: a silent server delays all of them no longer than
+  /// one. Call it once, and nothing after it. Without a run of its own each passes on its
+  /// Lease::fresh.
   asio::awaitable<SetReleaseResult> release(bool by_hand, Duration expire_in = Duration::zero(),
                                             std::optional<Owner> finished = std::nullopt,
                                             std::optional<RunRecord> run = std::nullopt);

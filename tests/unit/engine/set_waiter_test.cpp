@@ -228,6 +228,16 @@ TEST_F(HeldSetTest, ReleasesTheLastFirst) {
   EXPECT_EQ(client.server(0).tokens(Question::release), wanted);
 }
 
+TEST_F(HeldSetTest, IsReleasedWithinOneServerTimeoutBySilentServers) {
+  std::vector<std::string> wanted{set->leases()[1].token.secret(), set->leases()[0].token.secret()};
+  client.every_server({.silent = true});
+  const Instant began = world.now();
+  const SetReleaseResult worst = world.run(set->release(/*by_hand=*/false));
+  EXPECT_EQ(worst.result.decision, ReleaseDecision::unavailable);
+  EXPECT_EQ(world.now() - began, server_timeout);
+  EXPECT_EQ(client.server(0).tokens(Question::release), wanted);
+}
+
 TEST_F(HeldSetTest, TellsOfTheWorstRelease) {
   hold("b", std::nullopt);
   const SetReleaseResult worst = world.run(set->release(/*by_hand=*/false));
