@@ -4,9 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
@@ -45,16 +42,13 @@ DefaultLogin default_login(const Settings& settings) {
   DefaultLogin login;
   login.user = settings.get(option::user);
   if (const auto path = settings.get(option::password_file)) {
-    errno = 0;
-    std::ifstream file(*path);
-    std::string password;
-    if (!std::getline(file, password)) {
-      const int error = errno;
+    auto file = PasswordFile::open(*path);
+    if (!file) {
       Settings::refuse(*settings.find(option::password_file),
                        fmt::format("cannot read a password from {}: {}", escape_for_terminal(*path),
-                                   error != 0 ? std::strerror(error) : "it is empty"));
+                                   file.error()));
     }
-    login.password = std::move(password);
+    login.password_file = std::move(*file);
     return login;
   }
   const std::string password = environment_value("REDISCLI_AUTH");
@@ -149,8 +143,8 @@ TlsSettings read_tls_settings(const Settings& settings) {
   return tls;
 }
 
-std::shared_ptr<const Tls> load_tls(const Settings& settings, const Store& store,
-                                    const TlsSettings& tls) {
+std::shared_ptr<Tls> load_tls(const Settings& settings, const Store& store,
+                              const TlsSettings& tls) {
   auto loaded = store.load_tls(tls);
   if (loaded) return std::move(*loaded);
   const TlsSettingError& error = loaded.error();
@@ -162,7 +156,7 @@ std::shared_ptr<const Tls> load_tls(const Settings& settings, const Store& store
 
 /// Gives each server that uses TLS what all of its store share. Returns whether there is one.
 bool load_tls(const Settings& settings, std::vector<run::ServerSource>& servers) {
-  std::map<const Store*, std::shared_ptr<const Tls>> loaded;
+  std::map<const Store*, std::shared_ptr<Tls>> loaded;
   std::optional<TlsSettings> tls;
   for (run::ServerSource& server : servers) {
     if (!server.address->uses_tls()) continue;

@@ -13,7 +13,7 @@ namespace redlock::run {
 /// One of the configured servers.
 struct ServerSource {
   std::shared_ptr<const ServerAddress> address;
-  std::shared_ptr<const Tls> tls;  ///< where the address uses it; shared by all servers of a store
+  std::shared_ptr<Tls> tls;  ///< where the address uses it; shared by all servers of a store
 };
 
 /// Which servers to use, and how long each may take.

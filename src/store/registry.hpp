@@ -12,6 +12,7 @@
 
 #include "store/diagnosis.hpp"
 #include "store/lock_server.hpp"
+#include "store/password_file.hpp"
 #include "store/tls.hpp"
 #include "support/clock.hpp"
 #include "support/result.hpp"
@@ -39,12 +40,14 @@ struct DefaultLogin {
   /// The password was not set for these servers in particular. A server that has no password is
   /// used without it.
   bool password_is_general = false;
+
+  std::shared_ptr<PasswordFile> password_file{};  ///< in place of `password`, if there is one
 };
 
 /// How to connect to servers: the same for all of a session. A store ignores what it does not need.
 struct LinkOptions {
   DefaultLogin login;
-  std::shared_ptr<const Tls> tls;  ///< the store's own; where the server encrypts
+  std::shared_ptr<Tls> tls;  ///< the store's own; where the server encrypts
   unsigned replicas = 0;  ///< a grant or an extension counts only when this many replicas have it
   bool identifies_itself = false;  ///< ask for its identity and uptime (ServerFacts)
 
@@ -119,8 +122,7 @@ struct Store {
   AddressResult (*read)(std::string_view url);
 
   /// Prepares what connections with TLS share. Null in a store without an encrypted scheme.
-  Result<std::shared_ptr<const Tls>, TlsSettingError> (*load_tls)(const TlsSettings& settings) =
-      nullptr;
+  Result<std::shared_ptr<Tls>, TlsSettingError> (*load_tls)(const TlsSettings& settings) = nullptr;
 
   /// For stores whose URLs may have a user and a password: text that looks like a login is not
   /// shown.

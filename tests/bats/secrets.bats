@@ -289,6 +289,37 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
   run -0 redlock-cli run -S "${SERVER_URL[0]}" --password-file "$file" -k demo -- true
 }
 
+@test "a password that changes at the server and in its file ends neither a run nor a wait" {
+  local file=$BATS_TEST_TMPDIR/password
+  printf '%s\n' "$PASSWORD" >"$file"
+  export REDLOCK_SERVER=${SERVER_URL[0]} REDLOCK_PASSWORD_FILE=$file
+  hold holder -t 30s
+  start_background waiter redlock-cli run -k demo -- echo ran
+  wait_for_stderr waiter "waiting for demo"
+  printf 'n3w\r\n' >"$file"
+  ask 0 config set requirepass n3w
+  PASSWORD=n3w ask 0 client kill type normal skipme yes
+  PASSWORD=n3w ask 0 client kill type pubsub
+  run -0 redlock-cli status -k demo
+  release_hold holder
+  assert_equal "$status" 0
+  wait_background waiter
+  assert_equal "$status $output" "0 ran"
+}
+
+@test "a password from a pipe is read once, and serves each connection" {
+  export REDLOCK_SERVER=${SERVER_URL[0]}
+  mkfifo "$BATS_TEST_TMPDIR/pipe"
+  printf '%s\n' "$PASSWORD" >"$BATS_TEST_TMPDIR/pipe" &
+  hold holder -t 30s --password-file "$BATS_TEST_TMPDIR/pipe"
+  local before
+  before=$(ask 0 pexpiretime demo)
+  ask 0 client kill type normal skipme yes
+  wait_until eval '(($(ask 0 pexpiretime demo) > before))'
+  release_hold holder
+  assert_equal "$status" 0
+}
+
 @test "a login goes along with every command" {
   export REDLOCK_SERVER=$WITH_USER
   eval "$(redlock-cli acquire -k demo -t 60s --export)"
@@ -387,10 +418,10 @@ redis://x:wrong@127.0.0.1:${SERVER_PORT[1]},${SERVER_URL[2]} \
 
 @test "a password file that cannot be read is an error that says why, and never no password" {
   quiet 64 redlock-cli run -S "${SERVER_URL[0]}" --password-file /no/such/file -k demo -n -- true
-  assert_regex "$stderr" "/no/such/file: No such file or directory$"
+  assert_regex "$stderr" "/no/such/file: no such file or directory$"
   quiet 64 redlock-cli run -S "${SERVER_URL[0]}" --password-file "$BATS_TEST_TMPDIR" \
     -k demo -n -- true
-  assert_regex "$stderr" ": Is a directory$"
+  assert_regex "$stderr" ": is a directory$"
   : >"$BATS_TEST_TMPDIR/empty"
   quiet 64 redlock-cli run -S "${SERVER_URL[0]}" --password-file "$BATS_TEST_TMPDIR/empty" \
     -k demo -n -- true

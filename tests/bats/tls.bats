@@ -224,6 +224,35 @@ assert_refuses() {
   assert_unlocked demo 0
 }
 
+@test "a renewed CA, certificate and key are read when a connection is made anew" {
+  make_certificate client ca DNS:client
+  start_tls_server good ca
+  cp "$TLS/ca.crt" "$TLS/trusted.crt"
+  cp "$TLS/client.crt" "$TLS/own.crt"
+  cp "$TLS/client.key" "$TLS/own.key"
+  hold holder -S "$SERVERS" -t 30s --cacert "$TLS/trusted.crt" --cert "$TLS/own.crt" \
+    --cert-key "$TLS/own.key"
+  make_authority next
+  make_certificate better next DNS:localhost,IP:127.0.0.1
+  make_certificate other next DNS:client
+  # Half of it is written.
+  cp "$TLS/other.crt" "$TLS/own.crt"
+  local before
+  before=$(redis 0 pexpiretime demo)
+  redis 0 client kill type normal skipme yes
+  wait_until eval '(($(redis 0 pexpiretime demo) > before))'
+  cp "$TLS/next.crt" "$TLS/trusted.crt"
+  cp "$TLS/other.key" "$TLS/own.key"
+  redis 0 config set tls-cert-file "$TLS/better.crt" tls-key-file "$TLS/better.key" \
+    tls-ca-cert-file "$TLS/next.crt"
+  before=$(redis 0 pexpiretime demo)
+  redis 0 client kill type normal skipme yes
+  wait_until eval '(($(redis 0 pexpiretime demo) > before))'
+  release_hold holder
+  assert_equal "$status" 0
+  assert_unlocked demo 0
+}
+
 @test "it does not matter in what pieces the bytes come" {
   start_tls_server good ca --tls-auth-clients no
   export REDLOCK_CACERT=$TLS/ca.crt REDLOCK_SERVER_TIMEOUT=40s

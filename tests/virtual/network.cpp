@@ -197,7 +197,7 @@ std::unique_ptr<Transport> make_plain_transport(asio::any_io_executor, const Clo
 }
 
 std::unique_ptr<Transport> make_tls_transport(std::unique_ptr<Transport>,
-                                              std::shared_ptr<const TlsContext>,
+                                              const std::shared_ptr<TlsSource>&,
                                               const std::string&) {
   throw std::logic_error("the virtual network has no TLS");
 }

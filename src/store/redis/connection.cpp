@@ -252,6 +252,7 @@ void Connection::deliver(Reply reply) {
   if (login_fault_) {
     // Commands after a refused login (or on a replica that became a master meanwhile) may have been
     // executed all the same (by the default user). They do not count, but can be undone here.
+    acted_for_stranger_ = acted_for_stranger_ || reply.type != Reply::Type::error;
     finish(*open, unexpected(*login_fault_));
   } else {
     finish(*open, std::move(reply));

@@ -73,6 +73,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// was asked here.
   [[nodiscard]] bool broke_off() const noexcept { return broken_ && connected_; }
 
+  /// Whether the server refused our login.
+  [[nodiscard]] bool was_denied() const noexcept {
+    return login_fault_ && login_fault_->kind == FaultKind::denied;
+  }
+
+  /// Whether it executed something all the same, for the default user.
+  [[nodiscard]] bool acted_for_stranger() const noexcept { return acted_for_stranger_; }
+
   [[nodiscard]] bool was_open() const noexcept { return connected_; }
 
   [[nodiscard]] bool broken() const noexcept { return broken_.has_value(); }
@@ -136,6 +144,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool connected_ = false;
   bool late_ = false;
   bool aborted_ = false;
+  bool acted_for_stranger_ = false;
   bool asked_ = false;  ///< something was requested
   bool owed_ = false;   ///< something was posted first: it undoes what another connection carried
 };

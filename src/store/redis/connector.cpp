@@ -16,12 +16,17 @@ Connector::Connector(asio::any_io_executor executor, const Clock& clock, Endpoin
   }
 }
 
+std::optional<std::string> Connector::password() const {
+  return endpoint_.current_password();
+}
+
 std::shared_ptr<Connection> Connector::open(Instant deadline,
-                                            const std::optional<Command>& greeting) const {
+                                            const std::optional<Command>& greeting,
+                                            const std::optional<std::string>& password) const {
   auto transport = sentinels_ ? make_sentinel_transport(executor_, clock_, sentinels_, options_.tls)
                               : make_transport(executor_, clock_, endpoint_, options_.tls);
   auto connection = std::make_shared<Connection>(executor_, clock_, std::move(transport),
-                                                 login_commands(endpoint_), greeting,
+                                                 login_commands(endpoint_, password), greeting,
                                                  /*demands_master=*/sentinels_ != nullptr);
   if (endpoint_.password_is_general && options_.needless_password) {
     connection->allow_needless_password(

@@ -3,6 +3,7 @@
 #include <asio/any_io_executor.hpp>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "store/redis/connection.hpp"
 #include "store/redis/endpoint.hpp"
@@ -21,9 +22,13 @@ class Connector {
   Connector(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint,
             RedisServerOptions options);
 
+  /// The password to log in with, as the user's file has it now.
+  [[nodiscard]] std::optional<std::string> password() const;
+
   /// A connection that has begun to open and to log in. `greeting`: see Connection.
   [[nodiscard]] std::shared_ptr<Connection> open(Instant deadline,
-                                                 const std::optional<Command>& greeting) const;
+                                                 const std::optional<Command>& greeting,
+                                                 const std::optional<std::string>& password) const;
 
   /// After it led to what is no master: whether a sentinel names another, to which open() leads
   /// next.

@@ -164,7 +164,7 @@ class Probe {
 asio::awaitable<Diagnosis> diagnose(asio::any_io_executor executor, const Clock& clock,
                                     Endpoint endpoint, RedisServerOptions options,
                                     DiagnosisRequest request) {
-  const auto logged_in = std::make_shared<bool>(endpoint.password.has_value());
+  const auto logged_in = std::make_shared<bool>(endpoint.current_password().has_value());
   options.needless_password =
       [logged_in, tell = std::move(options.needless_password)](const std::string& server) {
         *logged_in = false;

@@ -316,9 +316,14 @@ Endpoint Endpoint::server_at(const Address& address) const {
   server.database = database;
   server.user = user;
   server.password = password;
+  server.password_file = password_file;
   server.password_is_general = password_is_general;
   server.tls = tls;
   return server;
+}
+
+std::optional<std::string> Endpoint::current_password() const {
+  return password_file ? std::optional(password_file->password()) : password;
 }
 
 bool Endpoint::is_remote() const {
@@ -332,6 +337,7 @@ Endpoint Endpoint::sentinel_at(const Address& address) const {
   sentinel.database = 0;
   sentinel.user = sentinel_user;
   sentinel.password = sentinel_password;
+  sentinel.password_file = nullptr;
   sentinel.password_is_general = false;
   return sentinel;
 }

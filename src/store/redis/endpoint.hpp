@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "store/password_file.hpp"
 #include "support/result.hpp"
 
 namespace redlock::redis {
@@ -37,6 +39,7 @@ struct Endpoint {
   unsigned database = 0;
   std::optional<std::string> user;
   std::optional<std::string> password;
+  std::shared_ptr<PasswordFile> password_file{};  ///< in place of `password`, if there is one
   /// It was not set for this server (REDISCLI_AUTH): one that has none is used without it.
   bool password_is_general = false;
   /// For the sentinels, which know nothing of the logins of their masters.
@@ -50,6 +53,9 @@ struct Endpoint {
   /// The server at this address, of the sentinels' masters or of the cluster: same login, same
   /// database, TLS or not.
   [[nodiscard]] Endpoint server_at(const Address& address) const;
+
+  /// The password to log in with, as it is now.
+  [[nodiscard]] std::optional<std::string> current_password() const;
 
   /// Whether it is reached over a network, not only from this host.
   [[nodiscard]] bool is_remote() const;

@@ -32,6 +32,7 @@ void Link::inherit(Link& from) {
 }
 
 std::shared_ptr<Link> Links::usable_link(Instant deadline) {
+  retire_outdated();
   retire_unusable();
   reached_ = was_reached();
   if (!current_) current_ = connect(deadline);
@@ -56,6 +57,14 @@ bool Links::carries(const std::string& what) const {
   return what.empty() || has_it(current_) || std::ranges::any_of(late_, has_it);
 }
 
+bool Links::retire_outdated() {
+  if (!current_ || !current_->connection->was_denied()) return false;
+  if (current_->password == connector_.password()) return false;
+  const bool did_nothing = !current_->connection->acted_for_stranger();
+  current_->connection->retire();
+  return did_nothing;
+}
+
 void Links::retire_unusable() {
   if (current_ && !current_->connection->usable())
     late_.push_back(std::exchange(current_, nullptr));
@@ -65,7 +74,8 @@ std::shared_ptr<Link> Links::connect(Instant deadline) const {
   auto link = std::make_shared<Link>();
   std::optional<Command> greeting;
   if (connector_.options().identifies_itself) greeting = Command{"INFO", "server"};
-  link->connection = connector_.open(deadline, greeting);
+  link->password = connector_.password();
+  link->connection = connector_.open(deadline, greeting, link->password);
   return link;
 }
 

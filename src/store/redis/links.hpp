@@ -19,6 +19,7 @@ struct Carried {
 
 /// A connection and what was asked on it.
 struct Link {
+  std::optional<std::string> password;  ///< with which it logged in
   std::shared_ptr<Connection> connection;
 
   /// The server may block it in a WAIT, which ends by `waits_until`: it reads later commands only
@@ -47,6 +48,10 @@ class Links {
 
   /// The connection in use, which may have to open first; it inherits what broken ones carried.
   std::shared_ptr<Link> usable_link(Instant deadline);
+
+  /// Gives up the connection in use if the server refused its password and the user's file has
+  /// another by now. -> whether it did so, and what was asked there may be asked again
+  bool retire_outdated();
   [[nodiscard]] bool is_connected() const { return current_ && current_->connection->usable(); }
 
   /// Of the connection that was used last: whether it never opened, so that nothing of what was

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "store/redis/command.hpp"
@@ -7,7 +9,8 @@
 
 namespace redlock::redis {
 
-/// The first commands on every connection to this endpoint.
-std::vector<Command> login_commands(const Endpoint& endpoint);
+/// The first commands on a connection to this endpoint. `password`: Endpoint::current_password().
+std::vector<Command> login_commands(const Endpoint& endpoint,
+                                    const std::optional<std::string>& password);
 
 }  // namespace redlock::redis

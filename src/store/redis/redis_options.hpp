@@ -4,13 +4,13 @@
 #include <memory>
 #include <string>
 
-#include "store/redis/tls_context.hpp"
+#include "store/redis/tls_source.hpp"
 
 namespace redlock::redis {
 
 /// How to talk to a Redis server.
 struct RedisServerOptions {
-  std::shared_ptr<const TlsContext> tls;  ///< what an endpoint with TLS needs
+  std::shared_ptr<TlsSource> tls;  ///< what an endpoint with TLS needs
 
   /// A grant or an extension counts only when this many replicas have it (WAIT).
   unsigned replicas = 0;

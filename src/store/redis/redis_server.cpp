@@ -75,7 +75,7 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask(ScriptCall call, bool ask
     reply = co_await ask_once(call, asking, deadline);
   const UndoTarget undo_target = undo_target_of(call);
   while (!reply) {
-    if (!co_await was_misled(deadline)) break;
+    if (!co_await finds_better_connection(deadline)) break;
     // An undo or a leave that was sent meanwhile would not follow it to another master.
     if (!links_.carries(undo_target.token) || !links_.carries(undo_target.waiter)) break;
     reply = co_await ask_once(call, asking, deadline);
@@ -83,7 +83,8 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask(ScriptCall call, bool ask
   co_return reply;
 }
 
-asio::awaitable<bool> RedisServer::was_misled(Instant deadline) {
+asio::awaitable<bool> RedisServer::finds_better_connection(Instant deadline) {
+  if (links_.retire_outdated()) co_return true;
   if (!links_.found_no_master()) co_return false;
   co_return co_await connector_.finds_another_master(deadline);
 }
@@ -93,7 +94,7 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask(Command command, ReplyLim
   auto reply =
       co_await links_.usable_link(deadline)->connection->request(command, limits, deadline);
   while (!reply) {
-    if (!co_await was_misled(deadline)) break;
+    if (!co_await finds_better_connection(deadline)) break;
     reply = co_await links_.usable_link(deadline)->connection->request(command, limits, deadline);
   }
   co_return reply;
@@ -226,7 +227,7 @@ asio::awaitable<Result<LockList, Fault>> RedisServer::list(Listed what, Instant 
     Command scan{"SCAN", cursor, "MATCH", std::string(pattern), "COUNT", std::string(scan_page)};
     auto reply = co_await connection->request(scan, scan_limits, deadline);
     while (!reply) {
-      if (!co_await was_misled(deadline)) break;
+      if (!co_await finds_better_connection(deadline)) break;
       connection = links_.usable_link(deadline)->connection;
       reply = co_await connection->request(scan, scan_limits, deadline);
     }

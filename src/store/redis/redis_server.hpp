@@ -95,9 +95,10 @@ class RedisServer final : public RedisVote {
   /// Keeps nothing alive: the vote is owned elsewhere.
   std::shared_ptr<RedisServer> itself();
 
-  /// After a question without an answer: whether a sentinel named what is no master, and another
-  /// sentinel names another server, to which the question may be put (PROTOCOL R13).
-  asio::awaitable<bool> was_misled(Instant deadline);
+  /// After a question without an answer: whether it may be put once more, because our password was
+  /// refused and the user's file has another by now, or because a sentinel named what is no master,
+  /// and another sentinel names another server (PROTOCOL R13).
+  asio::awaitable<bool> finds_better_connection(Instant deadline);
 
   /// `call` must stay until the answer is there.
   asio::awaitable<Result<Reply, Fault>> ask_once(const ScriptCall& call, bool asking,

@@ -5,7 +5,7 @@
 #include "store/redis/cluster.hpp"
 #include "store/redis/diagnosis.hpp"
 #include "store/redis/redis_server.hpp"
-#include "store/redis/tls_context.hpp"
+#include "store/redis/tls_source.hpp"
 
 namespace redlock::redis {
 namespace {
@@ -62,7 +62,7 @@ class RedisAddress final : public ServerAddress {
  private:
   static RedisServerOptions about(const LinkOptions& options) {
     RedisServerOptions about;
-    about.tls = std::static_pointer_cast<const TlsContext>(options.tls);
+    about.tls = std::static_pointer_cast<TlsSource>(options.tls);
     about.replicas = options.replicas;
     about.identifies_itself = options.identifies_itself;
     about.needless_password = options.needless_password;
@@ -78,10 +78,10 @@ AddressResult read(std::string_view url) {
   return std::make_unique<const RedisAddress>(std::move(*endpoint));
 }
 
-Result<std::shared_ptr<const Tls>, TlsSettingError> load_tls(const TlsSettings& settings) {
-  auto context = TlsContext::make(settings);
-  if (!context) return unexpected(std::move(context.error()));
-  return std::move(*context);
+Result<std::shared_ptr<Tls>, TlsSettingError> load_tls(const TlsSettings& settings) {
+  auto source = TlsSource::make(settings);
+  if (!source) return unexpected(std::move(source.error()));
+  return std::move(*source);
 }
 
 }  // namespace
@@ -90,8 +90,9 @@ constexpr Store store{.schemes = schemes, .read = read, .load_tls = load_tls, .h
 
 Endpoint with_login(Endpoint endpoint, const DefaultLogin& login) {
   if (!endpoint.user && login.user) endpoint.user = login.user;
-  if (!endpoint.password && login.password) {
+  if (!endpoint.password && (login.password || login.password_file)) {
     endpoint.password = login.password;
+    endpoint.password_file = login.password_file;
     // A URL that names a user means that user.
     endpoint.password_is_general = login.password_is_general && !endpoint.user;
   }

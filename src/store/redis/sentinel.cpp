@@ -26,11 +26,11 @@ Result<Address, Fault> master_from(const Reply& reply, const std::string& master
 class SentinelTransport final : public Transport {
  public:
   SentinelTransport(asio::any_io_executor executor, const Clock& clock,
-                    std::shared_ptr<Sentinels> sentinels, std::shared_ptr<const TlsContext> context)
+                    std::shared_ptr<Sentinels> sentinels, std::shared_ptr<TlsSource> tls)
       : executor_(std::move(executor)),
         clock_(clock),
         sentinels_(std::move(sentinels)),
-        context_(std::move(context)) {}
+        tls_(std::move(tls)) {}
 
   asio::awaitable<std::optional<Fault>> open(Instant deadline) override {
     std::set<Address> tried;
@@ -42,10 +42,11 @@ class SentinelTransport final : public Transport {
       const Address address{master->host, master->port};
       if (!tried.insert(address).second) co_return fault;
       master_ = address;
-      below_ = make_transport(executor_, clock_, *master, context_);
+      below_ = make_transport(executor_, clock_, *master, tls_);
+      subject_ = "the master " + escape_for_terminal(master->name()) + ": ";
       fault = co_await below_->open(deadline);
       if (!fault) co_return std::nullopt;
-      fault->text = "the master " + escape_for_terminal(master->name()) + ": " + fault->text;
+      fault->text.insert(0, std::exchange(subject_, {}));
       if (closed_) co_return fault;
       disown();
     }
@@ -85,21 +86,22 @@ class SentinelTransport final : public Transport {
   asio::any_io_executor executor_;
   const Clock& clock_;
   std::shared_ptr<Sentinels> sentinels_;
-  std::shared_ptr<const TlsContext> context_;
+  std::shared_ptr<TlsSource> tls_;
   std::unique_ptr<Transport> below_;  ///< once the master is known
   std::optional<Address> master_;     ///< likewise, until it is disowned
   bool answered_ = false;             ///< it sent something
+  std::string subject_;
   bool closed_ = false;
 };
 
 }  // namespace
 
 Sentinels::Sentinels(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint,
-                     std::shared_ptr<const TlsContext> context)
+                     std::shared_ptr<TlsSource> tls)
     : executor_(std::move(executor)),
       clock_(clock),
       endpoint_(std::move(endpoint)),
-      context_(std::move(context)),
+      tls_(std::move(tls)),
       sources_(endpoint_.members) {}
 
 asio::awaitable<Result<Endpoint, Fault>> Sentinels::locate(Instant deadline) {
@@ -146,8 +148,8 @@ asio::awaitable<Sentinels::Search> Sentinels::search(Instant deadline) {
 asio::awaitable<Result<Address, Fault>> Sentinels::ask(Address sentinel, Instant deadline) {
   const Endpoint endpoint = endpoint_.sentinel_at(sentinel);
   const auto connection = std::make_shared<Connection>(
-      executor_, clock_, make_transport(executor_, clock_, endpoint, context_),
-      login_commands(endpoint));
+      executor_, clock_, make_transport(executor_, clock_, endpoint, tls_),
+      login_commands(endpoint, endpoint.password));
   connection->start(deadline);
   Command question{"SENTINEL", "get-master-addr-by-name", endpoint_.master};
   const auto reply = co_await connection->request(question, ReplyLimits{}, deadline);
@@ -166,9 +168,9 @@ asio::awaitable<Result<Address, Fault>> Sentinels::ask(Address sentinel, Instant
 std::unique_ptr<Transport> make_sentinel_transport(asio::any_io_executor executor,
                                                    const Clock& clock,
                                                    std::shared_ptr<Sentinels> sentinels,
-                                                   std::shared_ptr<const TlsContext> context) {
+                                                   std::shared_ptr<TlsSource> tls) {
   return std::make_unique<SentinelTransport>(std::move(executor), clock, std::move(sentinels),
-                                             std::move(context));
+                                             std::move(tls));
 }
 
 }  // namespace redlock::redis

@@ -19,9 +19,9 @@ namespace redlock::redis {
 /// Sentinel".
 class Sentinels {
  public:
-  /// `clock` must outlive it; `context` is for sentinels with TLS.
+  /// `clock` must outlive it; `tls` is for sentinels with TLS.
   Sentinels(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint,
-            std::shared_ptr<const TlsContext> context);
+            std::shared_ptr<TlsSource> tls);
 
   /// The master's endpoint, from the first sentinel that names one which is not disowned; where all
   /// name such a one, that is tried again, and no master counts as disowned any more. The sentinel
@@ -51,7 +51,7 @@ class Sentinels {
   asio::any_io_executor executor_;
   const Clock& clock_;
   Endpoint endpoint_;
-  std::shared_ptr<const TlsContext> context_;
+  std::shared_ptr<TlsSource> tls_;
   ViewSources sources_;
   std::set<Address> disowned_;
   std::optional<Address> found_;  ///< what locate() gives next, without asking
@@ -62,6 +62,6 @@ class Sentinels {
 std::unique_ptr<Transport> make_sentinel_transport(asio::any_io_executor executor,
                                                    const Clock& clock,
                                                    std::shared_ptr<Sentinels> sentinels,
-                                                   std::shared_ptr<const TlsContext> context);
+                                                   std::shared_ptr<TlsSource> tls);
 
 }  // namespace redlock::redis

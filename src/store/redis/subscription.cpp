@@ -10,7 +10,7 @@ namespace redlock::redis {
 asio::awaitable<std::optional<Fault>> Subscription::start(
     std::string channel, std::function<void(Notification)> notified, Instant deadline) {
   stop();
-  const auto connection = connector_.open(deadline, std::nullopt);
+  const auto connection = connector_.open(deadline, std::nullopt, connector_.password());
   connection_ = connection;
   connection->on_message([notified = std::move(notified), channel](const Reply* message) {
     if (message == nullptr) return notified(Notification::disconnected);

@@ -19,11 +19,23 @@ int refuse_passphrase(char*, int, int, void*) {
 }  // namespace
 
 Result<std::shared_ptr<const TlsContext>, TlsSettingError> TlsContext::make(
-    const TlsSettings& settings) {
+    const TlsSettings& settings, Kept kept) {
   const auto openssl = OpenSsl::load();
   if (!openssl) return unexpected(TlsSettingError{"", openssl.error()});
   auto context = std::make_shared<TlsContext>(**openssl, settings);
-  if (auto error = context->load(settings)) return unexpected(std::move(*error));
+  (*openssl)->ERR_clear_error();
+  std::optional<TlsSettingError> error;
+  if (kept.authorities) {
+    context->keep_authorities(*kept.from);
+  } else {
+    error = context->load_authorities(settings);
+  }
+  if (!error && kept.certificate) {
+    context->keep_certificate(*kept.from);
+  } else if (!error) {
+    error = context->load_certificate(settings);
+  }
+  if (error) return unexpected(std::move(*error));
   return context;
 }
 
@@ -43,17 +55,10 @@ TlsContext::~TlsContext() {
   openssl_.SSL_CTX_free(context_);
 }
 
-std::optional<TlsSettingError> TlsContext::load(const TlsSettings& settings) {
-  const auto wrong = [this](std::string setting, const std::string& file) {
-    // The system's error first: OpenSSL has no better text for a missing file.
-    const std::string why = ::access(file.c_str(), R_OK) != 0 ? errno_text(errno) : reason();
-    return TlsSettingError{std::move(setting),
-                           "cannot use " + escape_for_terminal(file) + ": " + why};
-  };
-  openssl_.ERR_clear_error();
+std::optional<TlsSettingError> TlsContext::load_authorities(const TlsSettings& settings) {
   if (settings.ca_file &&
       openssl_.SSL_CTX_load_verify_file(context_, settings.ca_file->c_str()) != 1) {
-    return wrong("cacert", *settings.ca_file);
+    return unusable("cacert", *settings.ca_file);
   }
   if (settings.ca_directory) {
     // OpenSSL takes any name here, and would find no CA later.
@@ -63,19 +68,44 @@ std::optional<TlsSettingError> TlsContext::load(const TlsSettings& settings) {
           "cacertdir",
           "cannot use " + escape_for_terminal(*settings.ca_directory) + ": " + errno_text(errno)};
     if (openssl_.SSL_CTX_load_verify_dir(context_, settings.ca_directory->c_str()) != 1)
-      return wrong("cacertdir", *settings.ca_directory);
+      return unusable("cacertdir", *settings.ca_directory);
   }
   if (!settings.ca_file && !settings.ca_directory)
     openssl_.SSL_CTX_set_default_verify_paths(context_);
+  return std::nullopt;
+}
+
+std::optional<TlsSettingError> TlsContext::load_certificate(const TlsSettings& settings) {
   if (!settings.certificate) return std::nullopt;
   if (openssl_.SSL_CTX_use_certificate_chain_file(context_, settings.certificate->c_str()) != 1)
-    return wrong("cert", *settings.certificate);
+    return unusable("cert", *settings.certificate);
   const std::string key = settings.key.value_or(*settings.certificate);
   const std::string key_setting = settings.key ? "cert-key" : "cert";
   if (openssl_.SSL_CTX_use_PrivateKey_file(context_, key.c_str(), SSL_FILETYPE_PEM) != 1)
-    return wrong(key_setting, key);
-  if (openssl_.SSL_CTX_check_private_key(context_) != 1) return wrong(key_setting, key);
+    return unusable(key_setting, key);
+  if (openssl_.SSL_CTX_check_private_key(context_) != 1) return unusable(key_setting, key);
   return std::nullopt;
+}
+
+void TlsContext::keep_authorities(const TlsContext& from) {
+  openssl_.SSL_CTX_set1_cert_store(context_, openssl_.SSL_CTX_get_cert_store(from.context_));
+}
+
+void TlsContext::keep_certificate(const TlsContext& from) {
+  X509* const certificate = openssl_.SSL_CTX_get0_certificate(from.context_);
+  if (certificate == nullptr) return;
+  openssl_.SSL_CTX_use_certificate(context_, certificate);
+  openssl_.SSL_CTX_use_PrivateKey(context_, openssl_.SSL_CTX_get0_privatekey(from.context_));
+  STACK_OF(X509)* chain = nullptr;
+  openssl_.SSL_CTX_ctrl(from.context_, SSL_CTRL_GET_CHAIN_CERTS, 0, &chain);
+  constexpr long counting_references = 1;
+  openssl_.SSL_CTX_ctrl(context_, SSL_CTRL_CHAIN, counting_references, chain);
+}
+
+TlsSettingError TlsContext::unusable(std::string setting, const std::string& file) const {
+  // The system's error first: OpenSSL has no better text for a missing file.
+  const std::string why = ::access(file.c_str(), R_OK) != 0 ? errno_text(errno) : reason();
+  return {std::move(setting), "cannot use " + escape_for_terminal(file) + ": " + why};
 }
 
 std::string TlsContext::reason() const {

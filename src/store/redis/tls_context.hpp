@@ -13,15 +13,26 @@ namespace redlock::redis {
 
 struct OpenSsl;
 
-/// What all TLS connections share: TLS 1.2 or later, the trusted CAs, our certificate. Never asks
-/// for a passphrase.
-class TlsContext final : public Tls {
+/// What TLS connections share: TLS 1.2 or later, the trusted CAs, our certificate. Never asks for a
+/// passphrase.
+class TlsContext {
  public:
+  /// What a new context has in common with one that is there.
+  struct Kept {
+    const TlsContext* from = nullptr;  ///< null: nothing is kept
+    bool authorities = false;
+    bool certificate = false;
+  };
+
   static Result<std::shared_ptr<const TlsContext>, TlsSettingError> make(
-      const TlsSettings& settings);
+      const TlsSettings& settings, Kept kept);
+  static Result<std::shared_ptr<const TlsContext>, TlsSettingError> make(
+      const TlsSettings& settings) {
+    return make(settings, Kept());
+  }
 
   TlsContext(const OpenSsl& openssl, const TlsSettings& settings);
-  ~TlsContext() override;
+  ~TlsContext();
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
 
@@ -31,7 +42,11 @@ class TlsContext final : public Tls {
   [[nodiscard]] bool verifies() const noexcept { return verifies_; }
 
  private:
-  std::optional<TlsSettingError> load(const TlsSettings& settings);
+  std::optional<TlsSettingError> load_authorities(const TlsSettings& settings);
+  std::optional<TlsSettingError> load_certificate(const TlsSettings& settings);
+  void keep_authorities(const TlsContext& from);
+  void keep_certificate(const TlsContext& from);
+  [[nodiscard]] TlsSettingError unusable(std::string setting, const std::string& file) const;
   [[nodiscard]] std::string reason() const;
 
   const OpenSsl& openssl_;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "store/redis/openssl.hpp"
-#include "store/redis/tls_context.hpp"
+#include "store/redis/tls_source.hpp"
 #include "store/redis/transport.hpp"
 #include "support/text.hpp"
 
@@ -294,9 +294,9 @@ class TlsTransport final : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> make_tls_transport(std::unique_ptr<Transport> below,
-                                              std::shared_ptr<const TlsContext> context,
+                                              const std::shared_ptr<TlsSource>& tls,
                                               const std::string& host) {
-  return std::make_unique<TlsTransport>(std::move(below), std::move(context), host);
+  return std::make_unique<TlsTransport>(std::move(below), tls->context(), host);
 }
 
 }  // namespace redlock::redis

@@ -4,9 +4,9 @@ namespace redlock::redis {
 
 std::unique_ptr<Transport> make_transport(asio::any_io_executor executor, const Clock& clock,
                                           const Endpoint& endpoint,
-                                          std::shared_ptr<const TlsContext> context) {
+                                          const std::shared_ptr<TlsSource>& tls) {
   auto transport = make_plain_transport(std::move(executor), clock, endpoint);
-  return endpoint.tls ? make_tls_transport(std::move(transport), std::move(context), endpoint.host)
+  return endpoint.tls ? make_tls_transport(std::move(transport), tls, endpoint.host)
                       : std::move(transport);
 }
 

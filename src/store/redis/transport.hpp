@@ -57,17 +57,17 @@ class Transport {
 std::unique_ptr<Transport> make_plain_transport(asio::any_io_executor executor, const Clock& clock,
                                                 Endpoint endpoint);
 
-class TlsContext;
+class TlsSource;
 
 /// TLS over another transport, with the server that `host` names: a name or an address, as the
-/// context wants it verified.
+/// user wants it verified.
 std::unique_ptr<Transport> make_tls_transport(std::unique_ptr<Transport> below,
-                                              std::shared_ptr<const TlsContext> context,
+                                              const std::shared_ptr<TlsSource>& tls,
                                               const std::string& host);
 
-/// What reaches this tcp or unix_socket endpoint; `context` is for one with TLS.
+/// What reaches this tcp or unix_socket endpoint; `tls` is for one with TLS.
 std::unique_ptr<Transport> make_transport(asio::any_io_executor executor, const Clock& clock,
                                           const Endpoint& endpoint,
-                                          std::shared_ptr<const TlsContext> context);
+                                          const std::shared_ptr<TlsSource>& tls);
 
 }  // namespace redlock::redis

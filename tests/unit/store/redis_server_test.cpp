@@ -1,5 +1,7 @@
 #include "store/redis/redis_server.hpp"
 
+#include <fstream>
+
 #include "../samples.hpp"
 #include "fake_server.hpp"
 
@@ -105,6 +107,77 @@ TEST_F(RedisServerTest, TeachesAServerTheScriptsByACommandOfItsOwn) {
     co_await peer.send(std::string(granted));
     const AcquireVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Granted>(answer));
+  }());
+}
+
+constexpr std::string_view wrong_password = "-WRONGPASS invalid username-password pair\r\n";
+constexpr std::string_view no_login = "-NOAUTH Authentication required.\r\n";
+
+class RotatedPasswordTest : public RedisServerTest {
+ protected:
+  RotatedPasswordTest() {
+    write("old");
+    Endpoint endpoint = fake_.endpoint();
+    endpoint.password_file = PasswordFile::open(path_).value();
+    server_ = std::make_unique<RedisServer>(drive_.executor(), clock_, endpoint);
+  }
+
+  void write(std::string_view password) { std::ofstream(path_) << password << '\n'; }
+
+  Directory directory_;
+  std::string path_ = directory_.file("password");
+};
+
+TEST_F(RotatedPasswordTest, LogsInOnceMoreWhenTheFileHasChangedMeanwhile) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_acquire();
+    Peer peer = co_await fake_.accept();
+    co_await peer.expect(wire("AUTH old"));
+    expect_evalsha(co_await peer.read_command(), scripts::acquire, token());
+    write("new");
+    co_await peer.send(std::string(wrong_password).append(no_login));
+    Peer second = co_await fake_.accept();
+    co_await second.expect(wire("AUTH new"));
+    expect_evalsha(co_await second.read_command(), scripts::acquire, token());
+    co_await second.send(std::string("+OK\r\n").append(granted));
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Granted>(answer));
+  }());
+}
+
+TEST_F(RotatedPasswordTest, ASecondRefusalIsFinalUntilTheFileChanges) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_acquire();
+    Peer peer = co_await fake_.accept();
+    co_await peer.read_command();
+    co_await peer.read_command();
+    co_await peer.send(std::string(wrong_password).append(no_login));
+    const AcquireVote denied = co_await vote.get();
+    EXPECT_EQ(std::get<Fault>(denied).kind, FaultKind::denied);
+
+    write("new");
+    auto next = start_acquire();
+    Peer second = co_await fake_.accept();
+    co_await second.expect(wire("AUTH new"));
+    co_await second.read_command();
+    co_await second.send(std::string("+OK\r\n").append(granted));
+    const AcquireVote answer = co_await next.get();
+    EXPECT_TRUE(std::holds_alternative<Granted>(answer));
+  }());
+}
+
+/// What the default user was let do counts for nothing, and is not asked for again: the server
+/// would meet the same token twice.
+TEST_F(RotatedPasswordTest, DoesNotAskAgainForWhatWasDoneWithoutTheLogin) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_acquire();
+    Peer peer = co_await fake_.accept();
+    co_await peer.read_command();
+    co_await peer.read_command();
+    write("new");
+    co_await peer.send(std::string(wrong_password).append(granted));
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_EQ(std::get<Fault>(answer).kind, FaultKind::denied);
   }());
 }
 
