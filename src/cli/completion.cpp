@@ -19,22 +19,40 @@ namespace {
 
 using Kind = Suggestions::Kind;
 
-/// Long enough for servers nearby. It also bounds how much a server with many keys is asked to
-/// look through: the user at the prompt is better served by no keys than by late ones.
+/// Long enough for servers nearby.
 constexpr std::chrono::milliseconds keys_timeout{300};
+
+/// How much a server with many keys is asked to look through: the user at the prompt is better
+/// served by some of the locks than by all of them late.
+constexpr std::chrono::milliseconds max_listing{1500};
 
 /// What the scripts in completions/ call the kinds, in the order of the enumeration.
 constexpr std::array<std::string_view, 7> kind_names{"words",       "beginnings", "words",  "files",
                                                      "directories", "pid",        "command"};
 
-asio::awaitable<Listing> list(run::Session& session) {
-  Listing listing = co_await list_resources(session.server_set(), Listed::held);
+asio::awaitable<Listing> list(run::Session& session, std::string prefix) {
+  ListingRequest request;
+  request.prefix = std::move(prefix);
+  request.until = session.clock().now() + max_listing;
+  Listing listing = co_await list_resources(session.server_set(), std::move(request));
   co_await session.server_set().close(CloseMode::immediate);
   co_return listing;
 }
 
-/// The keys that are locked at the servers which these words, or the settings, name.
-std::vector<std::string> locked_keys(const std::vector<std::string>& words) {
+/// What the key begins with, of what was typed: nothing where the shell may read it as another
+/// word.
+std::string key_beginning(const std::string& typed) {
+  const auto is_plain = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= 'a' && byte <= 'z') ||
+           std::string_view("_-./:@%+,").find(c) != std::string_view::npos;
+  };
+  return std::ranges::all_of(typed, is_plain) ? typed : std::string();
+}
+
+/// The keys that begin so and are locked at the servers which these words, or the settings, name.
+std::vector<std::string> locked_keys(const std::vector<std::string>& words, std::string prefix) {
   CommandLine line;
   try {
     read_command_line(words, line);
@@ -47,7 +65,7 @@ std::vector<std::string> locked_keys(const std::vector<std::string>& words) {
   options.identifies_servers = false;
   run::Session session(options, servers, keys_timeout);
   std::vector<std::string> keys;
-  for (const Resource& resource : session.run(list(session)).resources) {
+  for (const Resource& resource : session.run(list(session, std::move(prefix))).resources) {
     keys.push_back(resource.key());
   }
   return keys;
@@ -72,7 +90,8 @@ std::string suggestions_text(const std::vector<std::string>& words) {
   if (suggestions.kind == Kind::keys) {
     std::vector<std::string> keys;
     try {
-      keys = locked_keys({words.begin(), words.end() - 1});
+      const std::string typed = words.back().substr(suggestions.prefix.size());
+      keys = locked_keys({words.begin(), words.end() - 1}, key_beginning(typed));
     } catch (const std::exception&) {  // there is nothing to suggest then
     }
     for (const std::string& key : keys) {

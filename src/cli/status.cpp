@@ -48,17 +48,61 @@ void demand_runs(std::vector<InspectVote>& votes) {
   }
 }
 
+/// Shows at a terminal how far a long listing has come.
+class ScanLine {
+ public:
+  explicit ScanLine(const run::Session& session)
+      : wanted_(!session.console().is_quiet() && output::can_draw_on(STDERR_FILENO)),
+        clock_(session.clock()),
+        shown_from_(clock_.now() + delay) {}
+
+  /// What list_resources() calls; null: nothing is to be shown.
+  std::function<void(const ListProgress&)> listener() {
+    if (!wanted_) return nullptr;
+    return [this](const ListProgress& progress) { show(progress); };
+  }
+
+  void erase() {
+    if (shown_) output::write_all(STDERR_FILENO, erase_line);
+  }
+
+ private:
+  void show(const ListProgress& progress) {
+    if (clock_.now() < shown_from_) return;
+    shown_from_ = clock_.now() + interval;
+    shown_ = true;
+    const std::string of = progress.of ? fmt::format(" of about {}", *progress.of) : "";
+    output::write_all(STDERR_FILENO,
+                      fmt::format("{}looked through {}{} keys", erase_line, progress.keys, of));
+  }
+
+  /// A list that is there by then needs no line.
+  static constexpr std::chrono::milliseconds delay{1000};
+  static constexpr std::chrono::milliseconds interval{200};
+  static constexpr const char* erase_line = "\r\x1b[K";
+
+  bool wanted_;
+  const Clock& clock_;
+  Instant shown_from_;
+  bool shown_ = false;
+};
+
 asio::awaitable<output::StatusReport> inspect_locks(run::Session& session,
                                                     const StatusOptions& options) {
   ServerSet& server_set = session.server_set();
   output::StatusReport report;
   std::vector<Resource> resources = options.resources;
   if (resources.empty()) {
-    Listing listing = co_await list_resources(server_set, options.listed);
+    ScanLine line(session);
+    ListingRequest request;
+    request.listed = options.listed;
+    request.prefix = options.prefix;
+    request.wants_other_key = options.prefix.empty();
+    request.progress = line.listener();
+    Listing listing = co_await list_resources(server_set, std::move(request));
+    line.erase();
     resources = std::move(listing.resources);
-    std::erase_if(resources, [&](const Resource& resource) {
-      return !resource.key().starts_with(options.prefix);
-    });
+    report.other_key = std::move(listing.other_key);
     report.faults = std::move(listing.faults);
     report.skipped = std::move(listing.skipped);
   }

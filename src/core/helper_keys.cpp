@@ -62,6 +62,22 @@ std::string tag_for(std::string_view key) {
   return own.empty() ? min_number_in(hash_slot(key)) : std::string(own);
 }
 
+/// As a part of a pattern that matches nothing else.
+std::string escape_glob(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (std::string_view("*?[]\\").find(c) != std::string_view::npos) escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+/// The key stands in the braces, or behind a tag in them.
+std::string pattern_behind(std::string_view beginning, std::string_view prefix) {
+  std::string pattern = std::string(beginning).append(":{*");
+  return prefix.empty() ? pattern : pattern.append(escape_glob(prefix)).append("*");
+}
+
 std::string braced(std::string_view text) {
   return std::string("{").append(text).append("}");
 }
@@ -79,6 +95,16 @@ HelperKeys::HelperKeys(const Resource& resource) {
   // and `foo}…` share helper keys.
   const bool fits_in_braces = key.find('}') == std::string::npos;
   tail_ = fits_in_braces ? braced(key) : braced(tag_for(key)) + key;
+}
+
+std::string HelperKeys::owners_like(std::string_view prefix) {
+  const std::string beginning = std::string(Resource::reserved_prefix);
+  return pattern_behind(beginning + std::string(protocol::key::names[protocol::key::owner]),
+                        prefix);
+}
+
+std::string HelperKeys::helpers_like(std::string_view prefix) {
+  return pattern_behind(std::string(Resource::reserved_prefix) + "*", prefix);
 }
 
 std::optional<Resource> HelperKeys::resource_of_owner(std::string_view owner_key) {

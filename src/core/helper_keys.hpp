@@ -51,11 +51,10 @@ class HelperKeys {
     return std::string(protocol::word::wake_prefix).append(waiter).append(":").append(tail_);
   }
 
-  /// Matches every existing owner key, as a SCAN pattern.
-  static constexpr std::string_view every_owner = "redlock:owner:{*";
-
-  /// Matches every existing helper key, as a SCAN pattern.
-  static constexpr std::string_view every_helper = "redlock:*:{*";
+  /// A SCAN pattern that matches the owner keys, or all helper keys, of the resources whose keys
+  /// begin so, and perhaps of some others.
+  static std::string owners_like(std::string_view prefix);
+  static std::string helpers_like(std::string_view prefix);
 
   /// The resource whose owner key this is; nothing for any other key.
   static std::optional<Resource> resource_of_owner(std::string_view owner_key);

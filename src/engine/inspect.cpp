@@ -1,5 +1,8 @@
 #include "engine/inspect.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -21,11 +24,33 @@ asio::awaitable<std::vector<Vote>> ask_each(ServerSet& server_set, Question ques
 
 using ListVote = std::variant<LockList, Fault>;
 
-asio::awaitable<ListVote> list_one(LockServer& server, Listed what, Instant deadline) {
-  auto listed = co_await server.list(what, deadline);
+asio::awaitable<ListVote> list_one(LockServer& server, ListRequest request) {
+  auto listed = co_await server.list(std::move(request));
   if (!listed) co_return listed.error();
   co_return std::move(*listed);
 }
+
+/// How far all servers together have come.
+class TotalProgress {
+ public:
+  explicit TotalProgress(std::function<void(const ListProgress&)> tell) : tell_(std::move(tell)) {}
+
+  [[nodiscard]] bool is_wanted() const { return tell_ != nullptr; }
+
+  void note(const LockServer& server, const ListProgress& progress) {
+    of_server_[&server] = progress;
+    ListProgress total;
+    for (const auto& [one, part] : of_server_) {
+      total.keys += part.keys;
+      if (part.of) total.of = total.of.value_or(0) + *part.of;
+    }
+    tell_(total);
+  }
+
+ private:
+  std::map<const LockServer*, ListProgress> of_server_;
+  std::function<void(const ListProgress&)> tell_;
+};
 
 }  // namespace
 
@@ -81,17 +106,31 @@ asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakR
   co_return votes;
 }
 
-asio::awaitable<Listing> list_resources(ServerSet& server_set, Listed what) {
-  const Instant deadline = server_set.clock().now() + server_set.server_timeout();
-  const auto votes = co_await ask_each<ListVote>(server_set, [what, deadline](LockServer& server) {
-    return list_one(server, what, deadline);
-  });
+asio::awaitable<Listing> list_resources(ServerSet& server_set, ListingRequest request) {
+  ListRequest each{.listed = request.listed,
+                   .prefix = request.prefix,
+                   .answer_timeout = server_set.server_timeout(),
+                   .wants_other_key = request.wants_other_key,
+                   .until = request.until};
+  const auto total = std::make_shared<TotalProgress>(std::move(request.progress));
+  const bool tells = total->is_wanted();
+  const auto question = [each, total, tells](LockServer& server) {
+    ListRequest own = each;
+    if (tells)
+      own.progress = [total, &server](const ListProgress& part) { total->note(server, part); };
+    return list_one(server, std::move(own));
+  };
+  const auto votes = co_await ask_each<ListVote>(server_set, question);
   std::set<Resource> resources;
   Listing listing;
   for (std::size_t i = 0; i < votes.size(); ++i) {
     const auto* listed = std::get_if<LockList>(&votes[i]);
     if (listed == nullptr) continue;
-    resources.insert(listed->resources.begin(), listed->resources.end());
+    std::ranges::copy_if(listed->resources, std::inserter(resources, resources.end()),
+                         [&request](const Resource& resource) {
+                           return resource.key().starts_with(request.prefix);
+                         });
+    if (!listing.other_key) listing.other_key = listed->other_key;
     for (const Fault& fault : listed->skipped) {
       listing.skipped.push_back({server_set.server(i).name(), fault});
     }

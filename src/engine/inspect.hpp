@@ -1,7 +1,9 @@
 #pragma once
 
 #include <asio/awaitable.hpp>
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/decision.hpp"
@@ -24,13 +26,24 @@ asio::awaitable<std::vector<std::vector<InspectVote>>> inspect_all(
 /// Once a quorum did so, it also breaks the same lease on servers that show another fence.
 asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakRequest request);
 
+struct ListingRequest {
+  Listed listed = Listed::held;
+  std::string prefix{};            ///< of the keys
+  bool wants_other_key = false;    ///< tell Listing::other_key
+  Instant until = Instant::max();  ///< the listing ends then, with what was found so far
+  /// Called now and then with how far it has come at all servers together; may be null.
+  std::function<void(const ListProgress&)> progress{};
+};
+
 struct Listing {
   std::vector<Resource> resources;  ///< sorted, each once
   std::vector<ServerFault> faults;
   std::vector<ServerFault> skipped;  ///< keys that may be locks but could not be read, one by one
+  std::optional<std::string> other_key{};  ///< without resources: a key of another client
 };
 
-/// Every resource that this tool has locked, or used lately, on any of the servers.
-asio::awaitable<Listing> list_resources(ServerSet& server_set, Listed what);
+/// Every resource that this tool has locked, or used lately, on any of the servers. A server has
+/// the server timeout for each part of its list.
+asio::awaitable<Listing> list_resources(ServerSet& server_set, ListingRequest request);
 
 }  // namespace redlock

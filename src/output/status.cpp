@@ -255,7 +255,12 @@ bool is_known(const StatusReport& report, const StatusView& view) {
 Lines summary_of(const StatusReport& report, const StatusView& view) {
   if (!view.listed) return {};
   if (!report.keys.empty()) return {totals(report)};
-  return is_known(report, view) ? Lines{"no locks"} : Lines{};
+  if (!is_known(report, view)) return {};
+  if (!report.other_key) return {"no locks"};
+  return {
+      fmt::format("no locks of redlock-cli; there are keys of other clients, such as {}: "
+                  "`redlock-cli status KEY` tells whether one is a lock",
+                  escape_for_terminal(*report.other_key))};
 }
 
 Lines problems_of(const StatusReport& report, const StatusView& view) {

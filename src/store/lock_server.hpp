@@ -1,6 +1,7 @@
 #pragma once
 
 #include <asio/awaitable.hpp>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -101,10 +102,27 @@ enum class Listed {
   used,  ///< these, and those whose last run is remembered
 };
 
+/// How far a list has come.
+struct ListProgress {
+  std::uint64_t keys = 0;             ///< of all in the database; about so many
+  std::optional<std::uint64_t> of{};  ///< nothing: the server does not tell
+};
+
+/// Which locks a list is to have, and how long it may take.
+struct ListRequest {
+  Listed listed = Listed::held;
+  std::string prefix{};       ///< of the keys; others may be listed all the same
+  Duration answer_timeout{};  ///< for each part of the list: a server may have any number of keys
+  bool wants_other_key = false;    ///< tell LockList::other_key
+  Instant until = Instant::max();  ///< the list ends then, with what was found so far
+  std::function<void(const ListProgress&)> progress{};  ///< called after each part; may be null
+};
+
 /// The locks of one server.
 struct LockList {
   std::vector<Resource> resources;
   std::vector<Fault> skipped;  ///< keys that may be locks but could not be read, one by one
+  std::optional<std::string> other_key{};  ///< where there are none: a key of another client
 };
 
 /// The port to one server: one vote. All that the engine knows of Redis, of a file on this host, or
@@ -132,8 +150,8 @@ class LockServer {
                                                Instant deadline) = 0;
 
   /// Every resource with an owner record here, or with last runs, and the keys that could not be
-  /// read. A fault when the server cannot list them.
-  virtual asio::awaitable<Result<LockList, Fault>> list(Listed listed, Instant deadline) = 0;
+  /// read. A fault, which says how far it came, when the server cannot list them.
+  virtual asio::awaitable<Result<LockList, Fault>> list(ListRequest request) = 0;
 
   /// Undoes whatever an acquire or a heal with this token did or may still do here: sends a
   /// compare-and-delete after it on every connection that carried it. Returns at once.

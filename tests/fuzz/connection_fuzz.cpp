@@ -215,7 +215,8 @@ asio::awaitable<void> ask(RedisVote& vote, const Clock& clock, unsigned question
       check_vote(co_await vote.inspect(key, std::nullopt, deadline));
       break;
     case 4: {
-      const auto list = co_await vote.list(Listed::used, deadline);
+      const auto list = co_await vote.list(
+          {.listed = Listed::used, .answer_timeout = server_timeout, .until = deadline});
       if (!list) check_fault(list.error());
       break;
     }

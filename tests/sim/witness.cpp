@@ -53,8 +53,8 @@ asio::awaitable<InspectVote> Witness::inspect(Resource resource, std::optional<L
                                               Instant deadline) {
   return server_->inspect(std::move(resource), std::move(share), deadline);
 }
-asio::awaitable<Result<LockList, Fault>> Witness::list(Listed listed, Instant deadline) {
-  return server_->list(listed, deadline);
+asio::awaitable<Result<LockList, Fault>> Witness::list(ListRequest request) {
+  return server_->list(std::move(request));
 }
 void Witness::undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue,
                    NotUndone not_undone) {

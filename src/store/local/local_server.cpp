@@ -224,7 +224,8 @@ void LocalServer::unsubscribe() {
   if (subscriber_) std::exchange(subscriber_, nullptr)->end();
 }
 
-asio::awaitable<Result<LockList, Fault>> LocalServer::list(Listed listed, Instant deadline) {
+asio::awaitable<Result<LockList, Fault>> LocalServer::list(ListRequest request) {
+  const Instant deadline = std::min(request.until, clock_.now() + request.answer_timeout);
   if (!boot_id_) co_return unexpected(no_boot_id());
   const auto directory = open_directory(place_);
   if (!directory) co_return unexpected(directory.error());
@@ -235,7 +236,7 @@ asio::awaitable<Result<LockList, Fault>> LocalServer::list(Listed listed, Instan
   std::vector<std::string> left = lock_files_in(*directory);
   for (Milliseconds pause = first_pause; !left.empty(); pause = next_pause(pause)) {
     std::erase_if(left, [&](const std::string& name) {
-      const auto read = try_read(*directory, name, listed);
+      const auto read = try_read(*directory, name, request.listed);
       if (!read) return false;
       if (*read) {
         list.resources.insert(list.resources.end(), (*read)->begin(), (*read)->end());

@@ -37,7 +37,7 @@ class LocalServer final : public ScriptedServer {
   LocalServer& operator=(const LocalServer&) = delete;
 
   [[nodiscard]] const std::string& name() const override { return name_; }
-  asio::awaitable<Result<LockList, Fault>> list(Listed listed, Instant deadline) override;
+  asio::awaitable<Result<LockList, Fault>> list(ListRequest request) override;
   asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter,
                                                   std::function<void(Notification)> notified,
                                                   Instant deadline) override;

@@ -360,12 +360,12 @@ void ClusterServer::post_to_late(const ScriptCall& call, bool only_unanswered,
     node.server->post_to_late(call, only_unanswered, not_undone);
 }
 
-asio::awaitable<Result<LockList, Fault>> ClusterServer::list(Listed listed, Instant deadline) {
-  const auto views = co_await complete_views(deadline);
+asio::awaitable<Result<LockList, Fault>> ClusterServer::list(ListRequest request) {
+  const auto views = co_await complete_views(clock_.now() + request.answer_timeout);
   if (!views) co_return unexpected(views.error());
   Fault faults;
   for (const ClusterView& view : *views) {
-    Result<LockList, Fault> list = co_await list_from(view, listed, deadline);
+    Result<LockList, Fault> list = co_await list_from(view, request);
     if (list) co_return list;
     if (faults.text.find(list.error().text) == std::string::npos) add_fault(faults, list.error());
   }
@@ -373,13 +373,14 @@ asio::awaitable<Result<LockList, Fault>> ClusterServer::list(Listed listed, Inst
 }
 
 asio::awaitable<Result<LockList, Fault>> ClusterServer::list_from(const ClusterView& view,
-                                                                  Listed listed, Instant deadline) {
+                                                                  const ListRequest& request) {
   LockList list;
   for (const Address& master : servers_in(view.slots, /*with_replicas=*/false)) {
     const std::shared_ptr<RedisServer> server = node(master);
-    const auto part = co_await server->list(listed, deadline);
+    const auto part = co_await server->list(request);
     if (!part) co_return unexpected(at(master, part.error()));
     list.resources.insert(list.resources.end(), part->resources.begin(), part->resources.end());
+    if (!list.other_key) list.other_key = part->other_key;
   }
   co_return list;
 }

@@ -28,7 +28,7 @@ class ClusterServer final : public RedisVote {
 
   [[nodiscard]] const std::string& name() const override { return name_; }
   /// From every master.
-  asio::awaitable<Result<LockList, Fault>> list(Listed listed, Instant deadline) override;
+  asio::awaitable<Result<LockList, Fault>> list(ListRequest request) override;
   asio::awaitable<Result<std::vector<Master>, Fault>> masters(Instant deadline) override;
   asio::awaitable<Result<std::shared_ptr<RedisServer>, Fault>> master_of(std::string key,
                                                                          Instant deadline) override;
@@ -91,8 +91,8 @@ class ClusterServer final : public RedisVote {
   /// The views to believe that have a master of every slot, the best first; never none.
   asio::awaitable<Result<std::vector<ClusterView>, Fault>> complete_views(Instant deadline);
 
-  asio::awaitable<Result<LockList, Fault>> list_from(const ClusterView& view, Listed listed,
-                                                     Instant deadline);
+  asio::awaitable<Result<LockList, Fault>> list_from(const ClusterView& view,
+                                                     const ListRequest& request);
 
   void use(ClusterView view);
 

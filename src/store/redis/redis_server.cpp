@@ -13,7 +13,7 @@ namespace {
 
 /// SCAN promises no exact number of keys a page; these are generous and still bounded.
 constexpr ReplyLimits scan_limits{4, 16 * 1024, 64 * 1024, 16 * 1024 * 1024};
-constexpr std::string_view scan_page = "512";
+constexpr std::uint64_t scan_page = 512;
 
 /// Memory for what a listing finds: some hundred thousand locks. A cursor that never ends must not
 /// take all there is.
@@ -41,10 +41,49 @@ bool needs_replicas(const ScriptCall& call, const Reply& reply) {
          (call.script == &scripts::extend && word == protocol::word::extended);
 }
 
+/// The fault that ended a list, with how far it had come.
+Fault so_far(Fault fault, const ListProgress& progress) {
+  if (progress.keys == 0) return fault;
+  fault.text += ", after about " + std::to_string(progress.keys) +
+                (progress.of ? " of " + std::to_string(*progress.of) : "") + " keys";
+  return fault;
+}
+
 bool is_page(const Reply& reply) {
   return reply.type == Reply::Type::array && reply.elements.size() == 2 &&
          reply.elements[0].type == Reply::Type::text &&
          reply.elements[1].type == Reply::Type::array;
+}
+
+/// One page: its cursor and its keys.
+asio::awaitable<Result<Reply, Fault>> scan(Connection& connection, std::string cursor,
+                                           std::string pattern, Instant deadline) {
+  Command command{"SCAN",  std::move(cursor),        "MATCH", std::move(pattern),
+                  "COUNT", std::to_string(scan_page)};
+  auto reply = co_await connection.request(command, scan_limits, deadline);
+  if (!reply) co_return unexpected(reply.error());
+  if (reply->type == Reply::Type::error) co_return unexpected(fault_of_error(reply->text));
+  if (!is_page(*reply)) co_return unexpected(Fault{FaultKind::garbage, "malformed SCAN reply"});
+  co_return std::move(*reply);
+}
+
+/// Nothing: the server does not tell.
+asio::awaitable<std::optional<std::uint64_t>> count_keys(Connection& connection, Instant deadline) {
+  Command command{"DBSIZE"};
+  const auto reply = co_await connection.request(command, ReplyLimits{}, deadline);
+  if (!reply || reply->type != Reply::Type::integer || reply->integer < 0) co_return std::nullopt;
+  co_return static_cast<std::uint64_t>(reply->integer);
+}
+
+/// Some key that is none of ours; nothing: the server does not soon show one.
+asio::awaitable<std::optional<std::string>> find_other_key(Connection& connection,
+                                                           Instant deadline) {
+  const auto page = co_await scan(connection, "0", "*", deadline);
+  if (!page) co_return std::nullopt;
+  for (const Reply& key : page->elements[1].elements) {
+    if (!key.text.starts_with(Resource::reserved_prefix)) co_return key.text;
+  }
+  co_return std::nullopt;
 }
 
 }  // namespace
@@ -216,41 +255,54 @@ asio::awaitable<std::optional<Fault>> RedisServer::missing_replicas(std::shared_
                       " replicas that --replicas wants have confirmed it in time"};
 }
 
-asio::awaitable<Result<LockList, Fault>> RedisServer::list(Listed what, Instant deadline) {
-  std::shared_ptr<Connection> connection = links_.usable_link(deadline)->connection;
-  const bool wants_used = what == Listed::used;
-  const std::string_view pattern = wants_used ? HelperKeys::every_helper : HelperKeys::every_owner;
-  std::vector<Resource> resources;
-  std::string cursor = "0";
+asio::awaitable<Result<LockList, Fault>> RedisServer::list(ListRequest request) {
+  const auto answer_by = [&] {
+    return std::min(request.until, clock_.now() + request.answer_timeout);
+  };
+  std::shared_ptr<Connection> connection = links_.usable_link(answer_by())->connection;
+  const bool wants_used = request.listed == Listed::used;
+  const std::string pattern = wants_used ? HelperKeys::helpers_like(request.prefix)
+                                         : HelperKeys::owners_like(request.prefix);
+  LockList list;
+  ListProgress progress;
   std::size_t listed = 0;
-  do {
-    Command scan{"SCAN", cursor, "MATCH", std::string(pattern), "COUNT", std::string(scan_page)};
-    auto reply = co_await connection->request(scan, scan_limits, deadline);
-    while (!reply) {
-      if (!co_await finds_better_connection(deadline)) break;
-      connection = links_.usable_link(deadline)->connection;
-      reply = co_await connection->request(scan, scan_limits, deadline);
+  for (std::string cursor = "0"; clock_.now() < request.until;) {
+    auto page = co_await scan(*connection, cursor, pattern, answer_by());
+    // A cursor means nothing to another server.
+    while (!page && cursor == "0") {
+      if (!co_await finds_better_connection(answer_by())) break;
+      connection = links_.usable_link(answer_by())->connection;
+      page = co_await scan(*connection, cursor, pattern, answer_by());
     }
-    if (!reply) co_return unexpected(reply.error());
-    if (reply->type == Reply::Type::error) co_return unexpected(fault_of_error(reply->text));
-    if (!is_page(*reply)) co_return unexpected(Fault{FaultKind::garbage, "malformed SCAN reply"});
-    for (const Reply& key : reply->elements[1].elements) {
+    if (!page && clock_.now() >= request.until) break;
+    if (!page) co_return unexpected(so_far(std::move(page.error()), progress));
+    for (const Reply& key : page->elements[1].elements) {
       auto resource = HelperKeys::resource_of_owner(key.text);
       if (!resource && wants_used) resource = HelperKeys::resource_of_last(key.text);
       if (!resource) continue;
       listed += sizeof(Resource) + resource->key().size();
-      resources.push_back(std::move(*resource));
+      list.resources.push_back(std::move(*resource));
     }
     if (listed > max_listed) {
       connection->abort();
       co_return unexpected(Fault{FaultKind::garbage, "it lists more locks than any server has"});
     }
-    cursor = reply->elements[0].text;
-  } while (cursor != "0");
+    cursor = page->elements[0].text;
+    if (cursor == "0") {
+      if (list.resources.empty() && request.wants_other_key)
+        list.other_key = co_await find_other_key(*connection, answer_by());
+      break;
+    }
+    progress.keys += scan_page;
+    if (!request.progress) continue;
+    if (!progress.of) progress.of = co_await count_keys(*connection, answer_by());
+    request.progress(progress);
+  }
   // SCAN may show a key more than once.
+  auto& resources = list.resources;
   std::sort(resources.begin(), resources.end());
   resources.erase(std::unique(resources.begin(), resources.end()), resources.end());
-  co_return LockList{std::move(resources), {}};
+  co_return list;
 }
 
 asio::awaitable<std::optional<Fault>> RedisServer::subscribe(

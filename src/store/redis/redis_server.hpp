@@ -45,7 +45,7 @@ class RedisServer final : public RedisVote {
               RedisServerOptions options = {});
 
   [[nodiscard]] const std::string& name() const override { return name_; }
-  asio::awaitable<Result<LockList, Fault>> list(Listed what, Instant deadline) override;
+  asio::awaitable<Result<LockList, Fault>> list(ListRequest request) override;
   asio::awaitable<std::optional<Fault>> subscribe(Resource resource, std::string waiter,
                                                   std::function<void(Notification)> notified,
                                                   Instant deadline) override;

@@ -1,5 +1,6 @@
 #include "core/helper_keys.hpp"
 
+#include <fnmatch.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -130,11 +131,21 @@ TEST(HelperKeys, GiveTheResourceBackFromItsOwnerKey) {
 }
 
 TEST(HelperKeys, AreMatchedByTheScanPattern) {
-  const std::string_view beginning =
-      HelperKeys::every_owner.substr(0, HelperKeys::every_owner.size() - 1);
-  EXPECT_EQ(HelperKeys::every_owner.back(), '*');
-  for (const std::string& key : odd_keys())
-    EXPECT_TRUE(HelperKeys(resource(key)).owner().starts_with(beginning)) << key;
+  const auto matches = [](const std::string& pattern, const std::string& name) {
+    return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+  };
+  for (const std::string& key : odd_keys()) {
+    if (key.find('\0') != std::string::npos) continue;
+    const HelperKeys names(resource(key));
+    for (const std::size_t length : {std::size_t{0}, std::size_t{1}, key.size() / 2, key.size()}) {
+      const std::string prefix = key.substr(0, length);
+      EXPECT_TRUE(matches(HelperKeys::owners_like(prefix), names.owner())) << key << ' ' << prefix;
+      EXPECT_TRUE(matches(HelperKeys::helpers_like(prefix), names.last())) << key << ' ' << prefix;
+    }
+  }
+  EXPECT_FALSE(matches(HelperKeys::owners_like("a*[b]?\\"), HelperKeys(resource("axxbx")).owner()));
+  EXPECT_TRUE(
+      matches(HelperKeys::owners_like("a*[b]?\\"), HelperKeys(resource("a*[b]?\\c")).owner()));
 }
 
 TEST(HelperKeys, KnowAnOwnerKeyThatTheyDidNotWrite) {

@@ -83,9 +83,9 @@ asio::awaitable<InspectVote> AskedServer::inspect(Resource resource, std::option
   return server_->inspect(std::move(resource), std::move(share), deadline);
 }
 
-asio::awaitable<Result<LockList, Fault>> AskedServer::list(Listed listed, Instant deadline) {
+asio::awaitable<Result<LockList, Fault>> AskedServer::list(ListRequest request) {
   note(Question::list);
-  return server_->list(listed, deadline);
+  return server_->list(std::move(request));
 }
 
 void AskedServer::undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue,

@@ -71,6 +71,11 @@ class StatusText : public ::testing::Test {
 
 TEST_F(StatusText, SaysThatThereAreNoLocks) {
   EXPECT_EQ(status_text(report_of({}), {}, any_width), "no locks\n");
+  StatusReport among_others = report_of({});
+  among_others.other_key = "users";
+  EXPECT_EQ(status_text(among_others, {}, any_width),
+            "no locks of redlock-cli; there are keys of other clients, such as users: "
+            "`redlock-cli status KEY` tells whether one is a lock\n");
 }
 
 TEST_F(StatusText, HasARowForEachLockAndTotals) {

@@ -544,7 +544,7 @@ TEST_F(ClusterViewsTest, AfterAMasterThatWasSilentTheViewsAreComparedInTheNextAt
 
 TEST_F(ClusterViewsTest, AListingIsOfAViewThatHasAMasterForEverySlot) {
   drive_.run([this]() -> asio::awaitable<void> {
-    auto listed = drive_.start(server_->list(Listed::held, clock_.now() + 3s));
+    auto listed = drive_.start(server_->list({.answer_timeout = 3s}));
     Peer a = co_await a_.accept();
     co_await tell_view(a, "*0\r\n", at_epoch(5));
     Peer b = co_await b_.accept();
@@ -556,7 +556,7 @@ TEST_F(ClusterViewsTest, AListingIsOfAViewThatHasAMasterForEverySlot) {
     const auto list = co_await listed.get();
     EXPECT_TRUE(list);
 
-    listed = drive_.start(server_->list(Listed::held, clock_.now() + 3s));
+    listed = drive_.start(server_->list({.answer_timeout = 3s}));
     co_await tell_view(b, "*0\r\n", at_epoch(5));
     co_await tell_view(a, "*0\r\n", at_epoch(5));
     co_await tell_view(c, std::string(other_half), at_epoch(5));
@@ -572,7 +572,7 @@ TEST_F(ClusterViewsTest, AListingIsOfAViewThatHasAMasterForEverySlot) {
 
 TEST_F(ClusterViewsTest, AListingBelievesTheNewestView) {
   drive_.run([this]() -> asio::awaitable<void> {
-    auto listed = drive_.start(server_->list(Listed::held, clock_.now() + 3s));
+    auto listed = drive_.start(server_->list({.answer_timeout = 3s}));
     Peer a = co_await a_.accept();
     co_await tell_view(a, all_slots_at(a_.address()), at_epoch(5));
     Peer b = co_await b_.accept();

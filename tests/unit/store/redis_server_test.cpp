@@ -839,7 +839,7 @@ TEST_F(RedisServerTest, DoesNotCollectSilentConnections) {
 
 TEST_F(RedisServerTest, ListsEveryPageOnce) {
   drive_.run([this]() -> asio::awaitable<void> {
-    auto listed = drive_.start(server_->list(Listed::held, Instant::max()));
+    auto listed = drive_.start(server_->list({.answer_timeout = timeout}));
     Peer peer = co_await fake_.accept();
     co_await peer.expect(wire("SCAN 0 MATCH redlock:owner:{* COUNT 512"));
     co_await peer.send(
@@ -858,12 +858,69 @@ TEST_F(RedisServerTest, ListsEveryPageOnce) {
   }());
 }
 
+TEST_F(RedisServerTest, EachPageOfAListHasItsTime) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto listed = drive_.start(server_->list({.answer_timeout = 1s}));
+    Peer peer = co_await fake_.accept();
+    for (const std::string_view cursor : {"0", "17", "17"}) {
+      co_await peer.expect(
+          wire("SCAN " + std::string(cursor) + " MATCH redlock:owner:{* COUNT 512"));
+      clock_.advance(900ms);
+      co_await peer.send("*2\r\n$2\r\n17\r\n*0\r\n");
+    }
+    co_await peer.expect(wire("SCAN 17 MATCH redlock:owner:{* COUNT 512"));
+    clock_.advance(1s);
+    const auto list = co_await listed.get();
+    EXPECT_FALSE(list);
+    if (list) co_return;
+    EXPECT_EQ(list.error().text, "no answer within 1s, after about 1536 keys");
+  }());
+}
+
+TEST_F(RedisServerTest, AListTellsHowFarItHasCome) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    std::vector<ListProgress> told;
+    ListRequest request{.prefix = "job*", .answer_timeout = 1s, .wants_other_key = true};
+    request.progress = [&told](const ListProgress& progress) { told.push_back(progress); };
+    auto listed = drive_.start(server_->list(request));
+    Peer peer = co_await fake_.accept();
+    co_await peer.expect(wire("SCAN 0 MATCH redlock:owner:{*job\\** COUNT 512"));
+    co_await peer.send("*2\r\n$2\r\n17\r\n*0\r\n");
+    co_await peer.expect(wire("DBSIZE"));
+    co_await peer.send(":1000\r\n");
+    co_await peer.expect(wire("SCAN 17 MATCH redlock:owner:{*job\\** COUNT 512"));
+    co_await peer.send("*2\r\n$1\r\n0\r\n*0\r\n");
+    co_await peer.expect(wire("SCAN 0 MATCH * COUNT 512"));
+    co_await peer.send("*2\r\n$1\r\n9\r\n*2\r\n$9\r\nredlock:x\r\n$5\r\nusers\r\n");
+    const auto list = co_await listed.get();
+    EXPECT_TRUE(list && list->other_key == "users");
+    EXPECT_EQ(told.size(), 1U);
+    if (told.empty()) co_return;
+    EXPECT_EQ(told[0].keys, 512U);
+    EXPECT_EQ(told[0].of, 1000U);
+  }());
+}
+
+TEST_F(RedisServerTest, AListThatIsCutShortHasWhatWasFound) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto listed =
+        drive_.start(server_->list({.answer_timeout = 1s, .until = clock_.now() + 500ms}));
+    Peer peer = co_await fake_.accept();
+    co_await peer.read_command();
+    co_await peer.send("*2\r\n$2\r\n17\r\n*1\r\n$17\r\nredlock:owner:{b}\r\n");
+    co_await peer.read_command();
+    clock_.advance(500ms);
+    const auto list = co_await listed.get();
+    EXPECT_TRUE(list && list->resources.size() == 1);
+  }());
+}
+
 TEST_F(RedisServerTest, ListsNothingFromWhatNoScanAnswers) {
   for (const std::string bytes : {"+OK\r\n", "*0\r\n", "*2\r\n:0\r\n*0\r\n",
                                   "*2\r\n$1\r\n0\r\n$1\r\n0\r\n", "*1\r\n$1\r\n0\r\n"}) {
     server_ = make_server();
     drive_.run([&, this]() -> asio::awaitable<void> {
-      auto listed = drive_.start(server_->list(Listed::held, Instant::max()));
+      auto listed = drive_.start(server_->list({.answer_timeout = timeout}));
       Peer peer = co_await fake_.accept();
       co_await peer.send(bytes);
       const auto resources = co_await listed.get();

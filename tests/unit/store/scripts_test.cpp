@@ -59,7 +59,7 @@ class ScriptsTest : public ::testing::Test {
   }
 
   std::vector<std::string> list() {
-    const auto list = drive_.run(server_.list(Listed::held, drive_.soon()));
+    const auto list = drive_.run(server_.list({.answer_timeout = timeout}));
     std::vector<std::string> keys;
     if (!list) ADD_FAILURE() << list.error().text;
     if (list) {
@@ -1463,11 +1463,11 @@ TEST_F(RightsTest, ListNeedsScan) {
   endpoint.user = "deploy";
   endpoint.password = "hunter2";
   RedisServer server(drive_.executor(), drive_.clock(), endpoint);
-  const auto refused = drive_.run(server.list(Listed::held, drive_.soon()));
+  const auto refused = drive_.run(server.list({.answer_timeout = timeout}));
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().kind, FaultKind::denied);
   redis_({"ACL", "SETUSER", "deploy", "+scan"});
-  const auto listed = drive_.run(server.list(Listed::held, drive_.soon()));
+  const auto listed = drive_.run(server.list({.answer_timeout = timeout}));
   ASSERT_TRUE(listed.has_value());
   EXPECT_EQ(listed->resources.size(), 1U);
 }

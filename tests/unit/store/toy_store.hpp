@@ -71,7 +71,7 @@ struct Server final : LockServer {
     if (lock.token) co_return Taken{shown(lock), {lock.queue.size()}};
     co_return Free{{lock.queue.size()}};
   }
-  Answer<Result<LockList, Fault>> list(Listed, Instant) override {
+  Answer<Result<LockList, Fault>> list(ListRequest) override {
     LockList list;
     for (const auto& one : all_) {
       if (at(one.first).token) list.resources.push_back(one.first);
