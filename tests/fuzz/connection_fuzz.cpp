@@ -143,7 +143,7 @@ class FuzzedTransport final : public Transport {
   }
   void end_sending() override {}
   void close() override { closed_ = true; }
-  [[nodiscard]] std::string_view awaited() const override { return "connection"; }
+  [[nodiscard]] std::string awaited() const override { return "connection"; }
   [[nodiscard]] Fault explain(const asio::error_code& error) const override {
     return {FaultKind::silent, "the connection broke: " + error.message()};
   }

@@ -39,7 +39,7 @@ class SimTransport final : public redis::Transport {
   }
   void end_sending() override { wire_->end_sending(); }
   void close() override { wire_->close(); }
-  [[nodiscard]] std::string_view awaited() const override { return "connection"; }
+  [[nodiscard]] std::string awaited() const override { return "connection"; }
   [[nodiscard]] Fault explain(const asio::error_code& error) const override {
     return {FaultKind::silent, error.message()};
   }

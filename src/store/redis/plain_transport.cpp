@@ -15,6 +15,7 @@
 #include "store/redis/resolver.hpp"
 #include "store/redis/transport.hpp"
 #include "support/spawn.hpp"
+#include "support/text.hpp"
 
 namespace redlock::redis {
 namespace {
@@ -27,6 +28,11 @@ constexpr int max_probes = 2;
 /// How often a server whose queue of connections is full is asked.
 constexpr Milliseconds full_queue_interval{20};
 
+/// The part of the time for the lookup of a name that was found before.
+constexpr int lookup_share = 3;
+
+constexpr const char* connection = "connection";
+
 using Socket = asio::generic::stream_protocol::socket;
 using SocketAddress = asio::generic::stream_protocol::endpoint;
 
@@ -36,32 +42,16 @@ class PlainTransport final : public Transport {
       : clock_(clock), endpoint_(std::move(endpoint)), socket_(executor) {}
 
   asio::awaitable<std::optional<Fault>> open(Instant deadline) override {
-    std::vector<SocketAddress> addresses;
     if (endpoint_.kind == Endpoint::Kind::unix_socket) {
-      addresses.emplace_back(asio::local::stream_protocol::endpoint(endpoint_.path));
-    } else {
-      auto found = co_await resolve(endpoint_.host, endpoint_.port);
-      if (!found) co_return found.error();
-      addresses.assign(found->begin(), found->end());
+      std::vector<SocketAddress> socket(1, asio::local::stream_protocol::endpoint(endpoint_.path));
+      co_return co_await connect_to_one_of(std::move(socket), deadline);
     }
-    asio::error_code error;
-    for (std::size_t i = 0; i < addresses.size() && !closed_; ++i) {
-      const auto addresses_left = static_cast<Duration::rep>(addresses.size() - i);
-      if (addresses_left == 1) {
-        // The owner of the deadline closes us when it passes.
-        error = co_await connect(addresses[i]);
-        // A unix socket with a full queue of connections says so at once; TCP would try again.
-        while (error == asio::error::no_buffer_space && !closed_) {
-          co_await sleep_until(clock_, clock_.now() + full_queue_interval);
-          if (!closed_) error = co_await connect(addresses[i]);
-        }
-      } else {
-        const Instant now = clock_.now();
-        error = co_await connect_before(now + (deadline - now) / addresses_left, addresses[i]);
-      }
-      if (!error) co_return std::nullopt;
+    asio::error_code not_numeric;
+    const asio::ip::address address = asio::ip::make_address(endpoint_.host, not_numeric);
+    if (!not_numeric) {
+      co_return co_await connect_to_one_of(at_port(std::vector(1, address)), deadline);
     }
-    co_return Fault{FaultKind::silent, "cannot connect: " + error.message()};
+    co_return co_await connect_by_name(deadline);
   }
 
   asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer,
@@ -93,7 +83,7 @@ class PlainTransport final : public Transport {
     socket_.close(ignored);
   }
 
-  [[nodiscard]] std::string_view awaited() const override { return "connection"; }
+  [[nodiscard]] std::string awaited() const override { return awaited_; }
 
   [[nodiscard]] Fault explain(const asio::error_code& error) const override {
     const bool ended = error == asio::error::eof;
@@ -121,6 +111,62 @@ class PlainTransport final : public Transport {
     std::memcpy(tcp.data(), address.data(), address.size());
     tcp.resize(address.size());
     return tcp.address();
+  }
+
+  /// A lookup that is slow does not keep us from a server that we found before.
+  asio::awaitable<std::optional<Fault>> connect_by_name(Instant deadline) {
+    const std::string host = escape_for_terminal(endpoint_.host);
+    awaited_ = "answer to the name lookup (DNS) of " + host;
+    Resolver& resolver = Resolver::of(socket_.get_executor());
+    const auto last_known = resolver.last_known(endpoint_.host);
+    const auto lookup = resolver.look_up(endpoint_.host);
+    const Instant now = clock_.now();
+    const Found* found = co_await lookup->wait_until(
+        clock_, last_known.empty() ? deadline : now + (deadline - now) / lookup_share);
+    const bool is_open = found == nullptr || (found->addresses.empty() && found->may_be_temporary);
+    if (is_open && !last_known.empty() && !closed_) {
+      awaited_ = "connection to the last known address of " + host + " (its name lookup is slow)";
+      auto fault = co_await connect_to_one_of(at_port(last_known), deadline);
+      if (!fault) co_return std::nullopt;
+      awaited_ = "answer to the name lookup (DNS) of " + host;
+    }
+    if (found == nullptr) found = co_await lookup->wait_until(clock_, Instant::max());
+    if (found->addresses.empty()) {
+      co_return Fault{FaultKind::silent, "cannot look up " + host + ": " +
+                                             (found->error.empty() ? "no address" : found->error)};
+    }
+    awaited_ = connection;
+    co_return co_await connect_to_one_of(at_port(found->addresses), deadline);
+  }
+
+  [[nodiscard]] std::vector<SocketAddress> at_port(
+      const std::vector<asio::ip::address>& addresses) const {
+    std::vector<SocketAddress> sockets;
+    for (const asio::ip::address& address : addresses)
+      sockets.emplace_back(asio::ip::tcp::endpoint(address, endpoint_.port));
+    return sockets;
+  }
+
+  asio::awaitable<std::optional<Fault>> connect_to_one_of(std::vector<SocketAddress> addresses,
+                                                          Instant deadline) {
+    asio::error_code error;
+    for (std::size_t i = 0; i < addresses.size() && !closed_; ++i) {
+      const auto addresses_left = static_cast<Duration::rep>(addresses.size() - i);
+      if (addresses_left == 1) {
+        // The owner of the deadline closes us when it passes.
+        error = co_await connect(addresses[i]);
+        // A unix socket with a full queue of connections says so at once; TCP would try again.
+        while (error == asio::error::no_buffer_space && !closed_) {
+          co_await sleep_until(clock_, clock_.now() + full_queue_interval);
+          if (!closed_) error = co_await connect(addresses[i]);
+        }
+      } else {
+        const Instant now = clock_.now();
+        error = co_await connect_before(now + (deadline - now) / addresses_left, addresses[i]);
+      }
+      if (!error) co_return std::nullopt;
+    }
+    co_return Fault{FaultKind::silent, "cannot connect: " + error.message()};
   }
 
   asio::awaitable<asio::error_code> connect(SocketAddress address) {
@@ -168,6 +214,7 @@ class PlainTransport final : public Transport {
   const Clock& clock_;
   Endpoint endpoint_;
   Socket socket_;
+  std::string awaited_ = connection;
   bool closed_ = false;
   bool answered_ = false;  ///< it sent something
 };

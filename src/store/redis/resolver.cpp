@@ -1,94 +1,140 @@
 #include "store/redis/resolver.hpp"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 
-#include <asio/ip/address.hpp>
-#include <asio/this_coro.hpp>
-#include <asio/use_awaitable.hpp>
+#include <algorithm>
+#include <array>
+#include <asio/query.hpp>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <mutex>
-#include <optional>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "support/readable.hpp"
+#include "support/spawn.hpp"
 #include "support/text.hpp"
 #include "support/unique_fd.hpp"
 
 namespace redlock::redis {
 namespace {
 
-using Endpoints = std::vector<asio::ip::tcp::endpoint>;
-
 /// Shared by the waiting coroutine and the resolving thread; the last one to end frees it.
-struct Lookup {
-  std::string host;
-  std::uint16_t port = 0;
+struct Answer {
   UniqueFd done;  ///< an eventfd
   std::mutex mutex;
-  Endpoints found;
-  std::string error;
+  Found found;
 };
 
-void look_up(const std::shared_ptr<Lookup>& lookup) {
+std::optional<asio::ip::address> address_of(const sockaddr& address) {
+  if (address.sa_family == AF_INET) {
+    sockaddr_in v4{};
+    std::memcpy(&v4, &address, sizeof v4);
+    return asio::ip::address_v4(ntohl(v4.sin_addr.s_addr));
+  }
+  if (address.sa_family != AF_INET6) return std::nullopt;
+  sockaddr_in6 v6{};
+  std::memcpy(&v6, &address, sizeof v6);
+  asio::ip::address_v6::bytes_type bytes{};
+  std::copy(std::begin(v6.sin6_addr.s6_addr), std::end(v6.sin6_addr.s6_addr), bytes.begin());
+  return asio::ip::address_v6(bytes, v6.sin6_scope_id);
+}
+
+Found ask_system(const std::string& host, int flags) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_ADDRCONFIG;
+  hints.ai_flags = flags;
   addrinfo* list = nullptr;
-  const int status = ::getaddrinfo(lookup->host.c_str(), nullptr, &hints, &list);
-  const std::lock_guard lock(lookup->mutex);
-  if (status != 0)
-    lookup->error = status == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(status);
+  const int status = ::getaddrinfo(host.c_str(), nullptr, &hints, &list);
+  Found found;
+  if (status != 0) found.error = status == EAI_SYSTEM ? errno_text(errno) : ::gai_strerror(status);
+  found.may_be_temporary = status != EAI_NONAME && status != EAI_NODATA && status != EAI_ADDRFAMILY;
   for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
-    asio::ip::tcp::endpoint endpoint;
-    if (entry->ai_addrlen > endpoint.capacity()) continue;
-    std::memcpy(endpoint.data(), entry->ai_addr, entry->ai_addrlen);
-    endpoint.resize(entry->ai_addrlen);
-    endpoint.port(lookup->port);
-    lookup->found.push_back(endpoint);
+    if (const auto address = address_of(*entry->ai_addr)) found.addresses.push_back(*address);
   }
   if (list != nullptr) ::freeaddrinfo(list);
-  ::eventfd_write(lookup->done.get(), 1);
+  return found;
 }
 
 }  // namespace
 
-asio::awaitable<Result<Endpoints, Fault>> resolve(std::string host, std::uint16_t port) {
-  asio::error_code not_numeric;
-  const asio::ip::address address = asio::ip::make_address(host, not_numeric);
-  if (!not_numeric) co_return Endpoints{{address, port}};
+Found find_addresses(const std::string& host) {
+  Found found = ask_system(host, AI_ADDRCONFIG);
+  // On a host with one kind of address, that flag also hides addresses of the host itself: those of
+  // the other kind.
+  const bool may_be_hidden =
+      (found.addresses.empty() && !found.may_be_temporary) || host == "localhost";
+  if (!may_be_hidden) return found;
+  for (const asio::ip::address& address : ask_system(host, 0).addresses) {
+    if (std::ranges::find(found.addresses, address) == found.addresses.end())
+      found.addresses.push_back(address);
+  }
+  return found;
+}
 
-  auto lookup = std::make_shared<Lookup>();
-  lookup->host = host;
-  lookup->port = port;
-  const asio::any_io_executor executor = co_await asio::this_coro::executor;
+Resolver& Resolver::of(const asio::any_io_executor& executor) {
+  auto& resolver = asio::use_service<Resolver>(asio::query(executor, asio::execution::context));
+  resolver.executor_ = executor;
+  return resolver;
+}
+
+asio::awaitable<const Found*> Resolver::Lookup::wait_until(const Clock& clock, Instant when) {
+  const std::unique_ptr<Event> event = clock.make_event();
+  while (!found_) {
+    waiting_.insert(event.get());
+    const bool notified = co_await event->wait_until(when);
+    waiting_.erase(event.get());
+    if (!notified) break;
+  }
+  co_return found_ ? &*found_ : nullptr;
+}
+
+std::shared_ptr<Resolver::Lookup> Resolver::look_up(const std::string& host) {
+  std::shared_ptr<Lookup>& under_way = names_[host].under_way;
+  if (under_way) return under_way;
+  const auto lookup = std::make_shared<Lookup>();
+  under_way = lookup;
+  spawn(executor_, [this, host, lookup] { return finish(host, lookup, find_); });
+  return lookup;
+}
+
+std::vector<asio::ip::address> Resolver::last_known(const std::string& host) const {
+  const auto name = names_.find(host);
+  return name != names_.end() ? name->second.last_known : std::vector<asio::ip::address>();
+}
+
+asio::awaitable<void> Resolver::finish(std::string host, std::shared_ptr<Lookup> lookup,
+                                       Find find) {
+  const auto answer = std::make_shared<Answer>();
   std::optional<Readable> answered;
-  std::string shortage;
   try {
-    lookup->done.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!lookup->done) throw std::system_error(errno, std::generic_category(), "eventfd");
-    answered.emplace(executor, lookup->done.get());
-    std::thread(look_up, lookup).detach();
+    answer->done.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!answer->done) throw std::system_error(errno, std::generic_category(), "eventfd");
+    answered.emplace(executor_, answer->done.get());
+    std::thread([answer, host, find] {
+      Found found = find(host);
+      const std::lock_guard lock(answer->mutex);
+      answer->found = std::move(found);
+      ::eventfd_write(answer->done.get(), 1);
+    }).detach();
   } catch (const std::system_error& error) {
-    shortage = error.what();
+    // The command has used up our processes or descriptors: temporary while a lease is kept.
+    answered.reset();
+    answer->found.error = error.what();
   }
-  // The command has used up our processes or descriptors: temporary while a lease is kept.
-  if (!shortage.empty())
-    co_return unexpected(
-        Fault{FaultKind::silent, "cannot look up " + escape_for_terminal(host) + ": " + shortage});
+  if (answered) co_await answered->wait();
 
-  co_await answered->wait();
-  const std::lock_guard lock(lookup->mutex);
-  if (lookup->found.empty()) {
-    co_return unexpected(
-        Fault{FaultKind::silent, "cannot look up " + escape_for_terminal(host) + ": " +
-                                     (lookup->error.empty() ? "no address" : lookup->error)});
-  }
-  co_return std::move(lookup->found);
+  const std::lock_guard lock(answer->mutex);
+  Name& name = names_[host];
+  name.under_way = nullptr;
+  if (!answer->found.addresses.empty()) name.last_known = answer->found.addresses;
+  lookup->found_ = std::move(answer->found);
+  for (Event* const event : lookup->waiting_) event->notify();
 }
 
 }  // namespace redlock::redis

@@ -70,9 +70,10 @@ class SentinelTransport final : public Transport {
     if (below_) below_->close();
   }
 
-  [[nodiscard]] std::string_view awaited() const override {
+  [[nodiscard]] std::string awaited() const override {
     return below_ ? below_->awaited() : "answer of a sentinel";
   }
+  [[nodiscard]] std::string subject() const override { return subject_; }
   [[nodiscard]] Fault explain(const asio::error_code& error) const override {
     return below_->explain(error);
   }

@@ -18,6 +18,8 @@ namespace {
 /// One TLS record's worth; what the kernel gave us at once.
 constexpr std::size_t read_size = 16 * 1024;
 
+const std::string without_tls = "write redis:// (sentinel://, cluster://)";
+
 /// The server's name for TLS: the host without the part that only serves to reach it. Never empty:
 /// OpenSSL would take any certificate.
 std::string verified_name(const std::string& host) {
@@ -129,8 +131,8 @@ class TlsTransport final : public Transport {
 
   void close() override { below_->close(); }
 
-  [[nodiscard]] std::string_view awaited() const override {
-    return connected_ ? "TLS handshake (if it does not speak TLS, write redis://)"
+  [[nodiscard]] std::string awaited() const override {
+    return connected_ ? "TLS handshake (if it does not speak TLS, " + without_tls + ")"
                       : below_->awaited();
   }
 

@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "core/vote.hpp"
 #include "store/redis/endpoint.hpp"
@@ -39,7 +38,10 @@ class Transport {
   virtual void close() = 0;
 
   /// What open() waits for, as the text after `no`, for the message when the deadline ends it.
-  [[nodiscard]] virtual std::string_view awaited() const = 0;
+  [[nodiscard]] virtual std::string awaited() const = 0;
+
+  /// Who is at the other end, as the beginning of a message; empty where that goes without saying.
+  [[nodiscard]] virtual std::string subject() const { return {}; }
 
   /// What this error of a read or a write means.
   [[nodiscard]] virtual Fault explain(const asio::error_code& error) const = 0;

@@ -35,7 +35,7 @@ class RecordingTransport final : public Transport {
   }
   void end_sending() override { inner_->end_sending(); }
   void close() override { inner_->close(); }
-  [[nodiscard]] std::string_view awaited() const override { return inner_->awaited(); }
+  [[nodiscard]] std::string awaited() const override { return inner_->awaited(); }
   [[nodiscard]] Fault explain(const asio::error_code& error) const override {
     return inner_->explain(error);
   }

@@ -1,0 +1,67 @@
+"""A proxy in front of a Redis server, as there are: a command that it does not pass on gets an
+error, or ends the connection. One command at a time.
+
+usage: proxy.py SOCKET error|end COMMAND…   (COMMAND: not passed on; prints its port on 127.0.0.1)
+"""
+import socket
+import sys
+import threading
+
+
+def read_words(stream):
+    count = stream.readline()
+    if not count:
+        return None
+    words = []
+    for _ in range(int(count[1:])):
+        length = int(stream.readline()[1:])
+        words.append(stream.read(length + 2)[:-2])
+    return words
+
+
+def read_reply(stream):
+    line = stream.readline()
+    if line[:1] == b"$" and int(line[1:]) >= 0:
+        return line + stream.read(int(line[1:]) + 2)
+    if line[:1] == b"*":
+        return line + b"".join(read_reply(stream) for _ in range(int(line[1:])))
+    return line
+
+
+def serve(client, path, way, refused):
+    server = socket.socket(socket.AF_UNIX)
+    server.connect(path)
+    asked, answers = client.makefile("rb"), server.makefile("rb")
+    try:
+        while words := read_words(asked):
+            # A command without a key leads to no server.
+            keyless = words[0].upper() == b"EVAL" and words[2] == b"0"
+            if keyless or words[0].decode().lower() in refused:
+                if way == "end":
+                    break
+                client.sendall(b"-ERR unknown command for this proxy\r\n")
+                continue
+            server.sendall(b"*%d\r\n" % len(words))
+            for word in words:
+                server.sendall(b"$%d\r\n%s\r\n" % (len(word), word))
+            reply = read_reply(answers)
+            if not reply:
+                break
+            client.sendall(reply)
+        client.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+    client.close()
+    server.close()
+
+
+def main():
+    path, way, refused = sys.argv[1], sys.argv[2], sys.argv[3:]
+    listener = socket.create_server(("127.0.0.1", 0))
+    print(listener.getsockname()[1], flush=True)
+    while True:
+        client, _ = listener.accept()
+        threading.Thread(target=serve, args=(client, path, way, refused), daemon=True).start()
+
+
+main()

@@ -1,0 +1,68 @@
+#!/usr/bin/env bats
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
+# Names whose lookup takes longer than an attempt. A network, a resolv.conf and a name server of our
+# own, so it needs root.
+load helper/common
+load helper/redis
+load helper/locks
+load helper/checks
+
+setup() {
+  unshare --net --mount --pid --fork true 2>/dev/null || skip "needs root with CAP_SYS_ADMIN"
+  [[ -e /etc/resolv.conf ]] || skip "there is no resolv.conf to replace"
+  setup_one_server
+  export D=$BATS_TEST_TMPDIR SOCKET=${SERVER_SOCKET[0]} HELPERS=$BATS_TEST_DIRNAME/helper
+}
+
+# in_network SCRIPT: in a network where REDLOCK_SERVER names the server by a name, which is looked
+# up at once or, while the file $D/held exists, not at all. All of it ends with SCRIPT.
+in_network() {
+  unshare --net --mount --pid --fork --kill-child --mount-proc bash -euo pipefail -c '
+    rm -f "$D/names" "$D/port"
+    ip link set lo up
+    printf "nameserver 127.0.0.53\noptions timeout:30 attempts:1\n" >"$D/resolv.conf"
+    mount --bind "$D/resolv.conf" /etc/resolv.conf
+    /usr/bin/python3 "$HELPERS/names.py" "$D/held" >"$D/names" 3>&- &
+    /usr/bin/python3 "$HELPERS/proxy.py" "$SOCKET" end >"$D/port" 3>&- &
+    until [[ -s $D/names && -s $D/port ]]; do sleep 0.05; done
+    export REDLOCK_SERVER=redis://redis.example:$(<"$D/port")
+    '"$1"
+}
+
+@test "a lookup that outlasts an attempt serves the next, and messages say that it is the lookup" {
+  touch "$D/held"
+  run -69 in_network 'redlock-cli run -k demo -n --server-timeout 500ms -- true'
+  assert_output --partial "no answer to the name lookup (DNS) of redis.example within 500ms"
+  start_background waiter in_network \
+    'redlock-cli run -k demo --unavailable-wait 5m --server-timeout 500ms -- echo ran'
+  wait_for_stderr waiter "name lookup (DNS)"
+  rm "$D/held"
+  wait_background waiter
+  assert_equal "$status $output" "0 ran"
+}
+
+@test "a run whose connection breaks goes on by the address that it knows" {
+  start_background holder in_network '
+    redlock-cli run -k demo -t 9s -- sh -c "echo entered; until [ -e \$D/end ]; do sleep 0.2; done"'
+  wait_for_stdout holder entered
+  touch "$D/held"
+  local before
+  before=$(redis 0 pexpiretime demo)
+  redis 0 client kill type normal skipme yes
+  wait_until eval '(($(redis 0 pexpiretime demo) > before))'
+  touch "$D/end"
+  wait_background holder
+  assert_equal "$status" 0
+  assert_unlocked demo 0
+}
+
+@test "a command ends although its lookup does not" {
+  touch "$D/held"
+  start_background limit sleep 20
+  run -69 in_network 'redlock-cli run -k demo -n --server-timeout 500ms -- true'
+  refute background_has_ended limit
+}
+
+@test "a name of 127.0.0.1 is found on a host with IPv6 alone" {
+  run -0 in_network 'ip addr add fd00::1/64 dev lo; redlock-cli run -k demo -n -- true'
+}
