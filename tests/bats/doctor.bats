@@ -37,6 +37,14 @@ assert_nothing_left() {
   done
 }
 
+# What a run with this key leaves is all that is left.
+assert_nothing_left_but() {
+  local key
+  while read -r key; do
+    [[ -z $key || $key == redlock:*:"{$1}" ]] || fail "left: $key"
+  done < <(redis 0 keys '*')
+}
+
 @test "a server that keeps its data and evicts nothing is fit" {
   start_server "${DURABLE[@]}"
   export REDLOCK_SERVER=$SERVERS
@@ -197,6 +205,38 @@ name the master instead" -S "$SERVERS"
     "0 unknown eviction, 0 unknown persistence, 0 unknown role, 0 unknown software, \
 0 unknown uptime"
   assert_equal "$(json 'j["servers"][0]["eviction_policy"]')" None
+}
+
+# proxy NAME WAY COMMAND…: REDLOCK_SERVER is a proxy in front of server 0 (helper/proxy.py).
+proxy() {
+  start_background "$1" /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/proxy.py" \
+    "${SERVER_SOCKET[0]}" "${@:2}"
+  wait_for_stdout "$1"
+  export REDLOCK_SERVER
+  REDLOCK_SERVER=redis://127.0.0.1:$(<"$(background_stdout "$1")")
+}
+
+@test "a proxy that ends the connection on what it does not know can vote where runs work" {
+  start_server "${DURABLE[@]}"
+  proxy ending end info time config subscribe scan publish ping role
+  run -0 redlock-cli run -k demo -n -- true
+  run -1 doctor
+  assert_output --partial "1 of 1 servers can vote now"
+  assert_line --partial "it does not tell its version"
+  assert_line --regexp "^warning: .*waiters cannot subscribe there, so they poll"
+  assert_nothing_left_but demo
+  kill_server 0
+  run -69 doctor
+  assert_output --partial "bad: $REDLOCK_SERVER: it closed the connection"
+}
+
+@test "a proxy that refuses to subscribe gets a warning that waiters poll" {
+  start_server "${DURABLE[@]}"
+  proxy refusing error subscribe
+  run -1 doctor --json
+  assert_equal "$(findings)" "0 warning notifications"
+  run -1 doctor
+  assert_line --regexp "^warning: .*waiters cannot subscribe there, so they poll, .*unknown command"
 }
 
 @test "a user who may lock some keys alone names one to probe with" {

@@ -363,6 +363,17 @@ denied() {
   done
 }
 
+@test "a default user that is off leads to --user, not to another password" {
+  REDISCLI_AUTH=$PASSWORD quiet 77 redlock-cli run -S "${SERVER_URL[1]}" -k demo -n -- true
+  assert_regex "$stderr" "or the user is off; --user names another than the default user"
+  ask 1 acl setuser default nopass
+  REDISCLI_AUTH=$PASSWORD quiet 77 redlock-cli run -S "${SERVER_URL[1]}" -k demo -n -- true
+  assert_regex "$stderr" "its default user is off: name another user with --user"
+  refute_regex "$stderr" "has no password"
+  quiet 77 redlock-cli run -S "${SERVER_URL[1]}" -k demo -n -- true
+  assert_regex "$stderr" "and --user where its default user is off"
+}
+
 @test "no login where one is needed is denied, too" {
   denied 0 redlock-cli run -S "${SERVER_URL[0]}" -k demo -- true
   assert_regex "$stderr" "denied"

@@ -38,6 +38,14 @@ start_deployment() {
     redlock-cli run -k demo -n -- true
 }
 
+@test "a master that does not answer is named" {
+  start_deployment
+  pause_server 0
+  assert_refused 69 "the master redis://127.0.0.1:${SERVER_PORT[0]}: no answer within" \
+    redlock-cli run -k demo -n --server-timeout 1s -- true
+  resume_server 0
+}
+
 @test "a name that the sentinels do not know is a wrong configuration, and what is no sentinel says so" {
   start_deployment
   local url=${SENTINEL_URL/mymaster/other}
@@ -187,9 +195,11 @@ start_deployment() {
 ?sentinel-password=of-the-sentinels"
   run -0 redlock-cli run -k demo -n -- true
   REDLOCK_SERVER="${SENTINEL_URL/:\/\//://:of-the-master@}" \
-    assert_refused 77 "the sentinel 127.0.0.1" redlock-cli run -k demo -n -- true
+    assert_refused 77 "the sentinel 127.0.0.1:${SERVER_PORT[1]}: it wants a password of its own: \
+add ?sentinel-password=" redlock-cli run -k demo -n -- true
   REDLOCK_SERVER="$SENTINEL_URL?sentinel-password=of-the-sentinels" \
-    assert_refused 77 "it wants a password" redlock-cli run -k demo -n -- true
+    assert_refused 77 "the master redis://127.0.0.1:${SERVER_PORT[0]}: it wants a password" \
+    redlock-cli run -k demo -n -- true
 }
 
 @test "a sentinel's password on the command line is refused, and shown nowhere" {

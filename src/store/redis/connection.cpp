@@ -20,6 +20,11 @@ std::optional<Fault> objection_to(const Reply& role) {
                "it is no master (any more), by its own word; is a failover under way?"};
 }
 
+Fault default_user_is_off(std::string_view error_text) {
+  return {FaultKind::denied,
+          "its default user is off: name another user with --user (" + quote_of(error_text) + ")"};
+}
+
 /// Rounded, as the question is put a moment after the deadline is set.
 std::string time_given(Duration span) {
   if (span <= Duration::zero()) return "0s: this host was too busy to ask in time";
@@ -98,11 +103,11 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(EncodedCommand command
   late_ = true;
   transport_->disown();
   const std::string span = time_given(deadline - asked);
-  if (connected_) co_return unexpected(Fault{FaultKind::silent, "no answer within " + span});
-  const std::string awaited(transport_->awaited());
+  if (connected_) co_return unexpected(of_server({FaultKind::silent, "no answer within " + span}));
+  const std::string awaited = transport_->awaited();
   // Nothing was sent yet, so there is nothing to undo except for an earlier connection.
   if (!owed_) abort();
-  co_return unexpected(Fault{FaultKind::silent, "no " + awaited + " within " + span});
+  co_return unexpected(of_server({FaultKind::silent, "no " + awaited + " within " + span}));
 }
 
 bool Connection::greeting_was_refused() const {
@@ -152,7 +157,7 @@ void Connection::abort() {
 asio::awaitable<void> Connection::serve(Instant deadline) {
   const auto self = shared_from_this();
   if (auto fault = co_await transport_->open(deadline)) {
-    fail(std::move(*fault));
+    fail(of_server(std::move(*fault)));
     co_return;
   }
   if (broken_) co_return;
@@ -164,14 +169,14 @@ asio::awaitable<void> Connection::serve(Instant deadline) {
     asio::error_code error;
     const std::size_t length = co_await transport_->read_some(asio::buffer(buffer), error);
     if (error) {
-      fail(transport_->explain(error));
+      fail(of_server(transport_->explain(error)));
       co_return;
     }
     reader_.feed({buffer.data(), length});
     while (!broken_) {
       auto reply = reader_.next(open_.empty() ? ReplyLimits{} : open_.front()->limits);
       if (!reply) {
-        fail(Fault{FaultKind::garbage, reply.error()});
+        fail(of_server({FaultKind::garbage, reply.error()}));
       } else if (*reply) {
         deliver(std::move(**reply));
       } else {
@@ -222,23 +227,33 @@ void Connection::deliver(Reply reply) {
     reply.text = without_password(reply.text, password_);
     if (refuses_connection(reply.text)) {
       // What was asked behind this one gets no answer of its own.
-      login_fault_ = fault_of_error(reply.text);
+      login_fault_ = of_server(fault_of_error(reply.text));
       retire();
+    }
+  }
+  if (std::exchange(seems_needless_, false)) {
+    // A default user that is off has no password either.
+    if (reply.type != Reply::Type::error || !wants_login(reply.text)) {
+      needless_password_();
+    } else if (!login_fault_) {
+      login_fault_ = of_server(default_user_is_off(reply.text));
     }
   }
   if (login_replies_left_ > 0) {
     --login_replies_left_;
     if (reply.type != Reply::Type::error || login_fault_) return;
-    if (needless_password_ && is_needless_password(reply.text)) return needless_password_();
-    login_fault_ = fault_of_error(reply.text);
+    seems_needless_ = needless_password_ && is_needless_password(reply.text);
+    if (seems_needless_) return;
+    login_fault_ = of_server(fault_of_error(reply.text));
     if (login_fault_->refused) retire();  // the server may accept the login by the next question
     return;
   }
   if (asks_role_) {
     asks_role_ = false;
     if (login_fault_) return;
-    login_fault_ = objection_to(reply);
-    if (!login_fault_) return;
+    auto objection = objection_to(reply);
+    if (!objection) return;
+    login_fault_ = of_server(std::move(*objection));
     retire();
     found_no_master_ = login_fault_->kind == FaultKind::unavailable;
     if (found_no_master_) transport_->disown();
@@ -257,6 +272,11 @@ void Connection::deliver(Reply reply) {
   } else {
     finish(*open, std::move(reply));
   }
+}
+
+Fault Connection::of_server(Fault fault) const {
+  fault.text.insert(0, transport_->subject());
+  return fault;
 }
 
 void Connection::finish(Open& open, Result<Reply, Fault> answer) {

@@ -118,6 +118,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void enqueue(EncodedCommand command, std::shared_ptr<Open> open);
   void flush();
   void deliver(Reply reply);
+
+  /// The fault, with the server's name where it does not go without saying.
+  [[nodiscard]] Fault of_server(Fault fault) const;
   static void finish(Open& open, Result<Reply, Fault> answer);
   void fail(Fault fault);
 
@@ -130,6 +133,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string being_written_;
   std::optional<Fault> login_fault_;
   std::function<void()> needless_password_;
+  bool seems_needless_ = false;  ///< by the answer to AUTH; the next one tells
   std::optional<Fault> broken_;
   std::function<void(const Reply*)> on_message_;
   std::string password_;  ///< masked in the errors that the server sends; empty: none was sent

@@ -22,7 +22,14 @@ class Probe {
   asio::awaitable<Diagnosis> run(const Endpoint& endpoint, const bool& logged_in,
                                  unsigned replicas) {
     auto report = co_await ask_masters();
-    if (!report) co_return unreachable(report.error());
+    // A proxy may end a connection on which it is asked what it does not pass on, and take locks
+    // all the same.
+    std::optional<Fault> untold;
+    if (!report) {
+      untold = std::move(report.error());
+      if (untold->kind != FaultKind::silent || !vote_.was_reached()) co_return unreachable(*untold);
+      report = ServerReport();
+    }
     report->fails_over =
         endpoint.kind == Endpoint::Kind::sentinel || endpoint.kind == Endpoint::Kind::cluster;
     // A server with TLS may demand a certificate of its clients.
@@ -34,15 +41,19 @@ class Probe {
     } else {
       co_await lock.run();
     }
+    if (untold && lock.failed()) co_return unreachable(*untold);
     std::vector<std::string> missing = co_await missing_rights(lock.unused_key());
-    co_await subscribe(lock.key(), missing);
+    const auto not_notified = co_await subscribe(lock.key(), missing);
     if (lock.has_own_key()) {
       const auto left = co_await erase(lock.key());
       if (left) lock.fail("remove the probe", *left);
     } else {
       lock.undo();
     }
-    co_return diagnosis_of(*report, lock.finding(missing), {request_.restart_guard, replicas});
+    Diagnosis diagnosis =
+        diagnosis_of(*report, lock.finding(missing), {request_.restart_guard, replicas});
+    if (not_notified) diagnosis.findings.push_back(unnotified(*not_notified));
+    co_return diagnosis;
   }
 
  private:
@@ -89,7 +100,9 @@ class Probe {
     Command eval_command{"EVAL", "return 1", "0"};
     const auto eval = co_await server.ask(std::move(eval_command), ReplyLimits{}, deadline);
     if (!eval) co_return unexpected(eval.error());
-    const bool refused = eval->type == Reply::Type::error;
+    // Without a key it may be refused for that, by a proxy. The lock shows then what works.
+    const bool refused =
+        eval->type == Reply::Type::error && fault_of_error(eval->text).kind == FaultKind::denied;
     if (refused && wants_login(eval->text)) co_return unexpected(fault_of_error(eval->text));
 
     ServerReport report;
@@ -114,8 +127,9 @@ class Probe {
     for (Command& command : right_probes(unused_key.key())) {
       const std::string right = right_to(command);
       const auto reply = co_await (*server)->ask(std::move(command), ReplyLimits{}, end);
-      if (!reply) break;
-      if (!is_denied(*reply, right)) continue;
+      if (!reply && clock_.now() >= end) break;
+      // A proxy may end the connection for one command, and pass on the next: the last one deletes.
+      if (!reply || !is_denied(*reply, right)) continue;
       missing.push_back(right);
       if (right == "set")
         break;  // without the string under the key the others would leave data behind
@@ -123,14 +137,16 @@ class Probe {
     co_return missing;
   }
 
-  /// Waiters can do without notifications, so this checks only the right to subscribe.
-  asio::awaitable<void> subscribe(Resource key, std::vector<std::string>& missing) {
+  /// Adds the right to subscribe to those that are missing. -> any other reason why waiters get no
+  /// notifications, which they can do without
+  asio::awaitable<std::optional<Fault>> subscribe(Resource key, std::vector<std::string>& missing) {
     const std::function<void(Notification)> ignore = [](Notification) {};
     const auto fault = co_await vote_.subscribe(std::move(key), "doctor", ignore, deadline());
     vote_.unsubscribe();
-    if (!fault || fault->kind != FaultKind::denied) co_return;
+    if (!fault || fault->kind != FaultKind::denied) co_return fault;
     const bool command = fault->text.find("'subscribe'") != std::string::npos;
     missing.emplace_back(command ? "subscribe" : "subscribe (to the channels &redlock:wake:*)");
+    co_return std::nullopt;
   }
 
   /// Deletes all data under the key, even the fence counter: no other client can have used it.

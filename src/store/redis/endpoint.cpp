@@ -106,10 +106,37 @@ std::optional<std::string> read_database(std::string_view text, Endpoint& endpoi
   return std::nullopt;
 }
 
+constexpr const char* wrong_separator =
+    "servers are separated by commas: redis://10.0.0.1,redis://10.0.0.2";
+
+/// Whether another URL follows in it, behind a blank or a semicolon.
+bool holds_another_url(std::string_view rest) {
+  for (std::size_t at = rest.find("://"); at != rest.npos; at = rest.find("://", at + 1)) {
+    if (at == 0) continue;
+    const std::size_t before = rest.find_last_not_of("abcdefghijklmnopqrstuvwxyz", at - 1);
+    if (before != rest.npos && std::string_view("; \t\n").find(rest[before]) != rest.npos)
+      return true;
+  }
+  return false;
+}
+
+/// Refuses what other clients write behind the address. `rest` has no login any more.
+std::optional<std::string> refuse_parameters(std::string_view rest) {
+  const std::size_t question = rest.find('?');
+  if (question == std::string_view::npos) return std::nullopt;
+  std::string_view name = rest.substr(question + 1);
+  name = name.substr(0, name.find_first_of("=&"));
+  const bool plain = !name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_-") ==
+                                          std::string_view::npos;
+  return "it has " + (plain ? "the parameter " + std::string(name) : "a parameter") +
+         " of another client behind a ?; here options say such things, as --user and --cacert do";
+}
+
 /// `host`, `host:port`, `[v6]`, `[v6]:port`. Without a port the address keeps the one that it has.
 std::optional<std::string> read_address(std::string_view text, Address& address) {
   std::string_view port;
   bool has_port = false;
+  if (text.find(';') != std::string_view::npos) return wrong_separator;
   if (text.starts_with('[')) {
     const std::size_t bracket = text.find(']');
     if (bracket == std::string_view::npos) return "the [ of its IPv6 address is not closed";
@@ -155,6 +182,7 @@ Result<Endpoint, std::string> parse_tcp(std::string_view rest, bool tls) {
   Endpoint endpoint;
   endpoint.tls = tls;
   if (auto wrong = take_login_before_hosts(rest, endpoint)) return Failure(*wrong);
+  if (auto wrong = refuse_parameters(rest)) return Failure(*wrong);
   const std::size_t path = rest.find('/');
   Address address{"", redis_port};
   if (auto wrong = read_address(rest.substr(0, path), address)) return Failure(*wrong);
@@ -219,6 +247,7 @@ Result<Endpoint, std::string> parse_sentinel(std::string_view rest, bool tls) {
     rest = rest.substr(0, query);
   }
   if (auto wrong = take_login_before_hosts(rest, endpoint)) return Failure(*wrong);
+  if (auto wrong = refuse_parameters(rest)) return Failure(*wrong);
   const std::size_t slash = rest.find('/');
   if (auto wrong = read_members(rest.substr(0, slash), sentinel_port, endpoint))
     return Failure(*wrong);
@@ -240,6 +269,7 @@ Result<Endpoint, std::string> parse_cluster(std::string_view rest, bool tls) {
   endpoint.kind = Endpoint::Kind::cluster;
   endpoint.tls = tls;
   if (auto wrong = take_login_before_hosts(rest, endpoint)) return Failure(*wrong);
+  if (auto wrong = refuse_parameters(rest)) return Failure(*wrong);
   const std::size_t slash = std::min(rest.find('/'), rest.size());
   if (auto wrong = read_members(rest.substr(0, slash), redis_port, endpoint))
     return Failure(*wrong);
@@ -352,6 +382,7 @@ Result<Endpoint, std::string> parse_endpoint(std::string_view url) {
     return Failure(no_scheme);
   }
   const std::string_view rest = url.substr(separator + 3);
+  if (holds_another_url(rest)) return Failure(wrong_separator);
   if (scheme == "redis" || scheme == "rediss") return parse_tcp(rest, scheme == "rediss");
   if (scheme == "unix") return parse_unix(rest);
   if (scheme == "sentinel" || scheme == "sentinels")

@@ -22,18 +22,23 @@ constexpr std::string_view key_advice =
     "the user may not touch the key, or the keys redlock:* that belong to it";
 
 constexpr std::string_view needless_advice =
-    "a password was given (REDISCLI_AUTH, --password-file or the URL), but the server has none";
+    "a password was given (REDISCLI_AUTH, --password-file or the URL), but the server has none for "
+    "its default user; name another user with --user, or give none";
+
+constexpr std::string_view login_advice =
+    "it wants a password: set REDISCLI_AUTH or --password-file, and --user where its default user "
+    "is off";
 
 constexpr std::string_view sentinel_advice =
     "it runs no scripts; if it is a Sentinel, write sentinel://HOST:PORT/MASTER";
 
 constexpr std::array meanings{
-    Meaning{"WRONGPASS", FaultKind::denied, "wrong user or password"},
-    Meaning{"NOAUTH", FaultKind::denied,
-            "it wants a password: set REDISCLI_AUTH or --password-file"},
+    Meaning{"WRONGPASS", FaultKind::denied,
+            "wrong user or password, or the user is off; --user names another than the default "
+            "user"},
+    Meaning{"NOAUTH", FaultKind::denied, login_advice},
     // Redis 7 takes no command of our size before the login.
-    Meaning{"unauthenticated", FaultKind::denied,
-            "it wants a password: set REDISCLI_AUTH or --password-file"},
+    Meaning{"unauthenticated", FaultKind::denied, login_advice},
     Meaning{"invalid password", FaultKind::denied, "wrong password"},
     Meaning{"without any password configured", FaultKind::denied, needless_advice},
     Meaning{"DENIED", FaultKind::denied,
@@ -154,7 +159,8 @@ bool is_needless_password(std::string_view error_text) {
 }
 
 bool wants_login(std::string_view error_text) {
-  return error_text.starts_with("NOAUTH");
+  return error_text.starts_with("NOAUTH") ||
+         error_text.find("unauthenticated") != std::string_view::npos;
 }
 
 bool refuses_connection(std::string_view error_text) {

@@ -220,6 +220,12 @@ Diagnosis diagnosis_of(const ServerReport& report, Finding rights, const Demands
   return diagnosis;
 }
 
+Finding unnotified(const Fault& fault) {
+  return {Level::warning, "notifications",
+          "waiters cannot subscribe there, so they poll, and get the lock later: " + fault.text,
+          "let them subscribe, past a proxy that passes on no SUBSCRIBE"};
+}
+
 Diagnosis unreachable(const Fault& fault) {
   Diagnosis diagnosis;
   diagnosis.reachable = false;

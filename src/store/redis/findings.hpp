@@ -17,6 +17,9 @@ struct Demands {
 /// lock on a key of its own. Pure.
 Diagnosis diagnosis_of(const ServerReport& report, Finding rights, const Demands& demands);
 
+/// That waiters get no notifications from a server, for this reason.
+Finding unnotified(const Fault& fault);
+
 /// The diagnosis of a server that did not answer.
 Diagnosis unreachable(const Fault& fault);
 

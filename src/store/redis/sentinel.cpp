@@ -13,6 +13,12 @@ namespace {
 
 /// {host, port}, or nil.
 Result<Address, Fault> master_from(const Reply& reply, const std::string& master) {
+  if (reply.type == Reply::Type::error && wants_login(reply.text)) {
+    return unexpected(
+        Fault{FaultKind::denied,
+              "it wants a password of its own: add ?sentinel-password=PASSWORD to the URL (" +
+                  quote_of(reply.text) + ")"});
+  }
   if (reply.type == Reply::Type::error) return unexpected(fault_of_error(reply.text));
   if (reply.type == Reply::Type::nil)
     return unexpected(Fault{FaultKind::misconfigured, "it knows no master " + master});

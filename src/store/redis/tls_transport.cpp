@@ -141,7 +141,7 @@ class TlsTransport final : public Transport {
     if (!shaken_ && connected_) {
       return {
           FaultKind::garbage,
-          "it ended the connection in the TLS handshake; if it does not speak TLS, write redis://"};
+          "it ended the connection in the TLS handshake; if it does not speak TLS, " + without_tls};
     }
     if (!answered_ && (error == asio::error::eof || error == asio::error::connection_reset)) {
       // TLS 1.3 lets us finish before the server has checked our certificate; its verdict may get
@@ -226,7 +226,7 @@ class TlsTransport final : public Transport {
       case SSL_R_HTTP_REQUEST:
       case SSL_R_UNEXPECTED_MESSAGE:
         return {FaultKind::garbage,
-                "it does not speak TLS; if that is as it should be, write redis://"};
+                "it does not speak TLS; if that is as it should be, " + without_tls};
       case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
         return {FaultKind::denied,
                 "it wants a client certificate: name one with --cert and --cert-key"};

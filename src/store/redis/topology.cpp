@@ -14,9 +14,12 @@ namespace {
 
 constexpr std::int64_t last_slot = 16383;
 
+/// What stands for a host name that a server does not know.
+constexpr std::string_view unknown_host = "?";
+
 /// Not a name that a resolver could be asked for.
 bool is_no_host(std::string_view host) {
-  return host.empty() || host == "?" || std::any_of(host.begin(), host.end(), [](char c) {
+  return host.empty() || host == unknown_host || std::any_of(host.begin(), host.end(), [](char c) {
            return static_cast<unsigned char>(c) <= ' ';
          });
 }
@@ -34,6 +37,12 @@ std::optional<Address> node_from(const Reply& node, const Address& from) {
     return std::nullopt;
   const std::string& host = node.elements[0].text;
   return at_port(host.empty() ? from.host : host, node.elements[1].integer);
+}
+
+Fault names_no_host() {
+  return {FaultKind::misconfigured,
+          "its cluster announces ? in place of its servers' host names: set "
+          "cluster-announce-hostname, or cluster-preferred-endpoint-type ip"};
 }
 
 Fault no_slots() {
@@ -65,6 +74,7 @@ Result<std::optional<Redirect>, Fault> redirect_from(std::string_view error_text
   const auto to = colon == std::string_view::npos
                       ? std::nullopt
                       : announced(host.empty() ? from.host : host, place.substr(colon + 1));
+  if (!to && host == unknown_host) return unexpected(names_no_host());
   if (!to) {
     return unexpected(
         Fault{FaultKind::misconfigured, "its cluster sends us nowhere: " + quote_of(error_text) +
@@ -112,6 +122,7 @@ Result<std::vector<SlotRange>, Fault> slots_from(const Reply& reply, const Addre
   if (reply.type == Reply::Type::error) return unexpected(fault_of_error(reply.text));
   if (reply.type != Reply::Type::array) return unexpected(no_slots());
   std::vector<SlotRange> ranges;
+  bool nameless = false;
   for (const Reply& range : reply.elements) {
     const auto& part = range.elements;
     if (range.type != Reply::Type::array || part.size() < 3) return unexpected(no_slots());
@@ -122,7 +133,11 @@ Result<std::vector<SlotRange>, Fault> slots_from(const Reply& reply, const Addre
     if (!are_numbers || first < 0 || last < first || last > last_slot)
       return unexpected(no_slots());
     const auto master = node_from(part[2], from);
-    if (!master) continue;
+    if (!master) {
+      nameless =
+          nameless || (!part[2].elements.empty() && part[2].elements[0].text == unknown_host);
+      continue;
+    }
     SlotRange found{
         static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last), *master, {}};
     for (std::size_t i = 3; i < part.size(); ++i) {
@@ -130,6 +145,7 @@ Result<std::vector<SlotRange>, Fault> slots_from(const Reply& reply, const Addre
     }
     ranges.push_back(std::move(found));
   }
+  if (ranges.empty() && nameless) return unexpected(names_no_host());
   return ranges;
 }
 

@@ -30,9 +30,9 @@ def read_reply(stream):
 
 def serve(client, path, way, refused):
     server = socket.socket(socket.AF_UNIX)
-    server.connect(path)
     asked, answers = client.makefile("rb"), server.makefile("rb")
     try:
+        server.connect(path)
         while words := read_words(asked):
             # A command without a key leads to no server.
             keyless = words[0].upper() == b"EVAL" and words[2] == b"0"

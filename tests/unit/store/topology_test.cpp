@@ -78,8 +78,8 @@ TEST(Slots, OfAServerThatDoesNotKnowItsHostAreAtTheHostThatWasAsked) {
 }
 
 TEST(Slots, WhoseMasterHasNoAddressHaveNoOwner) {
-  for (const Reply& node : {array({text("?"), integer(7001)}), array({text("h"), integer(0)}),
-                            array({text("h"), text("7001")}), array({})}) {
+  for (const Reply& node :
+       {array({text("h"), integer(0)}), array({text("h"), text("7001")}), array({})}) {
     const auto slots = slots_from(array({array({integer(0), integer(1), node})}), here);
     ASSERT_TRUE(slots);
     EXPECT_TRUE(slots->empty());
@@ -117,6 +117,20 @@ TEST(ClusterView, WithTheLargestEpochCountsAndThoseWithoutOneComeBehind) {
   EXPECT_EQ(froms({view(1, std::nullopt), view(2, 5), view(3, std::nullopt), view(4, 6)}),
             (Ports{4, 1, 3}));
   EXPECT_EQ(froms({view(1, std::nullopt), view(2, std::nullopt)}), (Ports{1, 2}));
+}
+
+TEST(Slots, OfAClusterThatKnowsNoHostNamesSayWhatToSet) {
+  const Reply nameless = array({integer(0), integer(1), array({text("?"), integer(7001)})});
+  const auto none = slots_from(array({nameless}), here);
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().text.find("set cluster-announce-hostname"), std::string::npos);
+  const Reply named = array({integer(2), integer(3), array({text("h"), integer(7002)})});
+  const auto some = slots_from(array({nameless, named}), here);
+  ASSERT_TRUE(some);
+  EXPECT_EQ(some->size(), 1U);
+  const auto redirect = redirect_from("MOVED 12 ?:7001", here);
+  ASSERT_FALSE(redirect);
+  EXPECT_NE(redirect.error().text.find("set cluster-announce-hostname"), std::string::npos);
 }
 
 TEST(Slots, AreNotReadFromAnythingElse) {
