@@ -213,7 +213,7 @@ TEST_F(LocalServerTest, ListNamesTheLocksThereAre) {
     acquired(token(), key);
   release();
   std::ofstream(root_.file("README")) << "not a lock";
-  const auto listed = drive_.run(server_.list({.answer_timeout = timeout}));
+  const auto listed = drive_.run(server_.list({.answer_timeout = testing::timeout}));
   ASSERT_TRUE(listed.has_value()) << listed.error().text;
   EXPECT_TRUE(listed->skipped.empty());
   EXPECT_EQ(
@@ -288,7 +288,7 @@ TEST_F(LocalServerTest, ADamagedFileIsNoFreeLock) {
   EXPECT_NE(fault_in(vote)->text.find(sha256_hex("deploy")), std::string::npos)
       << "the user must be able to find it";
   acquired(token(), "other");
-  const auto listed = drive_.run(server_.list({.answer_timeout = timeout}));
+  const auto listed = drive_.run(server_.list({.answer_timeout = testing::timeout}));
   ASSERT_TRUE(listed.has_value());
   EXPECT_EQ(listed->resources, std::vector<Resource>{resource("other")});
   ASSERT_EQ(listed->skipped.size(), 1U);
@@ -318,7 +318,7 @@ TEST_F(LocalServerTest, AReboot) {
     for (int i = 0; i < 2; ++i)
       ASSERT_TRUE(lock.store(*lock.load(earlier), earlier, body).has_value());
   }
-  EXPECT_TRUE(drive_.run(server_.list({.answer_timeout = timeout}))->resources.empty());
+  EXPECT_TRUE(drive_.run(server_.list({.answer_timeout = testing::timeout}))->resources.empty());
   acquired(token('b'));
   EXPECT_FALSE(std::filesystem::exists(clock_then));
 }
