@@ -6,7 +6,15 @@ from contenders import TTLS, Single
 from fault import NotInjected
 from machine_faults import LOCAL_FAULTS, MACHINE_FAULTS
 from namespaces import CABLE_FAULTS
-from process_faults import PROCESS_FAULTS, KillFront, KillHolder, StopHolder, StopWaiters
+from process_faults import (
+    PROCESS_FAULTS,
+    KillFront,
+    KillFrontThenCommand,
+    KillHolder,
+    KillShield,
+    StopHolder,
+    StopWaiters,
+)
 from sentinel import MASTER_FAULTS
 from server_faults import LINK_FAULTS, SERVER_FAULTS, FadingLink, RestartEmpty, has_guard
 
@@ -100,8 +108,9 @@ class Nemesis:
             "nonblock": False,
             "wait": 40,
             "beside": self.random.choice(("daemon", "stubborn")),
+            "shielded": True,
         }
-        strikes = [StopHolder, KillFront, KillHolder]
+        strikes = [StopHolder, KillFront, KillFrontThenCommand, KillHolder, KillShield]
         if self.arena.deployment.proxy:
             strikes += [FadingLink] * 2
         fault = self.random.choice(strikes)(self.arena)
