@@ -368,7 +368,7 @@ TEST_P(ContractTest, WhoseAttemptIsUndoneWaitsOn) {
 
 TEST_P(ContractTest, TheLocksAreListed) {
   granted(acquire('a'));
-  const auto list = drive_.run(other_->list({.answer_timeout = timeout}));
+  const auto list = drive_.run(other_->list({.answer_timeout = testing::timeout}));
   ASSERT_TRUE(list.has_value());
   EXPECT_EQ(list->resources, std::vector<Resource>{resource_});
   EXPECT_TRUE(list->skipped.empty());
@@ -454,7 +454,7 @@ TEST_P(ContractTest, IsDiagnosedAsOneThatCanBeLocked) {
   EXPECT_TRUE(diagnosis.reachable);
   EXPECT_TRUE(diagnosis.votes);
   EXPECT_EQ(diagnosis.findings.front().level, Level::good) << diagnosis.findings.front().text;
-  const auto list = drive_.run(other_->list({.answer_timeout = timeout}));
+  const auto list = drive_.run(other_->list({.answer_timeout = testing::timeout}));
   ASSERT_TRUE(list.has_value());
   EXPECT_TRUE(list->resources.empty());
 }
