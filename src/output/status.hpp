@@ -15,8 +15,8 @@ struct StatusReport {
   std::vector<KeyStatus> keys;
   std::vector<ServerFault> faults;         ///< of listing, or of the first key
   std::vector<ServerFault> skipped;        ///< keys that may be locks, too, but could not be read
-  std::optional<std::string> other_key{};  ///< where no lock is listed: a key of another client
   Milliseconds at{};                       ///< the wall clock's time
+  std::optional<std::string> other_key{};  ///< where no lock is listed: a key of another client
 };
 
 /// How to show it.

@@ -108,7 +108,7 @@ TEST_F(Survey, ListsEveryResourceOnceAndSorted) {
   lock(1, "c");
   lock(1, "a");
   client.server(2).fate = denied;
-  const Listing listing = world.run(list_resources(client.server_set, Listed::held));
+  const Listing listing = world.run(list_resources(client.server_set, {}));
   EXPECT_EQ(listing.resources, (std::vector{resource("a"), resource("b"), resource("c")}));
   ASSERT_EQ(listing.faults.size(), 1);
   EXPECT_EQ(listing.faults[0].server, client.server(2).name());
@@ -118,7 +118,7 @@ TEST_F(Survey, ListsEveryResourceOnceAndSorted) {
 TEST_F(Survey, ListsWhatTheOthersHaveWhenOneIsSilent) {
   lock(0, "b");
   client.server(1).fate.silent = true;
-  const Listing listing = world.run(list_resources(client.server_set, Listed::held));
+  const Listing listing = world.run(list_resources(client.server_set, {}));
   EXPECT_EQ(listing.resources, std::vector{resource("b")});
   EXPECT_EQ(listing.faults.size(), 1);
   EXPECT_EQ(world.since_start(), server_timeout);
