@@ -14,6 +14,7 @@
 
 #include "support/boot_clock.hpp"
 #include "support/kernel_calls.hpp"
+#include "support/line_writer.hpp"
 #include "support/syslog.hpp"
 
 namespace redlock::child {
@@ -40,7 +41,7 @@ void write_to_stderr_of(pid_t pid, const UniqueFd& pidfd, const std::string& lin
   pollfd ended{pidfd.get(), POLLIN, 0};
   // If the process has ended, its pid may be another process's by now.
   if (!file || ::poll(&ended, 1, 0) != 0) return;
-  (void)!::write(file.get(), line.data(), line.size());
+  LineWriter(file.get()).write(line);
 }
 
 /// Runs `work`, which may block for ever, in a thread of its own; in this thread where none can be

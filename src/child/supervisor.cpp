@@ -333,7 +333,7 @@ void Supervisor::stop(StopReason reason, Instant now) {
   page_.stopping = how != OnLost::warn;
   kill_at_ = how == OnLost::kill ? grace_end(now) : Instant::max();
   if (how != OnLost::warn && !page_.stopped_by_front) tree_.signal(plan_.stop_signal, *kill_at_);
-  // After the signal: a message can block at a terminal that is held (^S).
+  // After the signal: nothing comes before that.
   events_.stopping(reason, meter_.worst_delay());
 }
 

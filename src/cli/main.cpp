@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +27,7 @@
 #include "cli/redact.hpp"
 #include "output/json.hpp"
 #include "output/outcome.hpp"
+#include "output/standard_error.hpp"
 #include "run/command_error.hpp"
 #include "run/lease_file.hpp"
 #include "support/text.hpp"
@@ -51,6 +53,7 @@ run::Finish dispatch(const CommandLine& line, const run::Start& start) {
   // Shells ask for it at their start, whatever is wrong with the settings.
   if (line.command->bit == for_completion) return completion_command(line);
 
+  if ((line.command->bit & takes_lock) != 0) output::StandardError::of_process().never_wait();
   const Settings settings(line);
   refuse_misspelt_variables(settings);
   switch (line.command->bit) {
@@ -93,13 +96,15 @@ void tell_readers(const CommandLine& line, ExitCode code, std::string_view text)
       output::outcome_of(name, {}, output::result_of(code), std::string(text));
   outcome.exit_code = to_int(code);
   if (line.find(option::json) != nullptr) {
-    const int fd = is_run ? STDERR_FILENO : STDOUT_FILENO;
-    output::write_all(fd, output::outcome_json(outcome) + "\n");
+    const std::string json = output::outcome_json(outcome) + "\n";
+    is_run ? output::StandardError::of_process().write(LOG_ERR, json)
+           : static_cast<void>(output::write_all(STDOUT_FILENO, json));
   }
   if (is_run) {
     output::RunReport report;
     report.outcome = outcome;
-    if (const auto fd = status_fd_of(line)) output::write_all(*fd, output::run_json(report) + "\n");
+    if (const auto fd = status_fd_of(line))
+      output::write_last(*fd, output::run_json(report) + "\n");
   }
   if (line.find(option::export_lease) != nullptr) {
     output::write_all(STDOUT_FILENO, run::failed_export_line(to_int(code)));
@@ -147,6 +152,7 @@ int main(int argc, char** argv) {
     return to_int(ExitCode::usage);
   }
   const run::Finish finish = run_program(arguments, run::Start{inherited, argc, argv});
+  output::StandardError::of_process().finish();
   return finish.signal != 0 ? child::die_of(finish.signal) : finish.exit_code;
 }
 

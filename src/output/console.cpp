@@ -6,9 +6,23 @@
 #include <cerrno>
 #include <string>
 
+#include "output/standard_error.hpp"
 #include "support/syslog.hpp"
 
 namespace redlock::output {
+namespace {
+
+/// Counts what a log that is busy, or hangs, did not take, as StandardError does.
+void write_to_log(int level, std::string_view text) {
+  static std::size_t dropped = 0;
+  if (dropped > 0 &&
+      write_to_syslog(LOG_NOTICE, dropped_text(dropped, "the system log was not read")))
+    dropped = 0;
+  if (!write_to_syslog(level, text)) ++dropped;
+}
+
+}  // namespace
+
 bool write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
@@ -19,13 +33,18 @@ bool write_all(int fd, std::string_view bytes) {
   return true;
 }
 
+std::string dropped_text(std::size_t count, std::string_view why) {
+  return std::to_string(count) + (count == 1 ? " message was" : " messages were") +
+         " dropped: " + std::string(why);
+}
+
 void Console::say(int level, bool shown, std::string_view text) const {
-  if (to_syslog_) (void)write_to_syslog(level, text);
+  if (to_syslog_) write_to_log(level, text);
   if (!shown) return;
   std::string line = "redlock-cli: ";
   line += text;
   line += '\n';
-  (void)write_all(STDERR_FILENO, line);
+  StandardError::of_process().write(level, line);
 }
 
 void Console::error(std::string_view text) const {

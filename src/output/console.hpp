@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace redlock::output {
@@ -8,10 +10,12 @@ namespace redlock::output {
 /// writes.
 bool write_all(int fd, std::string_view bytes);
 
+/// `3 messages were dropped: WHY`.
+std::string dropped_text(std::size_t count, std::string_view why);
+
 /// Messages to stderr, one line each: `redlock-cli: TEXT`, and to the system log where that is
-/// wanted. A stderr that is closed, a broken pipe or on a full disk never changes what the program
-/// does, but writing may block (a paused terminal, a full pipe): never write between a loss and the
-/// stop signal. Texts are safe for a terminal: what comes from outside is escaped by
+/// wanted. StandardError says what becomes of a line that is not read; the system log is never
+/// waited for. Texts are safe for a terminal: what comes from outside is escaped by
 /// escape_for_terminal() (support/text.hpp). `--json` silences no message.
 class Console {
  public:

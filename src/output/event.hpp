@@ -99,7 +99,7 @@ class EventListener {
  public:
   virtual ~EventListener() = default;
 
-  /// `at`: the wall clock, for display. Must not block for longer than a write to stderr may.
+  /// `at`: the wall clock, for display. Must not block.
   virtual void on(const event::Any& event, Milliseconds at) = 0;
 };
 

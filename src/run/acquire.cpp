@@ -9,6 +9,7 @@
 #include "child/front.hpp"
 #include "child/signal_pump.hpp"
 #include "output/console.hpp"
+#include "output/standard_error.hpp"
 #include "run/acquisition.hpp"
 #include "run/command_error.hpp"
 #include "run/detached.hpp"
@@ -56,6 +57,7 @@ Finish acquire_behind(AcquireOptions& options, const SessionOptions& about, chil
     keep_while_pid(about, options, front.take_channel(), gate, front_pid);
   }
   const child::Verdict verdict = front.guard();
+  output::StandardError::of_process().forget();
   if (verdict.source != child::Verdict::Source::report) {
     const bool never_was = verdict.source == child::Verdict::Source::not_forked;
     throw CommandError(

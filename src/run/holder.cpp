@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "output/standard_error.hpp"
 #include "run/job.hpp"
 #include "run/leftovers.hpp"
 #include "run/run_reporter.hpp"
@@ -46,6 +47,7 @@ void hold(const SessionOptions& about, const RunOptions& options, HolderParts pa
     parts.isolation.clear_away();
     clear_away_behind(about, options.servers, session);
     // All that others could see is done: the kernel frees the rest faster than we.
+    output::StandardError::of_process().finish();
     ::_exit(0);
   } catch (const std::exception& error) {
     // The front process learns of it from our end.

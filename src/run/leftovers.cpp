@@ -10,6 +10,7 @@
 #include "child/descriptors.hpp"
 #include "child/signals.hpp"
 #include "child/title.hpp"
+#include "output/standard_error.hpp"
 
 namespace redlock::run {
 namespace {
@@ -19,6 +20,7 @@ constexpr std::chrono::minutes max_life{10};
 
 /// Pipes and terminals end when the last process closes them.
 void let_go() {
+  output::StandardError::of_process().close();
   child::close_all_but(-1);
   const int null = ::open("/dev/null", O_RDWR);  // gets the lowest number: stdin
   ::dup2(null, STDOUT_FILENO);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include <memory>
@@ -12,6 +13,7 @@
 #include "output/describe.hpp"
 #include "output/json.hpp"
 #include "output/outcome.hpp"
+#include "output/standard_error.hpp"
 #include "run/command_error.hpp"
 #include "run/event_writer.hpp"
 #include "run/holder.hpp"
@@ -48,12 +50,11 @@ std::string_view describe(child::Verdict::Source source) {
 
 void write_status(const SessionOptions& about, const RunOptions& options,
                   const std::string& report) {
-  if (options.status_fd && !output::write_all(*options.status_fd, report))
+  if (options.status_fd && !output::write_last(*options.status_fd, report))
     about.console.error("cannot write to the --status-fd");
 }
 
-/// Writes what the front process reports when the holder process cannot. A reader of --status-fd
-/// comes first: stderr may be full, or a terminal that is stopped.
+/// Writes what the front process reports when the holder process cannot.
 Finish report_without_holder(const SessionOptions& about, const RunOptions& options,
                              const child::Verdict& verdict) {
   using Source = child::Verdict::Source;
@@ -84,7 +85,7 @@ Finish report_without_holder(const SessionOptions& about, const RunOptions& opti
   const std::string json = output::run_json(report) + "\n";
   write_status(about, options, json);
   if (about.json) {
-    output::write_all(STDERR_FILENO, json);
+    output::StandardError::of_process().write(LOG_ERR, json);
   } else {
     about.console.error(output::keys_text(options.resources) + ": " + report.outcome.message);
   }
@@ -140,6 +141,7 @@ Finish run(const RunOptions& options, const SessionOptions& about, const Start& 
          {front.take_channel(), front.page(), gate, start.inherited, front.inherited(), isolation,
           front_pid, event_writer.get(), front.take_shield(), job_group});
   }
+  output::StandardError::of_process().forget();
   const child::Verdict verdict = front.guard();
   front.wait_for_holder();
   const bool reported = verdict.source == child::Verdict::Source::report;

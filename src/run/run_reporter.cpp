@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/wait.h>
-#include <unistd.h>
+#include <syslog.h>
 
 #include <algorithm>
 
@@ -11,6 +11,7 @@
 #include "core/last_runs.hpp"
 #include "output/describe.hpp"
 #include "output/outcome.hpp"
+#include "output/standard_error.hpp"
 #include "run/wait.hpp"
 #include "support/duration.hpp"
 
@@ -191,7 +192,7 @@ void RunReporter::report_trouble(const Resource& resource, const LeaseInTrouble&
     session_.events().report(output::event::RenewalFailed{resource, trouble.faults});
 }
 
-/// Reported only after the stop signal: a write can block for as long as a terminal is paused (^S).
+/// Reported only after the stop signal: nothing comes before that.
 void RunReporter::note_lost(const Resource& resource, const LeaseEnded& end) {
   report_.reason = output::ended_text(end);
   lost_ = resource;
@@ -293,7 +294,7 @@ std::string RunReporter::write_report(const Finish& finish) {
       finish.signal != 0 ? signal_exit_base + finish.signal : finish.exit_code;
   if (!session_.json() && !options_.status_fd) return {};
   std::string line = output::run_json(report_) + "\n";
-  if (session_.json()) output::write_all(STDERR_FILENO, line);
+  if (session_.json()) output::StandardError::of_process().write(LOG_ERR, line);
   return line;
 }
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "output/console.hpp"
+#include "output/standard_error.hpp"
 #include "output/terminal.hpp"
 
 namespace redlock::run {
@@ -20,7 +20,7 @@ WaitLine::WaitLine(pid_t job_group)
 
 WaitLine::~WaitLine() {
   if (drawn_ && in_foreground())
-    (void)output::write_all(STDERR_FILENO, std::string("\r").append(erase_rest));
+    output::StandardError::of_process().draw(std::string("\r").append(erase_rest));
 }
 
 bool WaitLine::in_foreground() const {
@@ -33,7 +33,7 @@ bool WaitLine::draw(std::string_view text) {
   // After text in the last column some terminals move to the next line.
   const std::string_view shown =
       cut_to_columns(text, output::terminal_size(STDERR_FILENO).columns - 1);
-  (void)output::write_all(STDERR_FILENO, std::string("\r").append(shown).append(erase_rest));
+  output::StandardError::of_process().draw(std::string("\r").append(shown).append(erase_rest));
   return true;
 }
 

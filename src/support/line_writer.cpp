@@ -4,14 +4,43 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <system_error>
+#include <thread>
+
+#include "support/brief_write.hpp"
 
 namespace redlock {
+namespace {
+
+/// Between two attempts to write what may wait.
+constexpr Milliseconds retry_interval{5};
+
+/// O_NONBLOCK is a property of the open file description, which we share with the caller. A pipe or
+/// a terminal can be opened once more, unless it is another user's, or there is no /proc. Our
+/// controlling terminal has a name that is every user's: su(1) and sudo(8) leave us on that of
+/// another user.
+UniqueFd open_anew(int fd) {
+  constexpr int flags = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  UniqueFd opened(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), flags));
+  if (!opened && ::isatty(fd) == 1 && ::tcgetsid(fd) == ::getsid(0))
+    opened.reset(::open("/dev/tty", flags));
+  return opened;
+}
+
+/// Whether write(2) has a chance: there is room, or it fails at once.
+bool has_room(int fd) {
+  pollfd writable{fd, POLLOUT, 0};
+  return ::poll(&writable, 1, 0) != 0;
+}
+
+}  // namespace
 
 LineWriter::LineWriter(int fd) {
   struct stat about {};
@@ -21,10 +50,7 @@ LineWriter::LineWriter(int fd) {
   } else if (S_ISREG(about.st_mode)) {
     kind_ = Kind::plain;
   } else {
-    // O_NONBLOCK is a property of the open file description, which we share with the caller. A pipe
-    // or a terminal can be opened once more, unless it is another user's, or there is no /proc.
-    const std::string path = "/proc/self/fd/" + std::to_string(fd);
-    fd_.reset(::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    fd_ = open_anew(fd);
     if (fd_) kind_ = Kind::plain;
   }
   if (!fd_) fd_.reset(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
@@ -33,11 +59,22 @@ LineWriter::LineWriter(int fd) {
 
 bool LineWriter::write(std::string_view line) {
   if (!complete()) return false;
+  if (line.empty()) return true;
   const std::size_t written = write_some(line);
   if (written == 0) return false;
   rest_ = line.substr(written);
   (void)complete();
   return true;
+}
+
+bool LineWriter::write_within(Milliseconds max_wait, std::string_view line) {
+  const auto last = std::chrono::steady_clock::now() + max_wait;
+  for (bool begun = false;;) {
+    begun = begun || write(line);
+    if (begun && complete()) return true;
+    if (!is_full_ || std::chrono::steady_clock::now() >= last) return false;
+    std::this_thread::sleep_for(retry_interval);
+  }
 }
 
 bool LineWriter::complete() {
@@ -56,13 +93,15 @@ std::size_t LineWriter::write_some(std::string_view bytes) {
       written = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     } else if (kind_ == Kind::plain) {
       written = ::write(fd_.get(), bytes.data(), bytes.size());
+    } else if (has_room(fd_.get())) {
+      // Others may fill it in between, and a terminal may have room for less than that.
+      written = write_briefly(fd_.get(), bytes.substr(0, PIPE_BUF));
     } else {
-      pollfd writable{fd_.get(), POLLOUT, 0};
-      if (::poll(&writable, 1, 0) != 1 || (writable.revents & POLLOUT) == 0) return 0;
-      const std::size_t most = PIPE_BUF;
-      written = ::write(fd_.get(), bytes.data(), std::min(bytes.size(), most));
+      errno = EAGAIN;
+      written = -1;
     }
   } while (written < 0 && errno == EINTR);
+  is_full_ = written < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
   return written > 0 ? static_cast<std::size_t>(written) : 0;
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "support/boot_clock.hpp"
 #include "support/unique_fd.hpp"
 
 namespace redlock {
@@ -20,19 +21,24 @@ class LineWriter {
   /// is completed before the next one begins.
   bool write(std::string_view line);
 
+  /// The same for the last line of all, for whose reader there is some time. False: it was not
+  /// written to its end, because that time was over, or the descriptor cannot be written to.
+  bool write_within(Milliseconds max_wait, std::string_view line);
+
  private:
   /// How to write without waiting.
   enum class Kind {
     plain,   ///< a regular file, or an open file description of our own with O_NONBLOCK
     socket,  ///< send(2) has a flag for it
-    shared,  ///< poll first, and write no more than a pipe that has room takes for sure
+    shared,  ///< poll first, and let a timer interrupt a write that waits all the same
   };
   [[nodiscard]] std::size_t write_some(std::string_view bytes);
   [[nodiscard]] bool complete();
 
   UniqueFd fd_;
   Kind kind_ = Kind::shared;
-  std::string rest_;  ///< of a line that was not written to its end
+  bool is_full_ = false;  ///< why the last attempt failed: its reader has to make room first
+  std::string rest_;      ///< of a line that was not written to its end
 };
 
 }  // namespace redlock

@@ -123,15 +123,25 @@ note() {
 
 # --- --syslog ---
 
-# with_log CMD…: runs it with a /dev of its own, whose log writes to the file log.
+# with_log CMD…: runs it with a /dev of its own, whose log writes to the file log. With LOG=full it
+# is full of noise, and is not read before the file `read` appears.
 with_log() {
   ((EUID == 0)) || skip "needs root"
   start_background log /usr/bin/python3 -uc '
-import socket, sys
+import os, socket, sys, time
 log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 log.bind(sys.argv[1])
+if sys.argv[2] == "full":
+    noise = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    noise.setblocking(False)
+    try:
+        while True: noise.sendto(b"noise", sys.argv[1])
+    except BlockingIOError:
+        pass
 print("up")
-while True: print(log.recv(65536).decode())' "$BATS_TEST_TMPDIR/log"
+while sys.argv[2] == "full" and not os.path.exists(os.path.dirname(sys.argv[1]) + "/read"):
+    time.sleep(0.05)
+while True: print(log.recv(65536).decode())' "$BATS_TEST_TMPDIR/log" "${LOG-}"
   wait_for_stdout log up
   unshare --mount --propagation private sh -c '
     mkdir "$0/dev" && touch "$0/dev/log" "$0/dev/null" &&
@@ -155,4 +165,13 @@ logged() { grep -qE "$1" "$(background_stdout log)"; }
     >"$BATS_TEST_TMPDIR/status"
   assert_equal "$(cat "$BATS_TEST_TMPDIR/status")" 124
   wait_until logged "^<11>.*demo: held for 200ms, the limit of --max-hold"
+}
+
+@test "--syslog: a log that is full holds nothing up, and learns how much it missed" {
+  LOG=full with_log redlock-cli run -q -v --syslog -k demo -- \
+    sh -c 'touch "$0/read"; until grep -q noise "$0"/background.1.stdout; do sleep 0.1; done' \
+    "$BATS_TEST_TMPDIR"
+  wait_until logged "redlock-cli\[[0-9]+\]: 1 message was dropped: the system log was not read$"
+  wait_until logged "redlock-cli\[[0-9]+\]: demo: released after .*; exit status 0$"
+  refute logged "acquired after"
 }

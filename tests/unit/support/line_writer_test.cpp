@@ -2,13 +2,20 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <string>
 #include <system_error>
+#include <thread>
+
+#include "support/brief_write.hpp"
 
 namespace redlock {
 namespace {
@@ -41,6 +48,25 @@ struct Ends {
     return text;
   }
 };
+
+/// While it lives, a pipe that forbids it to all cannot be opened anew, by root neither.
+class OtherUser {
+ public:
+  OtherUser() : before_(::setfsuid(nobody)) {}
+  ~OtherUser() { ::setfsuid(static_cast<uid_t>(before_)); }
+  OtherUser(const OtherUser&) = delete;
+  OtherUser& operator=(const OtherUser&) = delete;
+
+ private:
+  static constexpr uid_t nobody = 65534;
+  int before_;
+};
+
+Ends forbidden_pipe() {
+  Ends ends = Ends::pipe();
+  EXPECT_EQ(::fchmod(ends.writer.get(), 0), 0);
+  return ends;
+}
 
 TEST(LineWriter, WritesToAPipeASocketAndAFile) {
   for (const auto make : {Ends::pipe, Ends::sockets}) {
@@ -83,6 +109,59 @@ TEST(LineWriter, CompletesALineThatWasWrittenInPart) {
   std::string text = ends.read_all();
   while (!writer.write("next\n")) text += ends.read_all();
   EXPECT_EQ(text + ends.read_all(), line + "next\n");
+}
+
+TEST(LineWriter, NeverWaitsForWhatCannotBeOpenedAnew) {
+  const Ends ends = forbidden_pipe();
+  const OtherUser other;
+  LineWriter writer(ends.writer.get());
+  EXPECT_TRUE(writer.write("one\n"));
+  const std::string line = std::string(page - 1, 'x') + "\n";
+  while (writer.write(line)) continue;
+  EXPECT_TRUE(ends.read_all().starts_with("one\n"));
+  EXPECT_TRUE(writer.write("later\n"));
+  EXPECT_EQ(::fcntl(ends.writer.get(), F_GETFL) & O_NONBLOCK, 0);
+}
+
+TEST(BriefWrite, GivesUpWhereAWriteWaits) {
+  const Ends ends = Ends::pipe();
+  const std::string line(page, 'x');
+  EXPECT_EQ(write_briefly(ends.writer.get(), line), static_cast<ssize_t>(page));
+  EXPECT_EQ(write_briefly(ends.writer.get(), line), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_EQ(ends.read_all(), line);
+  struct sigaction action {};
+  ::sigaction(SIGURG, nullptr, &action);
+  EXPECT_EQ(action.sa_handler, SIG_DFL);
+}
+
+TEST(LineWriter, TheLastLineWaitsForItsReaderForSoLong) {
+  const Ends ends = Ends::pipe();
+  LineWriter writer(ends.writer.get());
+  const std::string line = std::string(2 * page, 'x') + "\n";
+  EXPECT_TRUE(writer.write(line));
+  EXPECT_FALSE(writer.write_within(Milliseconds(1), "last\n"));
+  EXPECT_EQ(::fcntl(ends.reader.get(), F_SETFL, 0), 0);
+  std::string text;
+  std::thread reader([&ends, &text] {
+    std::array<char, page> part{};
+    while (!text.ends_with("last\n")) {
+      const ssize_t got = ::read(ends.reader.get(), part.data(), part.size());
+      if (got <= 0) break;
+      text.append(part.data(), static_cast<std::size_t>(got));
+    }
+  });
+  EXPECT_TRUE(writer.write_within(std::chrono::minutes(1), "last\n"));
+  reader.join();
+  EXPECT_EQ(text, line + "last\n");
+}
+
+TEST(LineWriter, TheLastLineDoesNotWaitForAReaderThatIsGone) {
+  ::signal(SIGPIPE, SIG_IGN);
+  Ends ends = Ends::pipe();
+  LineWriter writer(ends.writer.get());
+  ends.reader.reset();
+  EXPECT_FALSE(writer.write_within(std::chrono::hours(1), "last\n"));
 }
 
 TEST(LineWriter, LeavesTheSharedDescriptionBlocking) {

@@ -1,0 +1,78 @@
+#include "output/standard_error.hpp"
+
+#include <unistd.h>
+
+#include <system_error>
+
+#include "output/console.hpp"
+
+namespace redlock::output {
+namespace {
+
+/// For the reader of the last line: a pager that is just being scrolled, not one that is left.
+constexpr Milliseconds max_last_wait{1000};
+
+std::string with_dropped(std::size_t dropped, std::string_view lines) {
+  if (dropped == 0) return std::string(lines);
+  return "redlock-cli: " + dropped_text(dropped, "stderr was not read") + "\n" + std::string(lines);
+}
+
+}  // namespace
+
+StandardError& StandardError::of_process() {
+  static StandardError standard_error;
+  return standard_error;
+}
+
+void StandardError::draw(std::string_view text) {
+  (void)try_to_write(text);
+}
+
+void StandardError::write(int level, std::string_view lines) {
+  if (try_to_write(with_dropped(dropped_, lines))) return nothing_dropped();
+  ++dropped_;
+  if (!kept_.empty() && level > kept_level_) return;
+  kept_ = lines;
+  kept_level_ = level;
+}
+
+void StandardError::finish() {
+  if (!writer_) return;
+  const std::string last = dropped_ == 0 ? "" : with_dropped(dropped_ - 1, kept_);
+  (void)writer_->write_within(max_last_wait, last);
+  nothing_dropped();
+}
+
+void StandardError::nothing_dropped() noexcept {
+  dropped_ = 0;
+  kept_.clear();
+}
+
+bool StandardError::try_to_write(std::string_view text) {
+  if (waits_) {
+    (void)write_all(STDERR_FILENO, text);
+    return true;
+  }
+  LineWriter* const to = writer();
+  return to != nullptr && to->write(text);
+}
+
+/// Null: descriptor 2 is closed, or no other can be opened.
+LineWriter* StandardError::writer() {
+  try {
+    if (!writer_) writer_.emplace(STDERR_FILENO);
+  } catch (const std::system_error&) {
+    return nullptr;
+  }
+  return &*writer_;
+}
+
+bool write_last(int fd, std::string_view text) {
+  try {
+    return LineWriter(fd).write_within(max_last_wait, text);
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
+
+}  // namespace redlock::output
