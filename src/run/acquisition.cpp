@@ -160,10 +160,17 @@ Handout Acquisition::conclude(const output::Outcome& outcome, bool busy) const {
   const std::string line =
       fmt::format("{}: {}", output::keys_text(outcome.resources), outcome.message);
   busy ? session_.console().notice(line) : session_.console().error(line);
-  std::string output;
-  if (session_.json()) output = output::outcome_json(outcome) + "\n";
-  if (options_.prints_export) output = failed_export_line(outcome.exit_code);
-  return {Finish{outcome.exit_code}, std::move(output), nullptr};
+  Handout handout;
+  handout.finish = Finish{outcome.exit_code};
+  if (session_.json()) {
+    handout.text = output::outcome_json(outcome) + "\n";
+    output::Outcome without_keys = outcome;
+    without_keys.resources.clear();
+    handout.short_text = output::outcome_json(without_keys) + "\n";
+  }
+  if (options_.prints_export)
+    handout.text = handout.short_text = failed_export_line(outcome.exit_code);
+  return handout;
 }
 
 }  // namespace redlock::run

@@ -23,6 +23,7 @@ struct Handout {
   Finish finish;
   std::string text;                 ///< for stdout: the tokens, exports or JSON
   std::shared_ptr<HeldSet> leases;  ///< empty: there are none
+  std::string short_text{};         ///< of a failure: `text` without the keys
 };
 
 /// One `acquire` from the wait to the handout, and its events. Writes the token file; the caller

@@ -2,15 +2,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <limits>
 #include <set>
 
-#include "child/cpu_share.hpp"
-#include "child/descriptors.hpp"
-#include "child/front_link.hpp"
 #include "child/notice.hpp"
 #include "child/stop_meter.hpp"
 #include "child/stop_plan.hpp"
@@ -38,104 +34,70 @@ struct Trouble {
 };
 
 /// The holder of a lease that lasts as long as a process.
-class PidHolder {
+class PidHolder final : public BackgroundHolder {
  public:
   PidHolder(Session& session, AcquireOptions& options, std::shared_ptr<child::FrontLink> link,
             pid_t front)
-      : session_(session),
+      : BackgroundHolder(session, options, std::move(link), front),
         options_(options),
-        link_(std::move(link)),
-        job_group_(::getpgid(front)),
-        acquisition_(session, options, job_group_),
         margin_(plan().margin),
         event_(session.clock().make_event()) {}
-
-  asio::awaitable<int> live() {
-    link_->start(
-        {[this](const child::PassedSignal& signal) { acquisition_.on_signal(signal.number); },
-         [] {}, [this] { session_.interrupt().raise(); }});
-    spawn(session_.server_set().executor(), [this] { return watch(); });
-    Handout handout = co_await acquisition_.acquire();
-    if (handout.leases) {
-      if (plan().max_hold) hold_until_ = later(acquisition_.granted_at(), *plan().max_hold);
-      child::leave_session(job_group_);
-      child::claim_cpu_share();
-      // From now on: the front process may be stopped by its job for longer than the lease lasts.
-      renew(handout.leases);
-    }
-    if (handout.leases && process().ended())
-      handout = co_await acquisition_.undo(handout.leases, process_has_ended());
-    if (!report(handout) && handout.leases) {
-      handout = co_await acquisition_.undo(handout.leases, "the lease could not be handed over");
-      (void)report(handout);
-    }
-    if (handout.leases) {
-      const bool reached = co_await link_->until_handed_over();
-      if (reached) {
-        co_await keep(handout.leases);
-      } else {
-        (void)co_await acquisition_.undo(handout.leases, "the lease could not be handed over");
-      }
-    }
-    co_await session_.server_set().close(CloseMode::drain);
-    co_return 0;
-  }
 
  private:
   child::WatchedProcess& process() { return options_.while_pid->process; }
   [[nodiscard]] const child::StopPlan& plan() const { return options_.while_pid->stop; }
 
-  [[nodiscard]] std::string process_has_ended() {
-    return fmt::format("process {} has ended", process().pid());
+  void begin() override {
+    spawn(session().server_set().executor(), [this] { return watch(); });
   }
 
-  /// False when the report cannot be sent to the front process.
-  [[nodiscard]] bool report(const Handout& handout) const {
-    const Finish& finish = handout.finish;
-    return link_->report(finish.exit_code, finish.signal, handout.text);
+  void granted(const HeldSet& leases) override {
+    if (plan().max_hold) hold_until_ = later(acquisition().granted_at(), *plan().max_hold);
+    deadline_ = leases.deadline();
   }
 
-  asio::awaitable<void> keep(std::shared_ptr<HeldSet> leases) {
-    child::let_go_of_caller();
+  [[nodiscard]] std::string needless() override {
+    return process().ended() ? process_has_ended() : std::string();
+  }
+
+  void extended(const HeldSet& leases) override {
+    deadline_ = std::max(deadline_, leases.deadline());
+    trouble_.reset();
+    event_->notify();
+  }
+
+  void in_trouble(const Resource& resource, const LeaseInTrouble& trouble) override {
+    trouble_ = Trouble{resource, "cannot renew: " + output::faults_text(trouble.faults)};
+  }
+
+  void ended(const Resource& resource, const LeaseEnded& end) override {
+    released_by_others_ = end.not_ours && end.not_ours->why == NotOurs::Why::released;
+    trouble_ = Trouble{resource, output::ended_text(end)};
+    lease_over_ = true;
+    event_->notify();
+  }
+
+  asio::awaitable<void> keep(std::shared_ptr<HeldSet> leases) override {
     const bool dead = co_await guard();
     // The other locks of several must not become free while the process, told to stop or not, still
     // runs under them.
     while (leases->leases().size() > 1 && !released_by_others_ && !process().ended())
       co_await event_->wait_until(Instant::max());
     if (!dead) co_return;
-    co_await acquisition_.release(*leases);
+    co_await acquisition().release(*leases);
   }
 
-  void renew(const std::shared_ptr<HeldSet>& leases) {
-    deadline_ = leases->deadline();
-    SetEvents events;
-    events.extended = [this, set = leases.get()](bool after_trouble) {
-      if (after_trouble) session_.events().report(output::event::RenewedAgain{});
-      deadline_ = std::max(deadline_, set->deadline());
-      trouble_.reset();
-      event_->notify();
-    };
-    events.in_trouble = [this](const Resource& resource, const LeaseInTrouble& trouble) {
-      if (trouble.first)
-        session_.events().report(output::event::RenewalFailed{resource, trouble.faults});
-      trouble_ = Trouble{resource, "cannot renew: " + output::faults_text(trouble.faults)};
-    };
-    events.ended = [this](const Resource& resource, const LeaseEnded& end) {
-      released_by_others_ = end.not_ours && end.not_ours->why == NotOurs::Why::released;
-      trouble_ = Trouble{resource, output::ended_text(end)};
-      lease_over_ = true;
-      event_->notify();
-    };
-    leases->keep(std::move(events));
+  [[nodiscard]] std::string process_has_ended() {
+    return fmt::format("process {} has ended", process().pid());
   }
 
   /// Notifies when the process has ended.
   asio::awaitable<void> watch() {
-    Readable ended(session_.server_set().executor(), process().fd());
+    Readable ended(session().server_set().executor(), process().fd());
     co_await ended.wait();
     event_->notify();
-    acquisition_.call_off(process_has_ended());
-    link_->give_up_hand_over();
+    acquisition().call_off(process_has_ended());
+    link().give_up_hand_over();
   }
 
   /// Until the process has ended, or the lease has, or the time for which it may be held, and the
@@ -144,17 +106,17 @@ class PidHolder {
     const child::OnLost on_lost = plan().on_lost;
     std::optional<Instant> stopping_since;
     bool timed_out = false;
-    child::StopMeter meter(plan().measure_interval, session_.clock().now());
+    child::StopMeter meter(plan().measure_interval, session().clock().now());
     while (!process().ended() && !released_by_others_ && !stopping_since) {
       const Instant terminate_at =
           on_lost == child::OnLost::warn ? Instant::max() : deadline_ - margin_ - plan().grace;
-      if (lease_over_ || session_.clock().now() >= std::min(terminate_at, hold_until_)) {
-        stopping_since = session_.clock().now();
+      if (lease_over_ || session().clock().now() >= std::min(terminate_at, hold_until_)) {
+        stopping_since = session().clock().now();
         timed_out = !lease_over_ && hold_until_ <= terminate_at;
       } else {
-        if (session_.clock().now() >= meter.next()) measure(meter);
+        if (session().clock().now() >= meter.next()) measure(meter);
         const Instant next = std::min({terminate_at, hold_until_, meter.next()});
-        if (!co_await event_->wait_until(next)) meter.note_timer(next, session_.clock().now());
+        if (!co_await event_->wait_until(next)) meter.note_timer(next, session().clock().now());
       }
     }
     if (!stopping_since) co_return true;
@@ -166,14 +128,14 @@ class PidHolder {
                                   why);
     }
     if (on_lost == child::OnLost::term)
-      co_await tell_all(session_.clock().now() + plan().grace, child::WatchedProcess::Reach::met);
+      co_await tell_all(session().clock().now() + plan().grace, child::WatchedProcess::Reach::met);
     write_stop(why);
     while (!process().ended() && !lease_over_) co_await event_->wait_until(Instant::max());
     co_return true;
   }
 
   void measure(child::StopMeter& meter) {
-    const auto cost = meter.step({process().pid()}, session_.clock().now());
+    const auto cost = meter.step({process().pid()}, session().clock().now());
     if (!cost) return;
     const Duration needed = needed_margin(plan().margin, *cost);
     margin_ = std::min(needed, std::max(plan().margin, plan().max_margin));
@@ -206,11 +168,11 @@ class PidHolder {
     if (why == child::StopReason::lease) {
       const std::optional<Resource> lost =
           lease_over_ ? std::optional(trouble_->resource) : std::nullopt;
-      acquisition_.write_event(
+      acquisition().write_event(
           output::event::Lost{lost, trouble_ ? trouble_->reason : std::string(cannot_renew)});
       if (plan().on_lost == child::OnLost::warn) return;
     }
-    acquisition_.write_event(output::event::Stopping{why});
+    acquisition().write_event(output::event::Stopping{why});
   }
 
   /// Holds the processes still for at most half of the time until `kill_at`, then sends the stop
@@ -218,14 +180,14 @@ class PidHolder {
   asio::awaitable<void> tell_all(Instant kill_at, child::WatchedProcess::Reach reach) {
     // Waiting for a process that cannot be stopped, such as one that waits for a disk, must not use
     // up the whole grace of the others.
-    const Instant began = session_.clock().now();
+    const Instant began = session().clock().now();
     co_await hold_still(began + (kill_at - began) / 2);
     process().signal(plan().stop_signal, reach);
   }
 
   asio::awaitable<void> hold_still(Instant until) {
-    while (!process().hold_still(until) && session_.clock().now() < until) {
-      co_await sleep_until(session_.clock(), session_.clock().now() + stop_interval);
+    while (!process().hold_still(until) && session().clock().now() < until) {
+      co_await sleep_until(session().clock(), session().clock().now() + stop_interval);
     }
   }
 
@@ -236,12 +198,12 @@ class PidHolder {
     write_stop(why);
     // Descendants that outlive the stopped process have its grace, too, and must not outlive the
     // lease either.
-    while (!process().living().empty() && session_.clock().now() < kill_at) {
-      co_await sleep_until(session_.clock(),
-                           std::min(kill_at, session_.clock().now() + grace_interval));
+    while (!process().living().empty() && session().clock().now() < kill_at) {
+      co_await sleep_until(session().clock(),
+                           std::min(kill_at, session().clock().now() + grace_interval));
     }
     const std::set<pid_t> left = co_await kill_all();
-    const Duration late = session_.clock().now() - deadline_;
+    const Duration late = session().clock().now() - deadline_;
     if (left.empty() && late <= Duration::zero()) co_return true;
     const std::string key = output::keys_text(options_.resources);
     const std::string time = format_duration(std::chrono::ceil<Milliseconds>(late));
@@ -262,29 +224,25 @@ class PidHolder {
   /// time to die without progress; returns what still lives.
   asio::awaitable<std::set<pid_t>> kill_all() {
     // A process that dies while it forks would leave a child that cannot be found.
-    const Instant began = session_.clock().now();
+    const Instant began = session().clock().now();
     co_await hold_still(began + margin_ / 2);
     Instant got_on = began;
     for (std::size_t fewest = std::numeric_limits<std::size_t>::max();;) {
       std::set<pid_t> left = process().living();
-      if (left.size() < fewest) got_on = session_.clock().now();
+      if (left.size() < fewest) got_on = session().clock().now();
       fewest = std::min(fewest, left.size());
       // The deadline moves as long as the lease can be renewed.
       const Instant last = std::max(deadline_, got_on + child::death_timeout);
-      if (left.empty() || session_.clock().now() >= last) co_return left;
+      if (left.empty() || session().clock().now() >= last) co_return left;
       const bool only_init = process().is_init() && left.size() == 1 && !process().ended();
-      if (only_init && session_.clock().now() >= deadline_) co_return left;
-      if (process().kill(session_.clock().now() + child::death_timeout))
-        got_on = session_.clock().now();
-      co_await sleep_until(session_.clock(), session_.clock().now() + child::kill_interval);
+      if (only_init && session().clock().now() >= deadline_) co_return left;
+      if (process().kill(session().clock().now() + child::death_timeout))
+        got_on = session().clock().now();
+      co_await sleep_until(session().clock(), session().clock().now() + child::kill_interval);
     }
   }
 
-  Session& session_;
   AcquireOptions& options_;
-  std::shared_ptr<child::FrontLink> link_;
-  pid_t job_group_;
-  Acquisition acquisition_;
   Duration margin_;  ///< grows with the measurements
   std::unique_ptr<Event> event_;
   Instant deadline_;

@@ -137,6 +137,25 @@ acquire around this one holds the lock: use --detach outside of that, or with an
   assert_unlocked demo 0
 }
 
+@test "a lease for whose file and result there is no room is released, and nothing else is said: 71" {
+  local -a keys=()
+  local i how
+  for i in {1..60}; do keys+=(-k "key-for-a-lease-without-room-$i"); done
+  for how in "--detach --max-hold 1h" "--while-pid \$\$"; do
+    # The limit is not for the files that bats keeps stdout and stderr in.
+    run -71 --separate-stderr bash -c "{
+        (ulimit -f 0; trap '' XFSZ
+          exec redlock-cli acquire \"\$@\" $how --token-file '$FILE' --json) 2>&1 >&3 | cat >&2
+        exit \${PIPESTATUS[0]}
+      } 3>&1 | cat; exit \${PIPESTATUS[0]}" - "${keys[@]}"
+    assert_equal "${#stderr_lines[@]}" 1
+    assert_regex "$stderr" "$FILE.*; the lock was released again$"
+    assert_equal "$(json 'j["result"], j["exit_code"]')" "('os_error', 71)"
+    assert_equal "$(json 'j["message"]')" "${stderr#redlock-cli: *: }"
+    assert_equal "$(keys_at 0)" ""
+  done
+}
+
 @test "it needs a limit, a file, and no process" {
   assert_refused 64 "--detach needs --max-hold DUR" \
     redlock-cli acquire -k demo --detach --token-file "$FILE"
