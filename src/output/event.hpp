@@ -12,6 +12,7 @@
 #include "core/types.hpp"
 #include "core/vote.hpp"
 #include "engine/server_set.hpp"
+#include "output/outcome.hpp"
 
 namespace redlock::output {
 
@@ -36,6 +37,13 @@ struct WaitShown {};
 struct Superseded {
   Resource resource;
   std::optional<Owner> by;  ///< nothing: not known
+  Duration waited;
+};
+
+/// The end without the locks: the wait was given up or interrupted, the servers did not answer, or
+/// the command could not be started. Not after Superseded and Fresh, which are such ends, too.
+struct NotAcquired {
+  Outcome outcome;  ///< of the command, with its exit code
   Duration waited;
 };
 
@@ -90,8 +98,8 @@ struct Released {
   Duration expire_in;  ///< for which it was left to expire (--min-hold)
 };
 
-using Any = std::variant<Waiting, WaitShown, Superseded, Fresh, Acquired, RenewalFailed,
-                         RenewedAgain, Lost, Stopping, Ended, Released>;
+using Any = std::variant<Waiting, WaitShown, Superseded, NotAcquired, Fresh, Acquired,
+                         RenewalFailed, RenewedAgain, Lost, Stopping, Ended, Released>;
 
 }  // namespace event
 

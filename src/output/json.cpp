@@ -223,6 +223,16 @@ void set_event(Json& json, const event::Superseded& superseded) {
   if (superseded.by) set_owner(json["superseded_by"], *superseded.by);
 }
 
+void set_event(Json& json, const event::NotAcquired& not_acquired) {
+  const Outcome& outcome = not_acquired.outcome;
+  json["waited_ms"] = milliseconds(not_acquired.waited);
+  json["result"] = word_of(outcome.result);
+  json["exit_code"] = outcome.exit_code;
+  if (!outcome.message.empty()) json["message"] = to_valid_utf8(outcome.message);
+  if (outcome.holder) json["holder"] = holder_json(*outcome.holder);
+  if (!outcome.faults.empty()) json["faults"] = faults_json(outcome.faults);
+}
+
 void set_event(Json& json, const event::Fresh& fresh) {
   json["waited_ms"] = milliseconds(fresh.waited);
   json["last"] = past_run_json(fresh.last);
@@ -266,6 +276,7 @@ struct EventName {
   std::string_view operator()(const event::Waiting&) const { return "waiting"; }
   std::string_view operator()(const event::WaitShown&) const { return {}; }
   std::string_view operator()(const event::Superseded&) const { return "superseded"; }
+  std::string_view operator()(const event::NotAcquired&) const { return "not_acquired"; }
   std::string_view operator()(const event::Fresh&) const { return "fresh"; }
   std::string_view operator()(const event::Acquired&) const { return "acquired"; }
   std::string_view operator()(const event::RenewalFailed&) const { return "renewal_failed"; }
@@ -280,6 +291,10 @@ struct EventName {
 std::optional<Resource> subject_of(const event::Any& event) {
   if (const auto* waiting = std::get_if<event::Waiting>(&event)) return waiting->resource;
   if (const auto* superseded = std::get_if<event::Superseded>(&event)) return superseded->resource;
+  if (const auto* not_acquired = std::get_if<event::NotAcquired>(&event)) {
+    const std::vector<Resource>& resources = not_acquired->outcome.resources;
+    if (resources.size() == 1) return resources.front();
+  }
   if (const auto* failed = std::get_if<event::RenewalFailed>(&event)) return failed->resource;
   if (const auto* lost = std::get_if<event::Lost>(&event)) return lost->resource;
   return std::nullopt;

@@ -151,8 +151,12 @@ Handout Acquisition::interrupted() const {
     return conclude(output::outcome_of("acquire", options_.resources,
                                        output::CommandResult::os_error, called_off_),
                     /*busy=*/false);
-  return {Finish{0, ended_by_},
-          options_.prints_export ? failed_export_line(signal_exit_base + ended_by_) : std::string(),
+  const Finish finish{0, ended_by_};
+  output::Outcome outcome =
+      output::outcome_of("acquire", options_.resources, output::CommandResult::interrupted, {});
+  outcome.exit_code = exit_code_of(finish);
+  report_not_acquired(session_, outcome, session_.clock().now() - began_);
+  return {finish, options_.prints_export ? failed_export_line(outcome.exit_code) : std::string(),
           nullptr};
 }
 
@@ -160,6 +164,7 @@ Handout Acquisition::conclude(const output::Outcome& outcome, bool busy) const {
   const std::string line =
       fmt::format("{}: {}", output::keys_text(outcome.resources), outcome.message);
   busy ? session_.console().notice(line) : session_.console().error(line);
+  if (!done_) report_not_acquired(session_, outcome, session_.clock().now() - began_);
   Handout handout;
   handout.finish = Finish{outcome.exit_code};
   if (session_.json()) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "child/signals.hpp"
+#include "output/exit_code.hpp"
 
 namespace redlock::run {
 
@@ -10,6 +11,11 @@ struct Finish {
   int exit_code = 0;
   int signal = 0;  ///< not 0: die of it
 };
+
+/// The exit code as a shell shows it: 128 and the signal for one that ends us.
+inline int exit_code_of(const Finish& finish) noexcept {
+  return finish.signal != 0 ? signal_exit_base + finish.signal : finish.exit_code;
+}
 
 /// How the program was started, as far as a command must pass it on or change it.
 struct Start {

@@ -17,6 +17,7 @@ namespace {
 asio::awaitable<int> live(Session& session, Job& job, RunReporter& reporter, Tenancy& tenancy) {
   job.listen();
   const Finish finish = co_await tenancy.live();
+  reporter.report_not_acquired(finish);
   co_await session.server_set().close(reporter.was_granted() ? CloseMode::immediate
                                                              : CloseMode::drain);
   job.report(finish, reporter.write_report(finish));
@@ -46,8 +47,8 @@ void hold(const SessionOptions& about, const RunOptions& options, HolderParts pa
     session.run(live(session, job, reporter, tenancy));
     parts.isolation.clear_away();
     clear_away_behind(about, options.servers, session);
-    // All that others could see is done: the kernel frees the rest faster than we.
     output::StandardError::of_process().finish();
+    // All that others could see is done: the kernel frees the rest faster than we.
     ::_exit(0);
   } catch (const std::exception& error) {
     // The front process learns of it from our end.

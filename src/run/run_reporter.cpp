@@ -288,10 +288,15 @@ RunRecord RunReporter::run_record(Instant ended) const {
   return record;
 }
 
+void RunReporter::report_not_acquired(const Finish& finish) {
+  if (was_granted()) return;
+  report_.outcome.exit_code = exit_code_of(finish);
+  run::report_not_acquired(session_, report_.outcome, report_.waited);
+}
+
 std::string RunReporter::write_report(const Finish& finish) {
   if (report_.released) report_missing_votes();
-  report_.outcome.exit_code =
-      finish.signal != 0 ? signal_exit_base + finish.signal : finish.exit_code;
+  report_.outcome.exit_code = exit_code_of(finish);
   if (!session_.json() && !options_.status_fd) return {};
   std::string line = output::run_json(report_) + "\n";
   if (session_.json()) output::StandardError::of_process().write(LOG_ERR, line);

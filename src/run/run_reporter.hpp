@@ -106,6 +106,9 @@ class RunReporter {
 
   // --- At the end ---
 
+  /// Tells of an end without the locks; where they were granted, nothing. Before write_report().
+  void report_not_acquired(const Finish& finish);
+
   /// Whether there was a lease: then the servers have been asked to release it, and answered or
   /// not.
   [[nodiscard]] bool was_granted() const noexcept { return !report_.leases.empty(); }

@@ -21,8 +21,9 @@ class Story final : public output::EventListener {
  private:
   void tell(const output::event::Waiting&) {}
   void tell(const output::event::WaitShown&) { wait_shown_ = true; }
-  void tell(const output::event::Superseded&) {}  ///< the outcome says it
-  void tell(const output::event::Fresh&) {}       ///< the same
+  void tell(const output::event::Superseded&) {}   ///< the outcome says it
+  void tell(const output::event::NotAcquired&) {}  ///< the same
+  void tell(const output::event::Fresh&) {}        ///< the same
   void tell(const output::event::Acquired& acquired);
   void tell(const output::event::RenewalFailed& failed);
   void tell(const output::event::RenewedAgain&);

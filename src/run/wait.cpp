@@ -168,6 +168,12 @@ void report_acquired(Session& session, const std::vector<Lease>& leases, Duratio
       output::event::Acquired{leases, waited, votes, servers.size(), std::move(faults)});
 }
 
+void report_not_acquired(const Session& session, const output::Outcome& outcome, Duration waited) {
+  using output::CommandResult;
+  if (outcome.result == CommandResult::superseded || outcome.result == CommandResult::fresh) return;
+  session.events().report(output::event::NotAcquired{outcome, waited});
+}
+
 asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(
     Session& session, std::vector<AcquireOrder> orders, WaitPolicy policy, pid_t job_group) {
   const Instant began = session.clock().now();

@@ -60,6 +60,29 @@ detach() {
   assert_equal "$(of superseded .superseded_by.note)" "commit 2"
 }
 
+@test "a wait that ends without the lock: not_acquired says why, and is the last" {
+  local option
+  hold first
+  for option in "-t 1m" "--while-pid $$" "--detach --max-hold 1h --token-file $FILE"; do
+    : >"$EVENTS"
+    # shellcheck disable=SC2086
+    run -75 redlock-cli acquire -k demo -n --events-fd 8 $option
+    valid
+    assert_equal "$(happened) $(of not_acquired '"\(.result) \(.exit_code)"')" \
+      "not_acquired busy 75"
+    : >"$EVENTS"
+    # shellcheck disable=SC2086
+    start_background ours redlock-cli acquire -k demo --events-fd 8 $option
+    wait_until has_happened waiting
+    kill -INT "${BACKGROUND_PID[ours]}"
+    wait_background ours
+    valid
+    assert_regex "$(happened) $(of not_acquired '"\(.result) \(.exit_code)"')" \
+      '^waiting (waiting )*not_acquired interrupted 130$'
+  done
+  release_hold first
+}
+
 @test "a lease that cannot be handed over is released" {
   local option
   for option in "" "--while-pid $$" "--detach --max-hold 1h --token-file $FILE --json"; do

@@ -73,6 +73,39 @@ of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
   wait_background new
 }
 
+@test "a run that gets no lock: not_acquired says why, and is the last" {
+  hold first --note "for now"
+  run -75 redlock-cli run -k demo -n -q --events-fd 8 -- true 8>"$EVENTS"
+  assert_equal "$(happened)" not_acquired
+  assert_equal "$(of not_acquired '"\(.key) \(.result) \(.exit_code) \(.holder.note)"')" \
+    "demo busy 75 for now"
+  valid <"$EVENTS"
+
+  run -0 redlock-cli run -k demo -w 300ms -E 0 -q --events-fd 8 -- true 8>"$EVENTS"
+  assert_regex "$(happened)" '^waiting (waiting )*not_acquired$'
+  assert_equal "$(of not_acquired '"\(.result) \(.exit_code)"')" "busy 0"
+  assert [ "$(of not_acquired .waited_ms)" -ge 300 ]
+  valid <"$EVENTS"
+
+  start_background waiter redlock-cli run -k demo --events-fd 8 -- true 8>"$EVENTS"
+  wait_until has_happened waiting
+  kill -TERM "${BACKGROUND_PID[waiter]}"
+  wait_background waiter
+  assert_regex "$(happened)" '^waiting (waiting )*not_acquired$'
+  assert_equal "$(of not_acquired '"\(.result) \(.exit_code) \(.message)"')" \
+    "interrupted 143 null"
+  valid <"$EVENTS"
+  release_hold first
+}
+
+@test "a run without servers: not_acquired names the fault" {
+  run -69 redlock-cli run -S "unix://$BATS_TEST_TMPDIR/none" -k demo -n -q --events-fd 8 -- true \
+    8>"$EVENTS"
+  assert_equal "$(happened) $(of not_acquired .result)" "not_acquired unavailable"
+  assert_equal "$(of not_acquired '.faults | length')" 1
+  valid <"$EVENTS"
+}
+
 @test "a run that is not needed: fresh tells the one that was, and is all" {
   run -0 redlock-cli run -k demo --once-per 20h --note "the first" -- true
   run -0 redlock-cli run -k demo --once-per 20h -q --events-fd 8 -- echo ran 8>"$EVENTS"

@@ -54,6 +54,16 @@ TEST(EventJson, TellsForWhomAWaiterWasSuperseded) {
             std::string::npos);
 }
 
+TEST(EventJson, TellsWhyThereIsNoLock) {
+  const Outcome outcome = outcome_of("run", one, CommandResult::unavailable, "no quorum");
+  const std::string json = json_of(event::NotAcquired{outcome, 1500ms});
+  EXPECT_NE(json.find(R"("event":"not_acquired")"), std::string::npos) << json;
+  EXPECT_NE(json.find(R"("key":"deploy","waited_ms":1500,"result":"unavailable","exit_code":69,)"
+                      R"("message":"no quorum"})"),
+            std::string::npos)
+      << json;
+}
+
 TEST(EventJson, EscapesWhatSteersATerminal) {
   Owner newer;
   newer.note = "\u009b2J \u202e \x7f";  // CSI, from right to left, delete
