@@ -39,13 +39,14 @@ Front::Front(SignalGate& gate, StopPlan plan, bool shares_group, std::optional<i
   holder_end_.emplace(std::move(holder_end));
 }
 
-bool Front::fork_holder(int argc, char** argv) {
+bool Front::fork_holder(int argc, char** argv, CiCookies cookies) {
   const bool shielded = may_have_foreign_children();
   const pid_t witness = relay_.start_witness(argc, argv);
   const pid_t child = ::fork();
   if (child < 0) fail("fork");
   if (child == 0) {
     front_end_.reset();
+    if (cookies == CiCookies::hide) hide_ci_cookies();
     if (shielded) {
       set_title(shield_title, argc, argv);
       shield_ = become_shield(page_->shielded_holder);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "child/channel.hpp"
+#include "child/ci_cookies.hpp"
 #include "child/descriptors.hpp"
 #include "child/job_control.hpp"
 #include "child/shared_page.hpp"
@@ -33,8 +34,9 @@ class Front {
   /// page, and closes the inherited descriptors when the command runs. Call it once. Where we have
   /// children that do not belong to the command, a Shield is forked in between. `argc` and `argv`
   /// are main's: all our other processes get names of their own, so that a signal aimed at this
-  /// program or its arguments misses them.
-  bool fork_holder(int argc, char** argv);
+  /// program or its arguments misses them; with CiCookies::hide the guards are missed by the end of
+  /// a CI job, too.
+  bool fork_holder(int argc, char** argv, CiCookies cookies = CiCookies::hide);
 
   [[nodiscard]] Channel take_channel() { return std::move(*holder_end_); }
   [[nodiscard]] Shield take_shield() { return std::move(shield_); }

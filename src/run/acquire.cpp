@@ -52,12 +52,13 @@ Finish acquire_behind(AcquireOptions& options, const SessionOptions& about, chil
       options.while_pid ? options.while_pid->stop : options.detached->stop;
   child::Front front(gate, stop, /*shares_group=*/false, std::nullopt, nullptr);
   const pid_t front_pid = ::getpid();  // before the fork: a shield may be the holder's parent
-  if (front.fork_holder(start.argc, start.argv)) {
+  const auto cookies = options.detached ? child::CiCookies::keep : child::CiCookies::hide;
+  if (front.fork_holder(start.argc, start.argv, cookies)) {
     if (options.detached) keep_detached(about, options, front.take_channel(), gate, front_pid);
     keep_while_pid(about, options, front.take_channel(), gate, front_pid);
   }
-  const child::Verdict verdict = front.guard();
   output::StandardError::of_process().forget();
+  const child::Verdict verdict = front.guard();
   if (verdict.source != child::Verdict::Source::report) {
     const bool never_was = verdict.source == child::Verdict::Source::not_forked;
     throw CommandError(

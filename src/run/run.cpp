@@ -136,7 +136,7 @@ Finish run(const RunOptions& options, const SessionOptions& about, const Start& 
   // Decided before the fork: a shield is in a group of its own, and the holder process's parent.
   const pid_t front_pid = ::getpid();
   const pid_t job_group = in_job ? ::getpgrp() : 0;
-  if (front.fork_holder(start.argc, start.argv)) {
+  if (front.fork_holder(start.argc, start.argv, child::CiCookies::hide)) {
     hold(about, options,
          {front.take_channel(), front.page(), gate, start.inherited, front.inherited(), isolation,
           front_pid, event_writer.get(), front.take_shield(), job_group});
