@@ -485,6 +485,27 @@ class CheckerTest(unittest.TestCase):
         scene = self.lose_one_after_the_other(5)
         self.assert_found(scene, "truth", "a ended with 79 without a fault of a quorum")
 
+    def test_a_stderr_that_is_not_read_explains_nothing(self):
+        for kind, found in (("stop-holder", None), ("unread-stderr", "a ended with 79")):
+            scene = Scene()
+            scene.start("a")
+            scene.enter("a", 10)
+            scene.fault(1, kind, ids=["a"])
+            scene.event("a", "lost", reason="no answer")
+            scene.die("a")
+            scene.exit("a", 79, "lost")
+            self.assert_found(scene, "truth", found) if found else self.assert_good(scene)
+
+    def test_a_clean_up_by_cookie_kills_the_front_process(self):
+        scene = Scene()
+        scene.start("a")
+        scene.enter("a", 10)
+        scene.fault(1, "cookie-killer", ids=["a"])
+        scene.die("a")
+        scene.exit("a", 137, "released")
+        self.change(scene, "exit", "a", code=None, signal=9, status=None)
+        self.assert_good(scene)
+
     def test_a_signal_that_was_not_sent(self):
         for signal in (9, 11):
             scene = one_after_the_other()

@@ -4,7 +4,6 @@ import os
 import signal
 import socket
 import subprocess
-import tempfile
 
 from deployment import GUARDED, libc
 
@@ -22,7 +21,14 @@ SHIELDED = 0.25
 GUARDS = {"lock-holder": "holder", "lock-shield": "shield"}
 PR_SET_PDEATHSIG = 1
 MANY_DESCRIPTORS = 4096
+# A CI agent's: it kills all processes that have it, as the end of a job does.
+COOKIE = "RUNNER_TRACKING_ID"
 BESIDE = ("plain", "plain", "stubborn", "daemon", "left")
+
+
+def cookie_of(run_id):
+    """Its own also beside another fault run on this machine."""
+    return f"{os.getpid()}-{run_id}"
 
 
 class Stream:
@@ -53,6 +59,30 @@ class Stream:
         os.close(self.fd)
 
 
+class Errors(Stream):
+    """What a run says on stderr, and what fills its pipe when nothing reads it."""
+
+    FILLER = b"\0"
+    KEPT = 4000
+
+    def read(self):
+        super().read()
+        self.text = self.text.replace(self.FILLER, b"")[-self.KEPT :]
+
+    def fill(self):
+        """Not one byte more goes in."""
+        pipe = os.open(f"/proc/self/fd/{self.fd}", os.O_WRONLY | os.O_NONBLOCK)
+        try:
+            for size in (4096, 1):
+                try:
+                    while True:
+                        os.write(pipe, self.FILLER * size)
+                except BlockingIOError:
+                    pass
+        finally:
+            os.close(pipe)
+
+
 class Run:
     """One redlock-cli, from its start until its command's last process is dead."""
 
@@ -62,10 +92,11 @@ class Run:
         self.arena = arena
         self.entered = False
         self.ended = False  # it has been waited for
+        self.is_unread = False
         # The fault that it is under, or that has struck it for good; or what it is spared for.
         self.hit = "probe" if contender.probes else None
         self.events, self.status, self.tree = Stream(), Stream(), Stream()
-        self.errors = tempfile.TemporaryFile(dir=arena.directory)
+        self.errors = Errors()
         witness = [arena.witness, arena.directory, arena.history.path, self.id, contender.key]
         ttl = options.pop("ttl")
         words = [arena.program, "run", "-k", contender.key, "-S", arena.urls(contender.host)]
@@ -79,6 +110,7 @@ class Run:
             "shared": ["--shared"],
             "slots": ["--slots", str(contender.slots)],
         }[contender.mode]
+        words += ["-vv"] if options.get("talks") else []
         words += ["--descendants", "kill"] if options["beside"] == "left" else []
         words += ["-n"] if options["nonblock"] else ["--wait", f"{options['wait']}s"]
         hold = str(round(options["hold"] * 1000))
@@ -100,18 +132,19 @@ class Run:
             words,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=self.errors,
+            stderr=self.errors.theirs,
             pass_fds=theirs,
             start_new_session=True,
-            env=arena.environment(contender.host),
+            env={**arena.environment(contender.host), COOKIE: cookie_of(self.id)},
             preexec_fn=lambda: self.enter(options.get("shielded")),
         )
-        for stream in (self.events, self.status, self.tree):
+        for stream in (self.events, self.status, self.tree, self.errors):
             stream.started()
         self.pidfd = os.pidfd_open(self.process.pid)
         arena.watch(self.pidfd, self.take_exit)
         arena.watch(self.events.fd, self.take_events)
         arena.watch(self.tree.fd, self.take_tree)
+        arena.watch(self.errors.fd, self.take_errors)
 
     def enter(self, shielded):
         enter_host(self.arena, self.contender.host)
@@ -144,6 +177,21 @@ class Run:
         if self.events.at_end:
             self.arena.forget(self.events.fd)
 
+    def take_errors(self):
+        self.errors.read()
+        if self.errors.at_end:
+            self.arena.forget(self.errors.fd)
+
+    def stop_reading_errors(self):
+        self.is_unread = True
+        self.arena.forget(self.errors.fd)
+        self.errors.fill()
+
+    def go_on_reading_errors(self):
+        self.is_unread = False
+        if self.contender.run is self and not self.errors.at_end:
+            self.arena.watch(self.errors.fd, self.take_errors)
+
     def take_tree(self):
         self.tree.read()
         if self.tree.at_end:
@@ -159,8 +207,8 @@ class Run:
         code = self.process.wait()
         self.take_events()
         reports = self.status.read()
-        self.errors.seek(0)
-        said = self.errors.read().decode(errors="replace")[-2000:]
+        self.errors.read()
+        said = self.errors.text.decode(errors="replace")[-2000:]
         self.arena.history.note(
             "exit",
             id=self.id,
@@ -188,11 +236,10 @@ class Run:
         self.close()
 
     def close(self):
-        for fd in (self.events.fd, self.tree.fd, self.pidfd):
+        for fd in (self.events.fd, self.tree.fd, self.errors.fd, self.pidfd):
             self.arena.forget(fd)
-        for stream in (self.events, self.status, self.tree):
+        for stream in (self.events, self.status, self.tree, self.errors):
             stream.close()
-        self.errors.close()
         os.close(self.pidfd)
 
 
@@ -256,6 +303,7 @@ class Contender:
             or draw.choice((0.02, 0.1, 0.3, 0.8, 4 if self.mode == "exclusive" else 2)),
             "beside": draw.choice(BESIDE),
             "shielded": draw.random() < SHIELDED,
+            "talks": draw.random() < 0.3,
         }
 
     def finished(self, _run):

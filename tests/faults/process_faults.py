@@ -4,6 +4,7 @@ import os
 import signal
 import time
 
+from contenders import COOKIE, cookie_of
 from fault import Fault, NotInjected
 
 
@@ -96,6 +97,49 @@ class KillHolder(ProcessFault):
     struck = ("holder",)
 
 
+class KillByCookie(ProcessFault):
+    """What a CI agent does at the end of a job: one look at all processes, and KILL to each that
+    has the job's variable. The guards that must outlive it hide that, and the command's descendants
+    here do not have it."""
+
+    kind = "cookie-killer"
+
+    def choose(self):
+        struck = super().choose()
+        self.cookies = [f"{COOKIE}={cookie_of(name)}".encode() for name in struck["ids"]]
+        return struck
+
+    def begin(self):
+        for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    if not set(self.cookies).isdisjoint(file.read().split(b"\0")):
+                        os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass  # it has ended, or it is not ours
+
+
+class UnreadStderr(Fault):
+    """What a run says is not read any more, and its pipe is full. No run may notice: such a fault
+    explains nothing."""
+
+    kind = "unread-stderr"
+    shortest, longest = 0.5, 5
+
+    def choose(self):
+        runs = [run for run in self.arena.runs() if not run.ended and not run.is_unread]
+        if not runs:
+            raise NotInjected("no such process")
+        self.run = self.random.choice(runs)
+        return {"ids": [self.run.id]}
+
+    def begin(self):
+        self.run.stop_reading_errors()
+
+    def end(self):
+        self.run.go_on_reading_errors()
+
+
 class StopFront(ProcessFault):
     kind = "stop-front"
     begins, ends = signal.SIGSTOP, signal.SIGCONT
@@ -142,4 +186,6 @@ PROCESS_FAULTS = [
     StopShield,
     KillWaiters,
     StopWaiters,
+    KillByCookie,
+    UnreadStderr,
 ]

@@ -10,7 +10,7 @@
 //
 // The last word says what it has beside it: nothing, a child that ignores TERM (and so does it
 // itself), a daemon that ignores TERM, or the same child, which it leaves for others to end. It
-// ends the others itself.
+// ends the others itself. None of them has an environment.
 //
 // HISTORY gets a line when it enters and one when it leaves; times are CLOCK_MONOTONIC, in seconds.
 #include <fcntl.h>
@@ -24,6 +24,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 namespace {
@@ -66,8 +67,15 @@ void ignore_all_that_asks() {
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) std::signal(number, SIG_IGN);
 }
 
+// As a process under `env -i` has it: what looks for a variable in /proc/PID/environ misses it.
+void empty_environment() {
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    std::memset(*entry, 0, std::strlen(*entry));
+}
+
 [[noreturn]] void stay() {
   ignore_all_that_asks();
+  empty_environment();
   for (;;) pause();
 }
 
