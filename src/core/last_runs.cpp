@@ -29,6 +29,7 @@ LastRuns latest_of(const std::vector<LastRuns>& servers) {
     keep_later(latest.last, runs.last);
     keep_later(latest.success, runs.success);
     latest.newer = latest.newer || runs.newer;
+    latest.kept_for = std::max(latest.kept_for, runs.kept_for);
     if (runs.unreadable) latest.unreadable = runs.unreadable;
   }
   return latest;

@@ -80,6 +80,20 @@ setup() {
   release_hold ours
 }
 
+@test "--max-age of more than runs are remembered for says so where no success is known" {
+  run -1 redlock-cli status demo --max-age 71d
+  assert_output \
+    "demo: no successful run is known; runs are remembered for 70d only, less than --max-age 71d"
+  run -1 redlock-cli status demo --max-age 70d
+  assert_output "demo: no successful run is known"
+  run -7 redlock-cli run -k demo --once-per 90d -- sh -c 'exit 7'
+  run -1 redlock-cli status demo --max-age 90d
+  refute_output --partial "remembered"
+  run -0 redlock-cli run -k demo -- true
+  run -0 redlock-cli status demo --max-age 100d
+  refute_output --partial "remembered"
+}
+
 @test "--max-age contradicts --watch, --exit-code and a status of all locks" {
   assert_refused 64 "needs KEY" redlock-cli status --max-age 26h
   assert_refused 64 "cannot be used together" redlock-cli status demo --max-age 26h --exit-code

@@ -168,15 +168,39 @@ next run possible in 19h59m$"
   assert_output ran
 }
 
-@test "the record is kept for 30 days, or for as long as the longest --once-per asks" {
-  local days
+# For so many days the server keeps the record.
+days_kept() { echo $(($(redis 0 pttl 'redlock:last:{demo}') / 86400000)); }
+
+@test "the record is kept for 70 days, or for as long as the longest --once-per asks" {
   run -0 redlock-cli run -k demo -- true
-  days=$(($(redis 0 pttl 'redlock:last:{demo}') / 86400000))
-  assert_in_range "$days" 29 30
-  run -0 redlock-cli run -k demo --once-per 60d -- true # finds it fresh, and passes it on
+  assert_in_range "$(days_kept)" 69 70
+  run -0 redlock-cli run -k demo --once-per 90d -- true # finds it fresh, and passes it on
   run -0 redlock-cli run -k demo -- true
-  days=$(($(redis 0 pttl 'redlock:last:{demo}') / 86400000))
-  assert_in_range "$days" 59 60
+  assert_in_range "$(days_kept)" 89 90
+}
+
+# bats test_tags=redis
+@test "whatever a server was once told, it keeps the record for 400 days at most" {
+  redis 0 set 'redlock:last:{demo}' $'99999999999 0 0\n1 7 1 2 0 released 3 - {}' >/dev/null
+  run -0 redlock-cli run -k demo -- true
+  assert_in_range "$(days_kept)" 399 400
+}
+
+# bats test_tags=redis
+@test "after the fence counter was reset a success closes the period all the same" {
+  # From a server's clock that was ahead, or from another counter.
+  redis 0 set 'redlock:fence:{demo}' 4503599627370000 >/dev/null
+  run -0 redlock-cli run -k demo -- true
+  run -3 redlock-cli run -k demo -- sh -c 'exit 3'
+  redis 0 del 'redlock:fence:{demo}' >/dev/null
+  run -0 redlock-cli run -k demo --once-per 1ms -- echo ran
+  assert_output ran
+  run -0 redlock-cli status demo
+  assert_line --regexp '^  last run .* \(echo\) '
+  refute_line --partial "last success"
+  run -0 --separate-stderr once 20h echo ran
+  assert_equal "$output" ""
+  assert_regex "$stderr" "demo: already ran"
 }
 
 # bats test_tags=redis

@@ -6,8 +6,8 @@
 namespace redlock::sim {
 namespace {
 
-/// Longer than the longest lease and the fence counter, which outlives everything else.
-constexpr std::chrono::hours for_ever{31 * 24};
+/// Longer than the longest lease and the record of the last run, which outlives everything else.
+constexpr std::chrono::hours for_ever{71 * 24};
 
 /// How often a waiter's timer may end its wait just when the first server notifies it.
 constexpr std::size_t max_hasty_attempts = 2;

@@ -2,12 +2,13 @@
 -- which client may acquire.
 -- KEYS.last is a string of lines:
 --   remember_for started fence
---              of the last success (0 0: none); remember_for: how long the string is to stay, in ms
+--              of the last success (0 0: none); remember_for: how long the string stays, in ms
 --   1 fence started ended waited result exit signal record
 --              the last run; exit and signal are '-' where there is none
 --   the same   the last success, unless that was the last run
--- Of two runs the later one has the larger fence. Two things hold for later formats: the string
--- begins with the three numbers, and a line begins with the number of its format and the fence.
+-- Of two runs the later one has the larger fence, unless the counter was reset between them. Two
+-- things hold for later formats: the string begins with the three numbers, and a line begins with
+-- the number of its format and the fence.
 
 -- The string, '' when there is none or the client asks for none; or nil and the error.
 local function stored_runs()
@@ -30,8 +31,8 @@ local function line_from(text, first)
 end
 
 -- Records a run: 'remember_for success fence ran ended_ago waited result exit signal', perhaps with
--- the owner record of another lease at the end. What is stored of later runs stays. -> whether it
--- is recorded
+-- the owner record of another lease at the end. What is stored of later runs stays. -> whether this
+-- success, or a later one, is recorded
 local function record_run(run, record, time)
   local remember_for, success, fence, ran, ended_ago, rest, other = string.match(
     run, '^(%d+) ([01]) (%d+) (%d+) (%d+) (%d+ %S+ %S+ %S+) ?(.*)$')
@@ -52,18 +53,27 @@ local function record_run(run, record, time)
   else
     remembered, best_started, best_fence = '0', '0', '0'
   end
-  if best == '' and fence_of_run(last) == tonumber(best_fence) then best = last end
+  local best_at, last_at = tonumber(best_fence), fence_of_run(last)
+  if best == '' and last_at == best_at then best = last end
   -- A run of another lease only fills a gap: the account that is here is by this server's clock.
   local lead = tonumber(fence) - (other ~= '' and 1 or 0)
-  if success == '1' and lead >= tonumber(best_fence) then
+  if other == '' and lead < math.max(best_at, last_at) then
+    -- A fence above the counter is from before the counter was reset: that run came before ours.
+    local highest = counter(MAX_FENCE)
+    if not highest then return false end
+    if best_at > highest then best_at = 0 end
+    if last_at > highest then last_at = 0 end
+  end
+  if success == '1' and lead >= best_at then
     best_started, best_fence, best = started, fence, line
   end
-  if lead >= fence_of_run(last) then last = line end
+  if lead >= last_at then last = line end
 
-  local life = math.min(math.max(tonumber(remembered), tonumber(remember_for)), MAX_FENCE)
+  local life = math.max(NUMBER.run_life, tonumber(remembered), tonumber(remember_for))
+  life = math.min(life, NUMBER.max_run_life)
   local text = decimal(life) .. ' ' .. best_started .. ' ' .. best_fence .. '\n' .. last
   if best ~= '' and best ~= last then text = text .. '\n' .. best end
-  return not is_error(redis.pcall('SET', KEYS.last, text, 'PX', math.max(FENCE_IDLE, life)))
+  return not is_error(redis.pcall('SET', KEYS.last, text, 'PX', decimal(life)))
 end
 
 -- The record of the owner of this exclusive lease, '' when it has none, nil when it is not known.

@@ -362,6 +362,12 @@ TEST(LastRuns, AreReadWithTheirAges) {
   EXPECT_FALSE(runs.newer);
 }
 
+TEST(LastRuns, AreKeptForSeventyDaysOrLonger) {
+  EXPECT_EQ(runs_in("").kept_for, 24h * 70);
+  EXPECT_EQ(runs_in("0 0 0\n" + failed + "{}").kept_for, 24h * 70);
+  EXPECT_EQ(runs_in("8640000000 0 0\n" + failed + "{}").kept_for, 24h * 100);
+}
+
 TEST(LastRuns, MayBeOne) {
   const LastRuns runs = runs_in("72000000 1699989200000 7\n" + succeeded + "{}");
   EXPECT_EQ(runs.last->fence, Fence(7));
