@@ -34,6 +34,16 @@ finished [0-9.]+m?s ago with 0$"
   assert [ "$(redis 0 pttl demo)" -le "$left" ]
 }
 
+@test "--min-hold: what is kept has no process any more, so release of it works" {
+  local mode
+  for mode in -x -s '--slots 2'; do
+    # shellcheck disable=SC2086
+    run -0 redlock-cli run -k demo $mode --min-hold 100s -- sh -c 'echo "$REDLOCK_LEASE"'
+    REDLOCK_LEASE=$output run -0 redlock-cli release
+    assert_unlocked demo 0
+  done
+}
+
 @test "--min-hold: what is kept is free when it has ended, and not sooner" {
   local began now
   began=$(date +%s%3N)

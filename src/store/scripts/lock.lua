@@ -69,6 +69,11 @@ local function living_readers(time)
     'ZRANGEBYSCORE', KEYS.readers, '(' .. decimal(time), '+inf', 'LIMIT', 0, NUMBER.max_slots)
 end
 
+-- Whether --min-hold keeps the lease of this owner record, and no process does.
+local function is_kept(record)
+  return string.find(record, '"' .. WORD.kept_field .. '":', 1, true) ~= nil
+end
+
 -- Of the readers that share the lock now the latest: its fence, which is the largest, supervised
 -- and its owner record. One that --min-hold keeps has no process any more, so it comes behind all
 -- others; of several such it is the one that ends last.
@@ -82,7 +87,7 @@ local function latest_reader(time)
     local rank = tonumber(string.match(shares[i] or '', '^%d+')) or -1
     if rank > highest then
       local its_fence, _, its_supervised, _, its_record = parts_of_share(shares[i])
-      if string.find(its_record or '', '"' .. WORD.kept_field .. '":', 1, true) then rank = 0 end
+      if is_kept(its_record or '') then rank = 0 end
       if its_fence and rank > highest then
         fence, supervised, record, highest = its_fence, tonumber(its_supervised), its_record, rank
       end

@@ -28,7 +28,9 @@ local rest
 if by_hand then
   local ours = how == 'exclusive' and describe(WORD.supervised, token, nil, time)
     or describe_share(WORD.supervised, id, ends, time)
-  if ours[REPLY.holder.supervised] == 1 then return ours end
+  if ours[REPLY.holder.supervised] == 1 and not is_kept(ours[REPLY.holder.record]) then
+    return ours
+  end
   rest = ours[REPLY.holder.left]
 end
 
