@@ -63,7 +63,8 @@ by `run` alone.
   redlock-cli release
 
 With --force it breaks another's lock on KEY and says whose it was; with --if-fence
-only if it is still that one; --reason is told to the holder.
+only if it is still that one; --reason is told to the holder. A key that is no lock of redlock-cli
+is left alone, and shown; --foreign breaks it, too.
 
   redlock-cli release deploy --force
   redlock-cli release deploy --force --if-fence N

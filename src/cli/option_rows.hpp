@@ -59,6 +59,12 @@ inline constexpr Flag force{{"--force", for_release, OptionSource::line, Section
                             {},
                             false};
 
+inline constexpr Flag foreign{{"--foreign", for_release, OptionSource::line, Section::lock,
+                               "With --force: break also what is no lock of redlock-cli, whatever "
+                               "data it is"},
+                              {},
+                              false};
+
 inline constexpr Option<NumberType> if_fence{
     {"--if-fence", for_release, OptionSource::line, Section::lock,
      "With --force: only if the lock still has this fence"},
@@ -378,6 +384,7 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
     &ttl,
     &token_file,
     &force,
+    &foreign,
     &if_fence,
     &reason,
     &note,

@@ -127,11 +127,30 @@ asio::awaitable<run::Finish> release(run::Session& session, const LeaseHandle& h
   co_return report.finish();
 }
 
+/// The first vote that names what is no lease of ours, or nullptr.
+const ForeignKey* foreign_key_in(const std::vector<BreakVote>& votes) {
+  const auto vote = std::ranges::find_if(
+      votes, [](const BreakVote& one) { return std::holds_alternative<ForeignKey>(one); });
+  return vote != votes.end() ? &std::get<ForeignKey>(*vote) : nullptr;
+}
+
+/// Only a string with an expiry looks like a lock: to break anything else is not advised.
+std::string left_alone_text(const Resource& resource, const ForeignKey& key) {
+  const bool is_like_a_lock = key.holder.type == "string" && key.holder.remaining;
+  return fmt::format(
+      "left alone: no lock of redlock-cli, or one whose owner record was lost: {}; {}",
+      output::foreign_key_text(key),
+      is_like_a_lock ? fmt::format("`redlock-cli release {} --force --foreign` breaks it",
+                                   output::key_option(resource))
+                     : "find out whose data it is, and lock another key");
+}
+
 /// The combined votes on breaking a lock.
 output::Outcome outcome_of_break(const Resource& resource, const std::vector<BreakVote>& votes,
                                  const std::vector<ServerFault>& faults) {
   std::optional<Holder> broken;
   std::optional<Holder> other;
+  const ForeignKey* const foreign = foreign_key_in(votes);
   std::size_t times_broken = 0;
   for (const BreakVote& vote : votes) {
     if (const auto* done = std::get_if<Broken>(&vote);
@@ -151,6 +170,9 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
         "release", {resource}, output::CommandResult::lost,
         fmt::format("broken at {} of {} servers only, the others have another fence: {}",
                     times_broken, votes.size(), output::held_text(*other)));
+  } else if (foreign != nullptr && broken_by_quorum(votes) == nullptr) {
+    outcome = output::outcome_of("release", {resource}, output::CommandResult::usage,
+                                 left_alone_text(resource, *foreign));
   } else if (other && !broken) {
     outcome = output::outcome_of("release", {resource}, output::CommandResult::lost,
                                  "left alone, it has another fence: " + output::held_text(*other));
@@ -160,16 +182,24 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
         broken ? "broken; it was " + output::held_text(*broken) : "nothing to break: it is free");
   }
   outcome.holder = broken ? broken : other;
+  if (!outcome.holder && foreign != nullptr) outcome.holder = foreign->holder;
   outcome.faults = faults;
   return outcome;
 }
 
+/// `and_foreign`: also what is no lease of ours, once it was shown.
 asio::awaitable<run::Finish> break_them(run::Session& session, std::vector<Resource> resources,
-                                        std::optional<Fence> only_if, Owner breaker) {
+                                        BreakRequest request, bool and_foreign) {
   Report report(session);
   for (const Resource& resource : resources) {
-    const BreakRequest request{resource, only_if, breaker};
-    const std::vector<BreakVote> votes = co_await break_lock(session.server_set(), request);
+    request.resource = resource;
+    std::vector<BreakVote> votes = co_await break_lock(session.server_set(), request);
+    if (const ForeignKey* key = and_foreign ? foreign_key_in(votes) : nullptr) {
+      session.console().notice(fmt::format("{}: breaking what is no lock of redlock-cli: {}",
+                                           output::key_text(resource),
+                                           output::foreign_key_text(*key)));
+      votes = co_await break_foreign(session.server_set(), request, std::move(votes));
+    }
     const auto faults =
         faults_among(session.server_set(), [&](std::size_t i) { return &votes[i]; });
     report.add(outcome_of_break(resource, votes, faults));
@@ -190,6 +220,10 @@ run::Finish release_command(const Settings& settings) {
     if (!force) Settings::refuse(*settings.find(option::reason), "goes with --force");
     breaker.note = *reason;
   }
+  const bool foreign = settings.get(option::foreign);
+  if (foreign && !force) Settings::refuse(*settings.find(option::foreign), "goes with --force");
+  if (foreign && fence)
+    Settings::refuse_both(*settings.find(option::foreign), *settings.find(option::if_fence));
   // There is no ttl of ours to derive it from: use the longest default.
   run::Session session(session_options(settings), servers,
                        servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
@@ -197,9 +231,9 @@ run::Finish release_command(const Settings& settings) {
   std::vector<Resource> resources = read_keys(settings);
   if (fence && resources.size() > 1)
     throw CommandError(ExitCode::usage, "--if-fence is for one key at a time");
-  return session.run(break_them(session, std::move(resources),
-                                fence ? std::optional(Fence(*fence)) : std::nullopt,
-                                std::move(breaker)));
+  BreakRequest request{resources.front(), fence ? std::optional(Fence(*fence)) : std::nullopt,
+                       std::move(breaker)};
+  return session.run(break_them(session, std::move(resources), std::move(request), foreign));
 }
 
 }  // namespace redlock::cli

@@ -148,7 +148,7 @@ std::string check_text(const output::StatusReport& report, Duration max_age) {
     const bool unknown = key.inspection.state == InspectState::unavailable;
     text += fmt::format(
         "{}: {}\n", output::key_text(key.resource),
-        unknown ? output::inspection_text(key.resource, key.inspection)
+        unknown ? output::inspection_text(key.inspection)
                 : output::check_text(key.inspection.runs, max_age, is_recent(key, max_age)));
   }
   return text;

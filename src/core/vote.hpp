@@ -207,7 +207,12 @@ struct NothingToBreak {};
 struct OtherFence {
   Holder holder;  ///< --if-fence named another lease: not broken
 };
-using BreakVote = std::variant<Broken, NothingToBreak, OtherFence, Fault>;
+struct ForeignKey {
+  Holder holder;                      ///< no lease of ours, or one whose owner record was lost: not
+                                      ///< broken
+  std::optional<std::uint64_t> size;  ///< in bytes, or in elements if it is no string
+};
+using BreakVote = std::variant<Broken, NothingToBreak, OtherFence, ForeignKey, Fault>;
 
 /// A waiter, as a server shows it to people.
 struct Waiting {

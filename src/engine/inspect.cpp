@@ -106,6 +106,24 @@ asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakR
   co_return votes;
 }
 
+asio::awaitable<std::vector<BreakVote>> break_foreign(ServerSet& server_set, BreakRequest request,
+                                                      std::vector<BreakVote> votes) {
+  const Instant deadline = server_set.clock().now() + server_set.server_timeout();
+  const auto ballot = std::make_shared<Ballot<VoteList<BreakVote>>>(server_set);
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    const auto* key = std::get_if<ForeignKey>(&votes[i]);
+    if (key == nullptr) {
+      ballot->tally.count(i, std::move(votes[i]));
+      continue;
+    }
+    request.foreign = key->holder.id;
+    ask(server_set, ballot, i,
+        [request, deadline](LockServer& server) { return server.break_lock(request, deadline); });
+  }
+  while (!ballot->tally.complete()) co_await ballot->event->wait_until(Instant::max());
+  co_return ballot->tally.votes();
+}
+
 asio::awaitable<Listing> list_resources(ServerSet& server_set, ListingRequest request) {
   ListRequest each{.listed = request.listed,
                    .prefix = request.prefix,

@@ -23,8 +23,13 @@ asio::awaitable<std::vector<std::vector<InspectVote>>> inspect_all(
     ServerSet& server_set, const std::vector<Resource>& resources);
 
 /// Breaks the lease that holds the lock. With `only_if` it breaks only the lease with that fence.
-/// Once a quorum did so, it also breaks the same lease on servers that show another fence.
+/// Once a quorum did so, it also breaks the same lease on servers that show another fence. A key
+/// that is no lease of ours is left alone.
 asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakRequest request);
+
+/// After it: breaks what the votes name that is no lease of ours, each server what it named itself.
+asio::awaitable<std::vector<BreakVote>> break_foreign(ServerSet& server_set, BreakRequest request,
+                                                      std::vector<BreakVote> votes);
 
 struct ListingRequest {
   Listed listed = Listed::held;

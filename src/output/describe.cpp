@@ -184,9 +184,18 @@ std::string key_option(const Resource& resource) {
   return (resource.key().starts_with('-') ? "--key=" : "-k ") + shell_word(resource.key());
 }
 
-std::string breaking_advice(const Resource& resource, const std::optional<Holder>& holder) {
-  if (!holder || holder->remaining) return {};
-  return fmt::format("; `redlock-cli release {} --force` breaks it", key_option(resource));
+std::string foreign_key_text(const ForeignKey& key) {
+  const Holder& holder = key.holder;
+  std::string text;
+  if (holder.type == "string") {
+    text = key.size ? fmt::format("a string of {} bytes", *key.size) : "a string";
+  } else {
+    text = "a key of type " + safe(holder.type);
+    if (key.size)
+      text += fmt::format(" with {} {}", *key.size, *key.size == 1 ? "element" : "elements");
+  }
+  return text + (holder.remaining ? ", expires in " + format_duration(*holder.remaining)
+                                  : std::string(", without expiry"));
 }
 
 std::string faults_text(const std::vector<ServerFault>& faults) {
@@ -205,15 +214,13 @@ std::string missing_votes_text(const std::vector<ServerFault>& faults, std::size
                      faults_text(faults));
 }
 
-std::string failure_text(const Resource& resource, const AttemptFailure& failure,
-                         std::size_t servers) {
+std::string failure_text(const AttemptFailure& failure, std::size_t servers) {
   const std::string faults = faults_text(failure.faults);
   switch (failure.why) {
     case Why::busy:
     case Why::maybe_busy:
     case Why::split:
-      if (failure.holder)
-        return held_text(*failure.holder) + breaking_advice(resource, failure.holder);
+      if (failure.holder) return held_text(*failure.holder);
       if (failure.queue.newer)
         return "a newer version waits for it and comes first: upgrade redlock-cli";
       return failure.why == Why::busy ? "others wait for it and come first"
@@ -235,7 +242,11 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
           "the servers took {} to grant it, too much of its ttl; use a longer --ttl{}{}",
           format_duration(failure.round_trip), faults.empty() ? "" : "; ", faults);
     case Why::superseded:
-      return "superseded by " + owner_text(failure.queue.superseded_by.value_or(Owner()));
+      return failure.queue.superseded_by
+                 ? "superseded by " + owner_text(*failure.queue.superseded_by)
+                 : "superseded: we reached no quorum for 23 hours, and a newer one may have come "
+                   "and "
+                   "gone";
     case Why::interrupted:
       return "interrupted";
     case Why::parent_too_weak:
@@ -291,14 +302,14 @@ std::string unsafe_text(bool dead, const std::vector<long>& left, Duration late)
       format_duration(late));
 }
 
-std::string inspection_text(const Resource& resource, const Inspection& inspection) {
+std::string inspection_text(const Inspection& inspection) {
   switch (inspection.state) {
     case InspectState::free:
       if (inspection.parties.shares > 0)
         return "free, but for what is left on less than a quorum of servers:";
       return "free";
     case InspectState::held:
-      return held_text(*inspection.holder) + breaking_advice(resource, inspection.holder);
+      return held_text(*inspection.holder);
     case InspectState::partly_held:
       return "on less than a quorum of servers " +
              (inspection.holder ? held_text(*inspection.holder) : "held");

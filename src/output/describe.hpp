@@ -39,8 +39,8 @@ Renewal renewal_of(const Holder& holder);
 /// `-k demo` as a user would type it, `--key=-n` where it must be.
 std::string key_option(const Resource& resource);
 
-/// `; redlock-cli release -k demo --force breaks it` for a lock that never expires, else nothing.
-std::string breaking_advice(const Resource& resource, const std::optional<Holder>& holder);
+/// `a key of type hash with 3 elements, without expiry`: what a key is that is no lease of ours.
+std::string foreign_key_text(const ForeignKey& key);
 
 /// `redis://a:6379: no answer within 50ms; redis://b:6379: wrong password`, or an empty string.
 std::string faults_text(const std::vector<ServerFault>& faults);
@@ -50,8 +50,7 @@ std::string faults_text(const std::vector<ServerFault>& faults);
 std::string missing_votes_text(const std::vector<ServerFault>& faults, std::size_t servers);
 
 /// Why an attempt or a wait failed, to follow `KEY: `.
-std::string failure_text(const Resource& resource, const AttemptFailure& failure,
-                         std::size_t servers);
+std::string failure_text(const AttemptFailure& failure, std::size_t servers);
 
 /// Why a lease was lost.
 std::string not_ours_text(const std::optional<NotOurs>& not_ours);
@@ -69,7 +68,7 @@ std::string delay_text(Duration length, bool suspended);
 std::string unsafe_text(bool dead, const std::vector<long>& left, Duration late);
 
 /// A key's state for `status`: `free`, `held by …`, …
-std::string inspection_text(const Resource& resource, const Inspection& inspection);
+std::string inspection_text(const Inspection& inspection);
 
 /// The processes that share the lock and those that wait for it, one line each.
 std::vector<std::string> parties_lines(const LockParties& parties);

@@ -183,8 +183,8 @@ Lines fold_hanging(const std::string& text, std::size_t indent, std::size_t widt
 Body paragraphs(const StatusReport& report, const StatusView& view, std::size_t width) {
   Body body;
   for (const KeyStatus& key : report.keys) {
-    Lines& lines = body.locks.emplace_back(fold_hanging(
-        key_text(key.resource) + ": " + inspection_text(key.resource, key.inspection), 0, width));
+    Lines& lines = body.locks.emplace_back(
+        fold_hanging(key_text(key.resource) + ": " + inspection_text(key.inspection), 0, width));
     const bool with_servers =
         view.verbose || view.servers > 1 || key.inspection.state == InspectState::unavailable;
     const auto& holder = key.inspection.holder;

@@ -94,6 +94,8 @@ struct BreakRequest {
   Resource resource;
   std::optional<Fence> only_if{};  ///< only the lease with this fence
   Owner breaker{};                 ///< who breaks it, with the reason as the note
+  /// What may be broken although it is no lease of ours: what a ForeignKey named.
+  std::optional<LeaseId> foreign{};
 };
 
 /// Which locks a list has.

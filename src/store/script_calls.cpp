@@ -180,6 +180,7 @@ ScriptCall break_call(const BreakRequest& request) {
   Arguments arguments = empty_arguments(at::count);
   if (request.only_if) arguments[at::fence] = request.only_if->text();
   arguments[at::breaker] = encode_owner(request.breaker);
+  if (request.foreign) arguments[at::foreign] = request.foreign->text;
   return call_of(scripts::break_lock, request.resource, std::move(arguments));
 }
 

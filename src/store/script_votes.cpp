@@ -332,6 +332,13 @@ BreakVote break_vote(const ScriptReply& reply) {
       return OtherFence{std::move(*holder)};
     }
   }
+  if (said == word::foreign) {
+    auto holder = holder_of(reply);
+    if (!holder || reply->elements.size() <= reply_at::holder::behind) return garbage();
+    const std::int64_t size = reply->elements[reply_at::holder::behind].integer;
+    return ForeignKey{std::move(*holder),
+                      size < 0 ? std::nullopt : std::optional(static_cast<std::uint64_t>(size))};
+  }
   return fault_of(reply);
 }
 

@@ -71,7 +71,9 @@ without() { printf '%s\n' "${RULE[@]}" | grep -vxF -- "$1"; }
   run -79 redlock-cli extend -t 2m
   assert_output --partial "it was released"
   redis 0 set deploy foreign >/dev/null
-  run -0 redlock-cli release -k deploy --force
+  run -64 redlock-cli release -k deploy --force
+  assert_output --partial "lost: a string, without expiry"
+  run -0 redlock-cli release -k deploy --force --foreign
   redis 0 lpush deploy x >/dev/null
   run -75 redlock-cli run -k deploy -n -- true
   assert_output --partial "a key of type list"
@@ -131,6 +133,58 @@ without_last_runs() {
   run -0 redlock-cli run -k job:1 -n -- true
   run -0 doctor -k job:probe
   run -77 redlock-cli run -k deploy -n -- true
+}
+
+@test "a rule for monitoring shows all that status does, and changes nothing" {
+  start_server
+  local rights key=deploy mode
+  mapfile -t rights < <(rule_of monitor)
+  assert [ "${#rights[@]}" -ge 10 ]
+  run -0 redlock-cli run -k deploy -S "${SERVER_URL[0]}" -- true
+  allow 0 "${rights[@]}"
+  run -0 --separate-stderr redlock-cli status deploy
+  assert_line "deploy: free"
+  assert_line --partial "last run"
+  assert_equal "$stderr" ""
+  run -0 redlock-cli status deploy --max-age 1h
+  for mode in -x -s '--slots 2'; do
+    # shellcheck disable=SC2086
+    redlock-cli acquire -k deploy -S "${SERVER_URL[0]}" --ttl 1m $mode --note "mode $mode" \
+      >/dev/null
+    run -75 --separate-stderr redlock-cli status deploy --exit-code
+    assert_output --partial "\"mode $mode\""
+    assert_equal "$stderr" ""
+    run -0 redlock-cli release -k deploy -S "${SERVER_URL[0]}" --force
+  done
+  redis 0 set deploy theirs >/dev/null
+  run -0 redlock-cli status deploy
+  assert_output --partial "held by a foreign client"
+  redis 0 del deploy >/dev/null
+  run -0 redlock-cli status
+  run -77 redlock-cli run -k deploy -n -- true
+  run -77 redlock-cli release -k deploy --force
+  assert_equal "$(redis 0 exists deploy)" 0
+}
+
+@test "a rule of before GETRANGE was asked for works, and doctor names what it lacks" {
+  start_server
+  local rights
+  mapfile -t rights < <(without +getrange)
+  allow 0 "${rights[@]}"
+  run -0 redlock-cli run -k deploy -- true
+  run -0 redlock-cli run -k deploy -s -- true
+  eval "$(redlock-cli acquire -k deploy -t 1m --export)"
+  run -0 redlock-cli extend -t 2m
+  run -75 env -u REDLOCK_LEASE redlock-cli run -k deploy -n -- true
+  run -75 redlock-cli status deploy --exit-code
+  run -0 redlock-cli release
+  redis 0 set deploy theirs >/dev/null
+  run -75 redlock-cli run -k deploy -n -- true
+  redis 0 set deploy '' >/dev/null
+  run -75 redlock-cli run -k deploy -n -- true
+  redis 0 del deploy >/dev/null
+  run -1 doctor -k deploy
+  assert_output --partial "a lock can be held, but these rights are missing: +getrange"
 }
 
 @test "whichever right of it is missing, doctor names it" {

@@ -573,25 +573,102 @@ eval_fails() {
   assert_output --partial "nothing to break"
 }
 
-@test "release --force breaks the lock of a foreign client, of any type" {
+@test "release --force leaves what is no lock of ours alone, and shows it" {
+  local no_lock="left alone: no lock of redlock-cli, or one whose owner record was lost:"
   redis 0 set demo theirs px 60000
-  run -0 redlock-cli release -k demo --force
-  assert_output --partial "it was held by a foreign client"
-  assert_equal "$(keys_at 0)" ""
+  run -64 --separate-stderr redlock-cli release -k demo --force
+  assert_regex "$stderr" \
+    "^redlock-cli: demo: $no_lock a string of 6 bytes, expires in [0-9.ms]+; \
+\`redlock-cli release -k demo --force --foreign\` breaks it$"
+  assert_equal "$(redis 0 get demo)" theirs
+  redis 0 del demo
   redis 0 hset demo field 1
-  run -0 redlock-cli release -k demo --force
-  assert_output --partial "it was held by a foreign client (a key of type hash)"
-  assert_equal "$(keys_at 0)" ""
+  run -64 --separate-stderr redlock-cli release -k demo --force
+  assert_regex "$stderr" "$no_lock a key of type hash with 1 element, without expiry; "
+  refute_regex "$stderr" "breaks it"
+  run -64 --separate-stderr redlock-cli release -k demo --force --json
+  assert_equal "$(json '(j["result"], j["holder"]["foreign"], j["holder"]["type"])')" \
+    "('usage', True, 'hash')"
+  assert_equal "$(redis 0 hget demo field)" 1
 }
 
-@test "a key without expiry is named as such, and can be broken" {
+@test "--foreign shows what is no lock of ours, and then breaks it, of whatever type" {
+  redis 0 hset demo field 1
+  run -0 redlock-cli release -k demo --force --foreign
+  assert_line --index 0 --regexp "^redlock-cli: demo: breaking what is no lock of redlock-cli: \
+a key of type hash with 1 element, without expiry$"
+  assert_line --index 1 --partial \
+    "demo: broken; it was held by a foreign client (a key of type hash)"
+  assert_equal "$(keys_at 0)" ""
+  # What is ours needs no such word, and is broken all the same.
+  run -0 redlock-cli acquire -k demo --ttl 60s
+  run -0 redlock-cli release -k demo --force --foreign
+  assert_output --partial "demo: broken; it was held by $(id -un)@"
+  run -0 redlock-cli release -k demo --force --foreign
+  assert_output --partial "nothing to break"
+  assert_refused 64 "goes with --force" redlock-cli release -k demo --foreign
+  assert_refused 64 "--if-fence" redlock-cli release -k demo --force --foreign --if-fence 5
+}
+
+@test "a lock of ours whose record was lost is broken by --foreign alone, and the message says so" {
+  run -0 redlock-cli acquire -k demo --ttl 60s
+  redis 0 del 'redlock:owner:{demo}'
+  assert_refused 64 "or one whose owner record was lost" redlock-cli release -k demo --force
+  run -0 redlock-cli release -k demo --force --foreign
+  assert_equal "$(redis 0 exists demo)" 0
+}
+
+# bats test_tags=redis
+@test "data of each type is left alone, and shown with its size" {
+  local type
+  local -A made_by=([string]="set demo 12345" [hash]="hset demo a 1 b 2 c 3" [set]="sadd demo a b c"
+    [list]="rpush demo a b c" [zset]="zadd demo 1 a 2 b 3 c" [stream]="xadd demo 1-1 a 1")
+  local -A shown=([string]="a string of 5 bytes" [hash]="a key of type hash with 3 elements"
+    [set]="a key of type set with 3 elements" [list]="a key of type list with 3 elements"
+    [zset]="a key of type zset with 3 elements" [stream]="a key of type stream with 1 element")
+  for type in "${!made_by[@]}"; do
+    # shellcheck disable=SC2086
+    redis 0 ${made_by[$type]}
+    run -64 redlock-cli release -k demo --force
+    assert_output --partial "lost: ${shown[$type]}, without expiry; find out whose data it is"
+    assert_equal "$(redis 0 type demo)" "$type"
+    redis 0 del demo
+  done
+}
+
+# bats test_tags=redis
+@test "of several servers each keeps what is no lock of ours, and loses it with --foreign" {
+  start_servers 3
+  export REDLOCK_SERVER=$SERVERS
+  for nr in 0 1 2; do redis "$nr" set demo "data $nr"; done
+  assert_refused 64 "left alone" redlock-cli release -k demo --force
+  for nr in 0 1 2; do assert_equal "$(redis "$nr" get demo)" "data $nr"; done
+  run -0 redlock-cli release -k demo --force --foreign
+  for nr in 0 1 2; do assert_equal "$(redis "$nr" exists demo)" 0; done
+}
+
+# bats test_tags=redis
+@test "a large value is not fetched to see that it is no lock" {
+  local before after
+  redis 0 set demo "$(head -c 60000 /dev/zero | tr '\0' x)"
+  redis 0 append demo "$(head -c 60000 /dev/zero | tr '\0' x)"
+  redis 0 config resetstat
+  run -75 redlock-cli run -k demo -n -- true
+  run -64 redlock-cli release -k demo --force
+  assert_output --partial "a string of 120000 bytes, without expiry"
+  refute [ -n "$(redis 0 info commandstats | grep '^cmdstat_get:')" ]
+  run -0 redlock-cli status demo
+  # That one is for the last run.
+  assert_regex "$(redis 0 info commandstats)" cmdstat_get:calls=1,
+}
+
+@test "a key without expiry is named as such, and breaking it is not advised" {
   redis 0 set demo orphan
   run -0 redlock-cli status -k demo
-  assert_output --partial \
-    "held by a foreign client, without expiry: it never ends by itself; \
-\`redlock-cli release -k demo --force\` breaks it"
+  assert_line --regexp "held by a foreign client, without expiry: it never ends by itself$"
   assert_refused 75 "without expiry" redlock-cli run -k demo -n -- true
-  run -0 redlock-cli release -k demo --force
+  refute_regex "$stderr$output" "--force"
+  run -0 redlock-cli release -k demo --force --foreign
   assert_equal "$(keys_at 0)" ""
 }
 
@@ -668,10 +745,12 @@ stands; nothing was extended"
   [[ $output =~ \`(redlock-cli release.*)\` ]]
   run -0 bash -c "${BASH_REMATCH[1]}"
   assert_output --partial "demo: broken"
-  # It is not advised to do again what was just done.
-  redis 0 set demo theirs
-  run -0 redlock-cli release -k demo --force
-  refute_output --partial 'breaks it'
+  # So does the line with which a lock of another program is left alone.
+  redis 0 set demo theirs px 60000
+  run -64 redlock-cli release -k demo --force
+  [[ $output =~ \`(redlock-cli release.*)\` ]]
+  run -0 bash -c "${BASH_REMATCH[1]}"
+  assert_equal "$(redis 0 exists demo)" 0
   wait_background holder
 }
 

@@ -180,7 +180,7 @@ assert redis.Redis(unix_socket_path=sys.argv[1]).lock("demo").acquire()' "$SERVE
   redis 0 setnx demo crashed-before-expire
   refute_entering
   assert_regex "$stderr" "without expiry"
-  assert_regex "$stderr" "release -k demo --force"
+  refute_regex "$stderr" "--force"
   run redlock-cli status -k demo
   assert_success
   assert_line --regexp '^demo: held by a foreign client, without expiry'
@@ -195,6 +195,9 @@ assert redis.Redis(unix_socket_path=sys.argv[1]).lock("demo").acquire()' "$SERVE
   assert_failure
   assert_equal "$(redis 0 get demo)" crashed-before-expire
   run redlock-cli release -k demo --force
+  assert_failure
+  assert_equal "$(redis 0 get demo)" crashed-before-expire
+  run redlock-cli release -k demo --force --foreign
   assert_success
   assert_output --partial "it was held by a foreign client, without expiry"
   assert_equal "$(redis 0 exists demo)" 0

@@ -195,6 +195,13 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
   wait_for_no_key 0 deploy
 }
 
+@test "acquire: what another program left is shown, and then broken" {
+  redis 0 set job crashed-before-expire >/dev/null
+  run -0 sh -c "$(example -acquire.1 foreign)"
+  assert_output --partial "job: left alone"
+  wait_for_no_key 0 job
+}
+
 # --- redlock-cli-status(1), redlock-cli-doctor(1) ---
 
 @test "status: who holds it, and whether it is free" {

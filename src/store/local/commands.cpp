@@ -49,6 +49,18 @@ Reply get(Keyspace&, std::string* text, Arguments) {
   return text != nullptr ? text_reply(*text) : nil_reply();
 }
 
+Reply strlen(Keyspace&, std::string* text, Arguments) {
+  return text != nullptr ? size_reply(*text) : integer_reply(0);
+}
+
+/// Only in the form that scripts use: from the first byte on.
+Reply getrange(Keyspace&, std::string* text, Arguments words) {
+  const auto last = whole_number(words[3]);
+  if (words[2] != "0" || !last || *last < 0) return error(not_an_integer);
+  const auto length = static_cast<std::size_t>(std::min(*last, max_time - 1)) + 1;
+  return text_reply(text != nullptr ? text->substr(0, length) : std::string());
+}
+
 /// The end of a key that has `span` ms from now on. A lock file may hold any score, and scripts
 /// compute spans from scores: nothing when it is out of range.
 std::optional<Milliseconds> end_after(const Keyspace& keyspace, std::string_view span) {
@@ -139,6 +151,10 @@ Reply field_reply(Hash* hash, std::string_view name) {
   if (hash == nullptr) return nil_reply();
   const auto field = field_of(*hash, name);
   return field != hash->end() ? text_reply(field->second) : nil_reply();
+}
+
+Reply hlen(Keyspace&, Hash* hash, Arguments) {
+  return hash != nullptr ? size_reply(*hash) : integer_reply(0);
 }
 
 Reply hset(Keyspace& keyspace, Hash* found, Arguments words) {
@@ -313,8 +329,10 @@ constexpr auto any_number = std::numeric_limits<std::size_t>::max();
 constexpr std::array commands{
     Command{"DEL", 2, any_number, del},
     Command{"GET", 2, 2, on<std::string, get>},
+    Command{"GETRANGE", 4, 4, on<std::string, getrange>},
     Command{"HDEL", 3, 3, on<Hash, hdel>},
     Command{"HGET", 3, 3, on<Hash, hget>},
+    Command{"HLEN", 2, 2, on<Hash, hlen>},
     Command{"HMGET", 3, any_number, on<Hash, hmget>},
     Command{"HSET", 4, any_number, on<Hash, hset>},
     Command{"PEXPIRE", 3, 3, pexpire},
@@ -322,6 +340,7 @@ constexpr std::array commands{
     Command{"PUBLISH", 3, 3, publish},
     Command{"PUBSUB", 2, any_number, pubsub},
     Command{"SET", 3, any_number, set},
+    Command{"STRLEN", 2, 2, on<std::string, strlen>},
     Command{"TIME", 1, 1, time},
     Command{"TYPE", 2, 2, type},
     Command{"ZADD", 4, 4, on<SortedSet, zadd>},

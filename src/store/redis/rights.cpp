@@ -17,6 +17,7 @@ std::vector<Command> right_probes(const std::string& unused_key) {
   return {
       {"set", unused_key, "x", "NX", "PX", life},
       {"get", unused_key},
+      {"getrange", unused_key, "0", "0"},
       {"type", unused_key},
       {"pttl", unused_key},
       {"pexpire", unused_key, life},

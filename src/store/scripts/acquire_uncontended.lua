@@ -1,7 +1,7 @@
 -- The usual case: an exclusive lease of a lock that no client holds, shares or waits for. Anything
 -- else falls through to acquire.lua, which describes arguments and reply.
 if ARGV.mode == WORD.alone and ARGV.waiter == '' and ARGV.supersedes == '0'
-  and ARGV.wants_runs == '0' and not redis.pcall('GET', KEYS.lock)
+  and ARGV.wants_runs == '0' and redis.pcall('PTTL', KEYS.lock) == -2
   and redis.pcall('ZCARD', KEYS.readers) == 0 and redis.pcall('ZCARD', KEYS.queue) == 0 then
   local id, time = redis.sha1hex(ARGV.token), now()
   local fence, failure, is_mute =

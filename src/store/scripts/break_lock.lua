@@ -1,6 +1,12 @@
--- Breaks the lease that holds the lock, of whatever kind it is; of a shared lock, all shares.
--- ARGV: the fence that the lease must still have, or '' for any; the owner record of the breaker
+-- Breaks the lease that holds the lock; of a shared lock, all shares.
+-- ARGV: the fence that the lease must still have, or '' for any; the owner record of the breaker;
+--       what may be broken that is no lease of ours: the id that a 'foreign' reply named, or ''
 -- -> {'broken', …} as `held` | {'other', …} as `held` | {'free'} | an error
+--    | {'foreign', …, size or -1} as `held`: it is no lease of ours, and was left alone; size: in
+--    bytes of a string, otherwise in elements
+local SIZE_OF = {
+  string = 'STRLEN', hash = 'HLEN', list = 'LLEN', set = 'SCARD', zset = 'ZCARD', stream = 'XLEN'
+}
 local time = now()
 local state, value, type_name = standing(time)
 if not state then return value end
@@ -9,6 +15,13 @@ if state == 'free' then return {WORD.free} end
 local holder = describe(WORD.broken, value, type_name, time)
 if ARGV.fence ~= '' and holder[REPLY.holder.fence] ~= ARGV.fence then
   holder[REPLY.holder.word] = WORD.other
+  return holder
+end
+if holder[REPLY.holder.ours] == 0 and holder[REPLY.holder.id] ~= ARGV.foreign then
+  local count = SIZE_OF[type_name or 'string']
+  local size = count and redis.pcall(count, KEYS.lock)
+  holder[REPLY.holder.word] = WORD.foreign
+  holder[REPLY.holder.behind] = type(size) == 'number' and size or -1
   return holder
 end
 local broken = value == SHARED and redis.call('ZRANGE', KEYS.readers, 0, -1)

@@ -14,11 +14,28 @@ local function forget_absent()
   return true
 end
 
+local LAST_BYTE = 255 -- our values are shorter; of a longer one this much is enough to name it
+
+-- The lock's value, or the beginning of a long one, which a foreign client may use as data: to read
+-- all of it would take the server long. '' also when there is no key. Or an error.
+local function read_lock()
+  local value = redis.pcall('GETRANGE', KEYS.lock, 0, LAST_BYTE)
+  -- A user may have the right to GET alone. Any other error is the same again.
+  if is_error(value) then value = redis.pcall('GET', KEYS.lock) or '' end
+  return value
+end
+
+-- What PTTL says of the lock, once look() has asked and nothing is written to the lock afterwards.
+local seen_left
+
 -- Reads the lock key: false when it does not exist; its value; or, with the type's name as second
 -- result, true for a key that is not a string. Any error other than a wrong type (such as missing
 -- rights) is returned as it is.
 local function look()
-  local value = redis.pcall('GET', KEYS.lock)
+  seen_left = redis.pcall('PTTL', KEYS.lock)
+  if is_error(seen_left) then return seen_left end
+  if seen_left == -2 then return false end
+  local value = read_lock()
   if is_error(value) and string.find(value.err, 'WRONGTYPE', 1, true) then
     return true, redis.call('TYPE', KEYS.lock).ok
   end
@@ -50,7 +67,7 @@ end
 
 -- ms until the lock ends, -1 for never: the marker's expiry, or without a marker the last share's.
 local function left(time)
-  local marker = redis.call('PTTL', KEYS.lock)
+  local marker = seen_left or redis.call('PTTL', KEYS.lock)
   if marker ~= -2 then return marker end
   local last = redis.call('ZRANGE', KEYS.readers, -1, -1, 'WITHSCORES')
   return last[2] and math.max(0, tonumber(last[2]) - time) or -1
@@ -174,9 +191,10 @@ end
 -- 'exclusive', or 'shared', when the share ends and whether the marker is there, too, if the lease
 -- of this token is here; otherwise nil and the reply to its holder.
 local function mine(token, time)
-  local value, type_name = look()
-  if is_error(value) then return nil, value end
+  local value, type_name = read_lock(), nil
   if value == token then return 'exclusive' end
+  if value ~= SHARED then value, type_name = look() end
+  if is_error(value) then return nil, value end
   local id = redis.sha1hex(token)
   if value == SHARED and not KEYS.readers then
     return nil, redis.error_reply(ELSEWHERE)

@@ -74,7 +74,7 @@ forget_ended_shares(time)
 local was_last = redis.call('ZCARD', KEYS.readers) == 1
 forget_share(id)
 if was_last then end_sharing() else bound_shares(time) end
-local state = standing(time)
+local state = was_last and 'free' or standing(time)
 notify_next(state, time, waiter)
 if state and state ~= 'free' then notify_first_of_end(state, time) end
 return {WORD.released, recorded}

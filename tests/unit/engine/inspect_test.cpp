@@ -44,13 +44,25 @@ TEST_F(Survey, DoesNotWaitLongerThanTheSlowestAnswer) {
   EXPECT_EQ(world.since_start(), 300ms);
 }
 
-TEST_F(Survey, BreaksAnyHoldersLock) {
+TEST_F(Survey, BreaksWhatIsNoLeaseOnlyWhereItWasNamed) {
   world.store(0).hold_foreign(resource(), "theirs", std::nullopt);
-  const auto votes = world.run(break_lock(client.server_set, {resource(), std::nullopt}));
+  world.store(2).hold_foreign(resource(), "another", std::nullopt);
+  const BreakRequest request{resource()};
+  auto votes = world.run(break_lock(client.server_set, request));
+  ASSERT_TRUE(std::holds_alternative<ForeignKey>(votes.at(0)));
+  EXPECT_EQ(std::get<ForeignKey>(votes[0]).holder.id, id_of("theirs"));
+  EXPECT_TRUE(std::holds_alternative<NothingToBreak>(votes.at(1)));
+  EXPECT_EQ(world.stores_in_use(resource()), 2);
+
+  // What is there now was not shown.
+  world.store(2).drop(resource());
+  world.store(2).hold_foreign(resource(), "a third", std::nullopt);
+  votes = world.run(break_foreign(client.server_set, request, std::move(votes)));
   ASSERT_TRUE(std::holds_alternative<Broken>(votes.at(0)));
   EXPECT_EQ(std::get<Broken>(votes[0]).holder.id, id_of("theirs"));
   EXPECT_TRUE(std::holds_alternative<NothingToBreak>(votes.at(1)));
-  EXPECT_EQ(world.stores_in_use(resource()), 0);
+  ASSERT_TRUE(std::holds_alternative<ForeignKey>(votes.at(2)));
+  EXPECT_EQ(world.stores_in_use(resource()), 1);
 }
 
 TEST_F(Survey, BreaksOnlyTheLeaseWithThatFence) {

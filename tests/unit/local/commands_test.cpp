@@ -36,7 +36,8 @@ class RandomCommands {
   Words whole() {
     switch (draw(21)) {
       case 0:
-        return {"GET", key()};
+        return one_in(2) ? Words{"GET", key()}
+                         : Words{"GETRANGE", key(), "0", pick({"0", "1", "255"})};
       case 1:
       case 2:
       case 3:
@@ -44,7 +45,7 @@ class RandomCommands {
       case 4:
         return with({"DEL"}, [this] { return key(); });
       case 5:
-        return {pick({"TYPE", "PTTL", "ZCARD"}), key()};
+        return {pick({"TYPE", "PTTL", "ZCARD", "STRLEN", "HLEN"}), key()};
       case 6:
       case 7:
         return {"PEXPIRE", key(), span()};

@@ -108,7 +108,7 @@ TEST(FailureText, TellsToUpgradeWhenANewerVersionComesFirst) {
   AttemptFailure failure{};
   failure.why = AttemptFailure::Why::busy;
   failure.queue.newer = true;
-  EXPECT_EQ(failure_text(Resource::from("deploy").value(), failure, 3),
+  EXPECT_EQ(failure_text(failure, 3),
             "a newer version waits for it and comes first: upgrade redlock-cli");
 }
 
@@ -139,20 +139,23 @@ TEST(InspectionText, DoesNotSayFreeAndThenNameHolders) {
   taken.parties.shares = 1;
   taken.parties.first_shares.push_back({held_by_run(), 0});
   const Inspection inspection = summarize({Free{}, taken, Free{}});
-  EXPECT_EQ(inspection_text(resource(), inspection),
+  EXPECT_EQ(inspection_text(inspection),
             "free, but for what is left on less than a quorum of servers:");
-  EXPECT_EQ(inspection_text(resource(), summarize({Free{}, Free{}, Free{}})), "free");
+  EXPECT_EQ(inspection_text(summarize({Free{}, Free{}, Free{}})), "free");
 }
 
-TEST(BreakingAdvice, IsForWhatNeverEndsAndCanBeTyped) {
-  Holder holder;
-  holder.foreign = true;
-  EXPECT_EQ(breaking_advice(resource("it's mine"), holder),
-            "; `redlock-cli release -k 'it'\\''s mine' --force` breaks it");
-  EXPECT_EQ(breaking_advice(resource("-n"), holder),
-            "; `redlock-cli release --key=-n --force` breaks it");
-  holder.remaining = 1s;
-  EXPECT_EQ(breaking_advice(resource(), holder), "");
+TEST(ForeignKeyText, TellsTypeSizeAndExpiry) {
+  ForeignKey key{};
+  EXPECT_EQ(foreign_key_text(key), "a string, without expiry");
+  key.size = 5;
+  key.holder.remaining = 1min;
+  EXPECT_EQ(foreign_key_text(key), "a string of 5 bytes, expires in 1m");
+  key.holder.type = "hash";
+  key.size = 1;
+  EXPECT_EQ(foreign_key_text(key), "a key of type hash with 1 element, expires in 1m");
+  key.holder.remaining.reset();
+  key.size = 3;
+  EXPECT_EQ(foreign_key_text(key), "a key of type hash with 3 elements, without expiry");
 }
 
 }  // namespace

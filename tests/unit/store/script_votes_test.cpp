@@ -178,9 +178,9 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   EXPECT_EQ(leave_call(resource(), "me").arguments, (Strings{"me", "leave"}));
 
   EXPECT_EQ(break_call({resource()}).script, &scripts::break_lock);
-  EXPECT_EQ(break_call({resource()}).arguments, (Strings{"", encode_owner({}), "break_lock"}));
+  EXPECT_EQ(break_call({resource()}).arguments, (Strings{"", encode_owner({}), "", "break_lock"}));
   EXPECT_EQ(break_call({resource(), Fence(42)}).arguments,
-            (Strings{"42", encode_owner({}), "break_lock"}));
+            (Strings{"42", encode_owner({}), "", "break_lock"}));
 
   EXPECT_EQ(inspect_call(resource(), std::nullopt, /*wants_runs=*/true).script, &scripts::inspect);
   EXPECT_EQ(inspect_call(resource(), std::nullopt, /*wants_runs=*/true).arguments,

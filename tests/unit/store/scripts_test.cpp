@@ -793,16 +793,48 @@ TEST_F(ScriptsTest, BreakTakesAMarkerWithoutShares) {
   EXPECT_FALSE(exists("deploy"));
 }
 
-TEST_F(ScriptsTest, BreakTakesForeignLocks) {
+TEST_F(ScriptsTest, BreakTakesForeignKeysOnlyWhenTheyAreNamed) {
   for (const Command& command :
        {Command{"SET", "deploy", "foreign"}, Command{"HSET", "deploy", "a", "b"},
         Command{"RPUSH", "deploy", "x"}}) {
     redis_(command);
     const auto vote = break_lock();
-    ASSERT_TRUE(std::holds_alternative<Broken>(vote)) << command.front();
-    EXPECT_TRUE(std::get<Broken>(vote).holder.foreign);
+    const auto* left = std::get_if<ForeignKey>(&vote);
+    ASSERT_NE(left, nullptr) << command.front();
+    EXPECT_TRUE(left->holder.foreign);
+    EXPECT_EQ(left->size, command.front() == "SET" ? 7U : 1U);
+
+    BreakRequest request{resource_};
+    request.foreign = LeaseId{"type:set"};
+    EXPECT_TRUE(
+        std::holds_alternative<ForeignKey>(drive_.run(server_.break_lock(request, drive_.soon()))));
+    EXPECT_TRUE(exists("deploy"));
+    request.foreign = left->holder.id;
+    EXPECT_TRUE(
+        std::holds_alternative<Broken>(drive_.run(server_.break_lock(request, drive_.soon()))));
     EXPECT_FALSE(exists("deploy"));
   }
+}
+
+TEST_F(ScriptsTest, OfALargeValueNoMoreIsReadThanTellsThatItIsForeign) {
+  const std::string large(100'000, 'x');
+  redis_({"SET", "deploy", large, "PX", "60000"});
+  redis_({"CONFIG", "RESETSTAT"});
+  EXPECT_TRUE(std::holds_alternative<ForeignKey>(break_lock()));
+  const auto vote =
+      drive_.run(server_.acquire({resource_, token(), ttl(), some_owner()}, drive_.soon()));
+  ASSERT_TRUE(std::holds_alternative<Held>(vote));
+  EXPECT_TRUE(std::get<Held>(vote).holder.foreign);
+  EXPECT_EQ(redis_({"INFO", "commandstats"}).text.find("cmdstat_get:"), std::string::npos);
+}
+
+TEST_F(ScriptsTest, AnEmptyValueIsForeignAndNotFree) {
+  redis_({"SET", "deploy", "", "PX", "60000"});
+  EXPECT_TRUE(std::holds_alternative<Held>(
+      drive_.run(server_.acquire({resource_, token(), ttl(), some_owner()}, drive_.soon()))));
+  const AcquireRequest shared{resource_, token(), ttl(), some_owner(), Mode{true, 0}};
+  EXPECT_TRUE(std::holds_alternative<Held>(drive_.run(server_.acquire(shared, drive_.soon()))));
+  EXPECT_TRUE(std::holds_alternative<ForeignKey>(break_lock()));
 }
 
 TEST_F(ScriptsTest, BreakWithAFenceTakesThatLeaseOnly) {
