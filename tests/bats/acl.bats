@@ -23,7 +23,7 @@ setup() {
 # more_for FEATURE: the rights that the manual adds for it.
 more_for() {
   mandoc -Tascii -Owidth=200 "$BATS_TEST_DIRNAME/../../man/redlock-cli.7" | sed 's/.\x08//g' |
-    sed -n '/ Add, for$/,/Where a right/p' | grep -A1 "^ *$1\( \|\$\)" |
+    sed -n '/ Add to the first rule, for$/,/Where a right/p' | grep -A1 "^ *$1\( \|\$\)" |
     grep -m 1 -oE '\+[a-z][a-z +|]*' | head -n 1
 }
 
@@ -127,11 +127,26 @@ without_last_runs() {
   assert_output --partial "a lock can be held, but the last run cannot be remembered"
 }
 
-@test "names with a common beginning can be allowed together" {
+# rule_of NAME: the rule of the manual for this user, a word a line, without name and password.
+rule_of() {
+  mandoc -Tascii -Owidth=200 "$BATS_TEST_DIRNAME/../../man/redlock-cli.7" | sed 's/.\x08//g' |
+    sed -n "/ACL SETUSER $1/,/^$/p" | tr -s ' ' '\n' |
+    grep -vxE "|ACL|SETUSER|$1|reset|on|>PASSWORD"
+}
+
+@test "names with a common beginning can be allowed together, also with braces in them" {
   start_server
-  allow 0 "${RULE[@]}" resetkeys '~job:*' '~redlock:*:{job:*' resetchannels '&redlock:wake:*:{job:*'
-  run -0 redlock-cli run -k job:1 -n -- true
-  run -0 doctor -k job:probe
+  local key patterns
+  mapfile -t patterns < <(mandoc -Tascii -Owidth=200 "$BATS_TEST_DIRNAME/../../man/redlock-cli.7" |
+    sed 's/.\x08//g' | sed -n '/begin with .job:./,/A user that only looks/p' |
+    grep -oE '[~&][^ ,]*job:\*')
+  assert_equal "${#patterns[@]}" 5
+  allow 0 "${RULE[@]}" resetkeys resetchannels "${patterns[@]}"
+  for key in job:1 'job:{eu}:1' 'job:}' 'job:a}b{c'; do
+    run -0 redlock-cli run -k "$key" -n -- true
+    run -0 doctor -k "$key"
+    refute_output --partial "missing"
+  done
   run -77 redlock-cli run -k deploy -n -- true
 }
 
@@ -162,8 +177,10 @@ without_last_runs() {
   redis 0 del deploy >/dev/null
   run -0 redlock-cli status
   run -77 redlock-cli run -k deploy -n -- true
-  run -77 redlock-cli release -k deploy --force
   assert_equal "$(redis 0 exists deploy)" 0
+  redlock-cli acquire -k deploy -S "${SERVER_URL[0]}" --ttl 1m >/dev/null
+  run -77 redlock-cli release -k deploy --force
+  assert_equal "$(redis 0 exists deploy)" 1
 }
 
 @test "a rule of before GETRANGE was asked for works, and doctor names what it lacks" {

@@ -250,6 +250,8 @@ has_shown() { grep -q "$1" "$(background_stdout watch)"; }
     # shellcheck disable=SC2046  # a word each
     assert_equal "$(redis "$nr" $(example .7 acl))" OK
     redis "$nr" acl setuser locker +info '+config|get' >/dev/null
+    # shellcheck disable=SC2046
+    assert_equal "$(redis "$nr" $(example .7 monitor))" OK
   done
   export SERVERS
   REDLOCK_SERVER_TIMEOUT=20s run sh -c "$(example -doctor.1 doctor-user)"
