@@ -62,7 +62,8 @@ WaitPolicy read_wait_policy(const Settings& settings) {
 }
 
 /// Only what waits, and for the lock alone, can take another's place.
-void check_supersede(const Settings& settings, const WaitPolicy& wait, const Mode& mode) {
+void check_supersede(const Settings& settings, const WaitPolicy& wait, const Mode& mode,
+                     std::size_t keys) {
   if (!settings.get(option::supersede)) return;
   if (wait.wait == Duration::zero()) {
     throw CommandError(
@@ -74,6 +75,11 @@ void check_supersede(const Settings& settings, const WaitPolicy& wait, const Mod
     throw CommandError(ExitCode::usage,
                        "--supersede is for a lock that one holds alone: with -s or --slots several "
                        "that wait get in; leave one of them out");
+  }
+  if (keys > 1) {
+    throw CommandError(ExitCode::usage,
+                       "--supersede goes with one -k only: of several keys each could have another "
+                       "newest waiter");
   }
 }
 
@@ -179,7 +185,7 @@ run::LockOptions read_lock_options(const Settings& settings, std::vector<Resourc
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
   const Mode mode = read_mode(settings, resources);
   const WaitPolicy wait = read_wait_policy(settings);
-  check_supersede(settings, wait, mode);
+  check_supersede(settings, wait, mode, resources.size());
   owner.slots = mode.slots;
   return {std::move(resources), ttl,     wait, read_conflict_exit_code(settings), std::move(owner),
           std::move(servers),   timeout, mode, settings.get(option::supersede)};

@@ -24,6 +24,7 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses,
   std::size_t queued = 0;
   std::size_t offered = 0;
   std::size_t mute = 0;
+  std::size_t with_largest = 0;
   Ticket above_all = 0;
   std::size_t not_superseded = 0;
   const QueueStatus* superseder = nullptr;
@@ -35,6 +36,7 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses,
     if (status->queued || granted[i]) ++queued;
     if (status->offered || granted[i]) ++offered;
     if (status->mute) ++mute;
+    if (status->max_ticket) ++with_largest;
     if (status->superseder.empty()) {
       ++not_superseded;
     } else {
@@ -53,6 +55,7 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses,
   view.ahead = fewest.value_or(0);
   view.queued = queued >= quorum;
   view.offered = offered >= quorum;
+  view.has_largest = with_largest >= quorum;
   view.mute = statuses.size() - mute < quorum;
   if (times.size() < quorum) return view;
   std::ranges::sort(times);

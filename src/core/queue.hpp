@@ -20,6 +20,7 @@ using Ticket = std::uint64_t;
 struct QueueView {
   std::optional<Ticket> next_ticket;  ///< for a waiter that queues now; nothing before a quorum has
                                       ///< answered
+  bool has_largest = false;           ///< a quorum told the largest ticket that it knows
   std::size_t ahead = 0;  ///< number of waiters before us, on the server with the fewest
   bool queued = false;    ///< a quorum has us in the queue, or had until it granted
   std::optional<Duration>

@@ -87,7 +87,7 @@ class Attempt {
     while ((tally().decision() == AcquireDecision::undecided || may_be_superseded()) &&
            !interrupt_.raised())
       co_await ballot_->event->wait_until(Instant::max());
-    if (order_.supersedes && !interrupt_.raised() && queue_view().superseded_by)
+    if (order_.supersession && !interrupt_.raised() && queue_view().superseded_by)
       co_return fail(Why::superseded);
     const AcquireDecision decision = tally().decision();
     if (decision != AcquireDecision::granted)
@@ -114,8 +114,9 @@ class Attempt {
   [[nodiscard]] const AcquireTally& tally() const { return ballot_->tally; }
 
   void ask_all() {
-    AcquireRequest request{order_.resource, token_,         order_.ttl,   owner_,
-                           order_.mode,     approach_.slot, std::nullopt, order_.supersedes};
+    AcquireRequest request{
+        order_.resource, token_,         order_.ttl,   owner_,
+        order_.mode,     approach_.slot, std::nullopt, order_.supersession != nullptr};
     request.wants_runs = order_.once_per.has_value();
     const Instant answer_by = t0_ + server_set_.server_timeout();
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
@@ -262,7 +263,7 @@ class Attempt {
 
   /// Whether only a missing vote can still show that a quorum would let us in.
   [[nodiscard]] bool may_be_superseded() const {
-    if (!order_.supersedes || !queue_view().superseded_by) return false;
+    if (!order_.supersession || !queue_view().superseded_by) return false;
     for (std::size_t i = 0; i < server_set_.size(); ++i)
       if (tally().vote_of(i) == nullptr) return true;
     return false;

@@ -2,7 +2,9 @@
 
 #include <asio/awaitable.hpp>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/decision.hpp"
@@ -24,6 +26,14 @@ struct ParentClaim {
   Hold hold{};
 };
 
+/// A waiter with --supersede, in all of its attempts, also when it gave up its turn and waits
+/// again: of several the newest wins, by ticket and id (PROTOCOL Q9).
+struct Supersession {
+  std::string id;  ///< of the waiter; empty: it has no ticket yet
+  Ticket ticket = 0;
+  std::optional<Instant> polled;  ///< when the last round began that a quorum answered
+};
+
 /// What is to be locked.
 struct AcquireOrder {
   Resource resource;
@@ -32,7 +42,8 @@ struct AcquireOrder {
   Duration needed_validity;  ///< a lease that ends sooner is no use and counts as a failure
   std::optional<ParentClaim> parent_claim{};
   Mode mode{};
-  bool supersedes = false;  ///< as a waiter it supersedes older ones, and may be superseded
+  std::shared_ptr<Supersession> supersession{};  ///< as a waiter it supersedes older ones, and may
+                                                 ///< be superseded; null: neither
   std::optional<Duration> once_per{};  ///< look whether a run succeeded that started within it
 };
 
@@ -70,7 +81,8 @@ struct AttemptFailure {
     interrupted,
     parent_too_weak,   ///< the parent lease is shared, and the order wants more
     parent_too_short,  ///< the parent lease ends too soon for the order
-    superseded,        ///< a newer waiter took our place: QueueView::superseded_by
+    superseded,        ///< a newer waiter took our place: QueueView::superseded_by; without one, it
+                       ///< may have been forgotten since
   };
   Why why;
   std::optional<Holder> holder;     ///< the main other lease, if there is one

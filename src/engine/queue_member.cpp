@@ -90,11 +90,12 @@ struct QueueMember::Subscriptions {
   }
 };
 
-QueueMember::QueueMember(ServerSet& server_set, Resource resource, Ticket ticket,
-                         std::string_view host)
+std::string QueueMember::new_id(ServerSet& server_set, std::string_view host) {
+  return fingerprint(host).substr(0, host_digits) + "." + std::to_string(server_set.random());
+}
+
+QueueMember::QueueMember(ServerSet& server_set, Resource resource, Ticket ticket, std::string id)
     : server_set_(server_set), resource_(std::move(resource)), ticket_(ticket) {
-  std::string id =
-      fingerprint(host).substr(0, host_digits) + "." + std::to_string(server_set.random());
   subscriptions_ = std::make_shared<Subscriptions>(
       Subscriptions{server_set, resource_, std::move(id), {}, nullptr, {}, {}});
   subscriptions_->event = server_set.clock().make_event();

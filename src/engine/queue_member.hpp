@@ -18,12 +18,15 @@ namespace redlock {
 /// with the wait: then it leaves every queue.
 class QueueMember {
  public:
-  /// `host`: our own host, so that a waiter on another host is notified as well when one on ours
-  /// is.
-  QueueMember(ServerSet& server_set, Resource resource, Ticket ticket, std::string_view host);
+  /// `id`: one that new_id() made, for this waiter alone.
+  QueueMember(ServerSet& server_set, Resource resource, Ticket ticket, std::string id);
   ~QueueMember();
   QueueMember(const QueueMember&) = delete;
   QueueMember& operator=(const QueueMember&) = delete;
+
+  /// `host`: our own host, so that a waiter on another host is notified as well when one on ours
+  /// is.
+  static std::string new_id(ServerSet& server_set, std::string_view host);
 
   /// Subscribes, and stays subscribed while this object exists. Returns when every server has
   /// answered, or when a quorum has and the others are slow; after the server timeout at the

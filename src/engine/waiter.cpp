@@ -1,6 +1,10 @@
 #include "engine/waiter.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
 
 namespace redlock {
 namespace {
@@ -17,6 +21,10 @@ constexpr Milliseconds max_gathering{50};
 /// its time.
 constexpr unsigned max_partial_notifications = 3;
 
+/// Servers remember the newest of those that supersede others for a day after its last poll
+/// (NEWEST_LIFE in queue.lua). Less an hour for clock rates and for a poll that is under way.
+constexpr std::chrono::hours max_without_poll{23};
+
 }  // namespace
 
 Waiter::Waiter(ServerSet& server_set, AcquireOrder order, WaitPolicy policy, Interrupt& interrupt)
@@ -28,12 +36,19 @@ Waiter::Waiter(ServerSet& server_set, AcquireOrder order, WaitPolicy policy, Int
 
 asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
   if (try_at_) co_await rest();
+  if (stood_still_too_long()) {
+    AttemptFailure failure{};
+    failure.why = AttemptFailure::Why::superseded;
+    member_.reset();
+    co_return GaveUp{std::move(failure)};
+  }
   const bool was_queued = is_queued() && member_->in_queue();
   if (is_queued()) member_->begin_attempt();
   Approach approach{is_queued() ? &*member_ : nullptr, slot_};
   if (member_) approach.on_silence = member_->resubscriber();
-  if (order_.supersedes && state_.queue == Queue::left) approach.outside = &*member_;
-  auto result = co_await attempt(server_set_, order_, interrupt_, approach);
+  auto made = order_.supersession ? attempt_with_ticket(approach)
+                                  : attempt(server_set_, order_, interrupt_, approach);
+  auto result = co_await std::move(made);
   if (result) {
     if (member_) member_->served();
     member_.reset();
@@ -65,10 +80,48 @@ asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
 
 void Waiter::enter(const WaitState& next, const AttemptFailure& failure) {
   if (next.queue == Queue::left && is_queued()) member_->leave();
-  if (next.queue == Queue::joining && !member_) {
-    member_.emplace(server_set_, order_.resource, *failure.queue.next_ticket, order_.owner.host);
-  }
+  if (next.queue == Queue::joining && !member_) take_ticket(*failure.queue.next_ticket);
   state_ = next;
+}
+
+void Waiter::take_ticket(Ticket ticket) {
+  std::string id = QueueMember::new_id(server_set_, order_.owner.host);
+  if (order_.supersession) {
+    Supersession& ours = *order_.supersession;
+    if (ours.id.empty()) {
+      ours.id = std::move(id);
+      ours.ticket = ticket;
+    }
+    id = ours.id;
+    ticket = ours.ticket;
+  }
+  member_.emplace(server_set_, order_.resource, ticket, std::move(id));
+}
+
+asio::awaitable<Result<Lease, AttemptFailure>> Waiter::attempt_with_ticket(Approach& approach) {
+  Supersession& ours = *order_.supersession;
+  if (!member_ && !ours.id.empty()) take_ticket(ours.ticket);
+  for (;;) {
+    // It shows its ticket also where it is not queued. Else it could be let in after a newer one.
+    if (member_ && !is_queued()) approach.outside = &*member_;
+    const Instant t0 = server_set_.clock().now();
+    auto result = co_await attempt(server_set_, order_, interrupt_, approach);
+    if (result) {
+      ours.polled = t0;
+      co_return result;
+    }
+    // A server that was shown a ticket, and answers without the largest, does not know which is the
+    // newest: its slot moves (D1).
+    const QueueView& queue = result.error().queue;
+    if (queue.next_ticket && (!member_ || queue.has_largest)) ours.polled = t0;
+    if (member_ || !queue.next_ticket) co_return result;
+    take_ticket(*queue.next_ticket);
+  }
+}
+
+bool Waiter::stood_still_too_long() const {
+  if (!order_.supersession || !order_.supersession->polled) return false;
+  return server_set_.clock().now() - *order_.supersession->polled > max_without_poll;
 }
 
 asio::awaitable<void> Waiter::rest() {

@@ -45,6 +45,14 @@ class Waiter {
   asio::awaitable<void> rest();
   asio::awaitable<void> pause();
 
+  /// The attempt of a waiter that supersedes others, and so needs a ticket before it may be granted
+  /// the lock.
+  asio::awaitable<Result<Lease, AttemptFailure>> attempt_with_ticket(Approach& approach);
+
+  /// Whether a newer waiter may have come and gone, and no server remembers it.
+  [[nodiscard]] bool stood_still_too_long() const;
+  void take_ticket(Ticket ticket);
+
   /// Carries out a change of the state, except the subscription.
   void enter(const WaitState& next, const AttemptFailure& failure);
   [[nodiscard]] bool is_queued() const { return state_.queue == WaitState::Queue::queued; }

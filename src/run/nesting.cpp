@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "child/ancestry.hpp"
 #include "engine/inherited_lease.hpp"
@@ -71,7 +72,7 @@ asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& option
   for (const Resource& resource : options.resources) {
     AcquireOrder order{resource, options.ttl, options.owner, needed_validity};
     order.mode = options.mode;
-    order.supersedes = options.supersedes;
+    if (options.supersedes) order.supersession = std::make_shared<Supersession>();
     orders.push_back(std::move(order));
   }
 

@@ -54,7 +54,12 @@ Finish Tenancy::conclude_interrupted() const {
 /// Waits with the rest of --wait, which keeps counting while the job is paused.
 asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> Tenancy::wait(
     std::vector<AcquireOrder> orders) {
-  for (AcquireOrder& order : orders) order.once_per = options_.once_per;
+  for (AcquireOrder& order : orders) {
+    order.once_per = options_.once_per;
+    // A job that was paused is no newer for it.
+    if (supersession_) order.supersession = supersession_;
+    supersession_ = order.supersession;
+  }
   WaitPolicy policy = options_.wait;
   if (policy.wait) policy.wait = std::max(Duration::zero(), *policy.wait - (now() - began_));
   co_return co_await wait_for_locks(parts_.session, std::move(orders), policy,

@@ -40,9 +40,10 @@ class Tenancy {
 
   TenancyParts parts_;
   const RunOptions& options_;
-  std::shared_ptr<ParentLinks> parents_;  ///< to parent runs
-  std::shared_ptr<Stay> stay_;            ///< the current one, or the last
-  std::unique_ptr<Event> changed_;        ///< a lease is lost, or a nested run has ended
+  std::shared_ptr<ParentLinks> parents_;        ///< to parent runs
+  std::shared_ptr<Stay> stay_;                  ///< the current one, or the last
+  std::unique_ptr<Event> changed_;              ///< a lease is lost, or a nested run has ended
+  std::shared_ptr<Supersession> supersession_;  ///< the same in each wait; null: none so far
   Instant began_;
   Instant granted_at_;  ///< when the last lock was granted: held times count from there
 };

@@ -135,4 +135,6 @@ ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
     redlock-cli run -k demo --supersede -s -- true
   assert_refused 64 "--supersede is for a lock that one holds alone" \
     redlock-cli run -k demo --supersede --slots 2 -- true
+  assert_refused 64 "--supersede goes with one -k only" \
+    redlock-cli run -k demo -k other --supersede -- true
 }

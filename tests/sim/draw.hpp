@@ -83,6 +83,9 @@ class Draw {
   void add_sessions();
   /// Writers supersede each other, and some more writers come at about the same time.
   void let_the_newest_win();
+  /// One of these stands still for longer than its queue entry lives, and wakes when the others
+  /// have ended.
+  void have_one_sleep_through_it();
   /// More sessions wait for a slot than a script examines, and some without a slot wait behind
   /// them.
   void add_crowd();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/queue.hpp"
 #include "core/validity.hpp"
 
 namespace redlock::sim {
@@ -72,10 +73,29 @@ void Draw::let_the_newest_win() {
       plan.dies_at = plan.start + extra_.between(Duration::zero(), Duration(base_ttl_));
     schedule_.sessions.insert(schedule_.sessions.begin(), plan);
   }
+  if (extra_.chance(250)) have_one_sleep_through_it();
   for (SessionPlan& plan : schedule_.sessions) {
     const bool waits = !plan.wait.wait || *plan.wait.wait > Duration::zero();
     plan.supersedes = waits && !plan.mode.shared;
   }
+}
+
+void Draw::have_one_sleep_through_it() {
+  SessionPlan& sleeper = schedule_.sessions.front();
+  sleeper.host = hosts_++;
+  sleeper.wait.wait.reset();
+  sleeper.dies_at.reset();
+  Mishap pause;
+  pause.kind = Kind::pause;
+  pause.host = sleeper.host;
+  pause.at = sleeper.start + extra_.between(Duration(milliseconds(1)), Duration(base_ttl_) / 2);
+  pause.span = entry_ttl + extra_.between(Duration(base_ttl_), Duration(base_ttl_) * 10);
+  schedule_.mishaps.push_back(pause);
+
+  const Duration longer =
+      std::max(Duration::zero(), pause.at + pause.span + Duration(base_ttl_) - schedule_.calm);
+  schedule_.calm += longer;
+  schedule_.sessions.back().start += longer;
 }
 
 SessionPlan Draw::session(Duration start) {

@@ -110,8 +110,9 @@ class Referee final : public Watcher {
   void lost_data() { data_lost_ = true; }
 
   // What a process asks its servers, and what it learns from them: referee_processes.cpp.
-  /// `ticket`: of a queued waiter.
-  void attempts(const Process& process, const Token& token, std::optional<Ticket> ticket);
+  /// `ticket`: that it shows; `queues`: and with which it is to be queued.
+  void attempts(const Process& process, const Token& token, std::optional<Ticket> ticket,
+                bool queues);
   void gets_answer(const Process& process, const Token& token, const QueueStatus& queue);
   void gets_grant(const Process& process, const Token& token, std::size_t server,
                   std::optional<std::size_t> slot);
@@ -246,7 +247,7 @@ class Referee final : public Watcher {
     std::string token;
     std::vector<Ticket> max_tickets;  ///< of the queue of each server that answered; 0: empty
     std::size_t outages = 0;          ///< in a row, before this one
-    bool queued = false;              ///< it is queued, or was once
+    bool has_ticket = false;          ///< it showed one to the servers by then
     std::size_t without_newer = 0;    ///< answers that told of no newer waiter
     /// It has the lock of its last attempt and attempts the next one; grants that arrive now are
     /// not undone.
@@ -284,7 +285,7 @@ class Referee final : public Watcher {
   void check_expiries(const Run& run, const Standing& after);
   void check_counter(const Run& run);
   void check_requeued(const Run& run);
-  void note_superseder(const Run& run);
+  void note_superseder(const Run& run, const Reply& reply);
   void note_undo_elsewhere(const Run& run);
   void note_late_entry(const Run& run);
   /// The superseders that are newer than every waiter of this process.

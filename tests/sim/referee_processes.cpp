@@ -52,7 +52,8 @@ void Referee::killed(const Process& process) {
   }
 }
 
-void Referee::attempts(const Process& process, const Token& token, std::optional<Ticket> ticket) {
+void Referee::attempts(const Process& process, const Token& token, std::optional<Ticket> ticket,
+                       bool queues) {
   Attempts& attempts = attempts_[&process];
   if (attempts.token == token.secret()) return;
   const Attempts last = std::exchange(attempts, Attempts{});
@@ -60,19 +61,19 @@ void Referee::attempts(const Process& process, const Token& token, std::optional
   facts_[token.secret()].asked_at = timeline_.now();
   attempts.token = token.secret();
   const Notifications notified = std::exchange(notifications_[&process], Notifications{});
-  if (ticket && notified.servers != 0 && !is_quorum(notified.servers) &&
+  if (queues && notified.servers != 0 && !is_quorum(notified.servers) &&
       timeline_.now() < notified.first + gathering)
     ++hasty_attempts_;
   attempts.outages =
       !last.token.empty() && last.max_tickets.size() < quorum_ ? last.outages + 1 : 0;
-  attempts.queued = last.queued || ticket;
+  attempts.has_ticket = last.has_ticket || ticket;
   if (!ticket) return;
-  if (attempts.outages >= 2)
+  if (queues && attempts.outages >= 2)
     violate("queue", process.name() + " stays in the queue although no quorum answers it");
   // A server that answered after the decision does not count.
   const auto behind =
       std::ranges::count_if(last.max_tickets, [&](Ticket largest) { return largest < *ticket; });
-  if (!last.queued && static_cast<std::size_t>(behind) < quorum_) {
+  if (!last.has_ticket && static_cast<std::size_t>(behind) < quorum_) {
     violate("queue", process.name() + " draws a ticket that is not behind those in the queue");
   }
 }

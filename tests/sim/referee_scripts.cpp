@@ -173,7 +173,7 @@ void Referee::after(const Run& run, const Reply& reply) {
     note_late_entry(run);
   }
   // Even if it was refused the lock, for example by an unusable counter: the server knows of it.
-  if (run.script == "acquire") note_superseder(run);
+  if (run.script == "acquire") note_superseder(run, reply);
   if (run.script == "release" && reply.type != Reply::Type::error) check_requeued(run);
   if (run.script == "break_lock" || run.script == "release") note_removals(run, before_, after);
   if (run.script == "heal") {
@@ -311,9 +311,14 @@ void Referee::check_requeued(const Run& run) {
                                run.process.name(), run.server.number() + 1));
 }
 
-void Referee::note_superseder(const Run& run) {
+void Referee::note_superseder(const Run& run, const Reply& reply) {
   const std::string waiter(run.arguments[7]);
-  if (run.arguments[11] != "1" || waiter.empty()) return;
+  if (run.arguments[11] != "1") return;
+  if (waiter.empty()) {
+    const bool granted = !reply.elements.empty() && reply.elements.front().text == "granted";
+    if (granted) violate("superseded", text_of(run) + " is granted without a ticket");
+    return;
+  }
   Superseder& superseder = superseders_[waiter];
   superseder.process = &run.process;
   superseder.ticket = number_in<Ticket>(run.arguments[8]);

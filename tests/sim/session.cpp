@@ -102,7 +102,7 @@ AcquireOrder Session::order(std::size_t key) const {
   owner.supervised = plan_.style == SessionPlan::Style::run;
   AcquireOrder order{world_.resource(key), ttl, owner, margin(ttl)};
   order.mode = plan_.mode;
-  order.supersedes = plan_.supersedes;
+  if (plan_.supersedes) order.supersession = std::make_shared<Supersession>();
   order.once_per = plan_.once_per;
   return order;
 }

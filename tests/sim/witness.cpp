@@ -9,7 +9,9 @@ asio::awaitable<AcquireVote> Witness::acquire(AcquireRequest request, Instant de
   referees_.each([&](Referee& other) {
     if (&other != &referee) other.goes_on(process_);
   });
-  referee.attempts(process_, token, queues ? std::optional(request.entry->ticket) : std::nullopt);
+  std::optional<Ticket> ticket;
+  if (request.entry) ticket = request.entry->ticket;
+  referee.attempts(process_, token, ticket, queues);
   AcquireVote vote = co_await server_->acquire(std::move(request), deadline);
   if (const auto* granted = std::get_if<Granted>(&vote)) {
     referee.gets_answer(process_, token, granted->queue);

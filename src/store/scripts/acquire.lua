@@ -4,7 +4,8 @@
 --       mode (x or s), number of slots (0: none wanted), the slot wanted (-1: the lowest free one),
 --       our waiter id ('': we do not wait), ticket, polls (0 or 1), life of the entry in ms (0: we
 --       are not to be queued, but may be superseded),
---       whether we supersede older waiters that would supersede us (0 or 1),
+--       whether we supersede older waiters that would supersede us (0 or 1; without a waiter id
+--       we are not granted it, but learn the ticket that we need for that),
 --       whether to tell the last runs (0 or 1)
 -- -> {'granted', fence, id, slot or -1, queue, the last runs or ''} | {'held', …, queue}
 --    | {'queued', queue}: the lock is free for us, but other waiters come first
@@ -40,11 +41,12 @@ if is_partial then
 end
 
 local supersedes = ARGV.supersedes == '1'
-local superseder, superseder_record
+local needs_ticket = supersedes and waiter == ''
+local superseder, superseder_record, failure
 if supersedes and waiter ~= '' then
   write_without_memory()
-  superseder, superseder_record =
-    supersede(waiter, ticket, ARGV.record, tonumber(ARGV.life), state, time)
+  superseder, superseder_record, failure = supersede(waiter, ticket, ARGV.record, state, time)
+  if failure then return failure end
 end
 if ARGV.life == '0' then waiter = '' end
 
@@ -66,7 +68,8 @@ end
 
 local may_enter = admits(state, mode) and slot
 local beside_readers = state == 'shared' and limit == 0
-if superseder or not (may_enter and is_our_turn(state, time, waiter, ticket, beside_readers)) then
+if superseder or needs_ticket
+  or not (may_enter and is_our_turn(state, time, waiter, ticket, beside_readers)) then
   if superseder and may_enter then notify_next(state, time, waiter) end
   if waiter ~= '' and not superseder then
     -- As release does. Else a server that is out of memory drops the waiter at every poll, and

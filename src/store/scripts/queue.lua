@@ -16,8 +16,10 @@ local QUEUE_IDLE = 35000    -- how long the queue outlives the last poll at leas
 -- Limit of a search for a waiter of another host, or one that wants more than a slot.
 local MANY = 64
 -- The field of WAITERS with the newest waiter so far that supersedes older ones:
--- 'ticket id record'. It may have left the queue since.
+-- 'ticket id record'. It may have left the queue since. It stays for a day after that one's last
+-- poll, and a waiter that stood still for nearly as long gives up by itself.
 local NEWEST = '+'
+local NEWEST_LIFE = 86400000
 
 local function admits(state, mode)
   return state == 'free' or state == 'shared' and mode ~= WORD.alone
@@ -283,25 +285,27 @@ end
 -- Lets the waiter supersede the newest so far that does so, too: that one leaves the queue, and is
 -- notified to see it. Unless that one is the newer of the two by ticket and id: then this one
 -- leaves. So each server remembers the newest, and the newest of all is superseded nowhere.
--- -> id and record of the one that supersedes this one; nil: none
-local function supersede(id, ticket, record, life, state, time)
+-- -> id and record of the one that supersedes this one; nil: none; or nil, nil and an error
+local function supersede(id, ticket, record, state, time)
   local function leave(loser)
     local rank = redis.call('ZRANK', KEYS.queue, loser)
     drop(loser)
     if rank == 0 then notify_first_of_end(state, time) end
   end
   local its_ticket, other, its_record = newest_superseder()
-  if other == id then return nil end
   if other and (its_ticket > ticket or its_ticket == ticket and other > id) then
     leave(id)
     return other, its_record
   end
-  redis.pcall('HSET', KEYS.waiters, NEWEST, decimal(ticket) .. ' ' .. id .. ' ' .. record)
-  local idle = math.max(QUEUE_IDLE, life)
-  if redis.call('PTTL', KEYS.waiters) < idle then
-    redis.pcall('PEXPIRE', KEYS.waiters, decimal(idle))
+  if other ~= id then
+    -- The entries outlive a queue that has ended by as long as the newest is remembered.
+    if redis.call('ZCARD', KEYS.queue) == 0 then redis.call('DEL', KEYS.waiters) end
+    local set =
+      redis.pcall('HSET', KEYS.waiters, NEWEST, decimal(ticket) .. ' ' .. id .. ' ' .. record)
+    if is_error(set) then return nil, nil, set end
   end
-  if other then
+  redis.call('PEXPIRE', KEYS.waiters, NEWEST_LIFE)
+  if other and other ~= id then
     publish(other, WORD.recheck)
     leave(other)
   end

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <list>
+#include <memory>
 #include <numeric>
 #include <random>
 
@@ -35,12 +36,17 @@ class Crowd {
   /// A client that begins to wait now.
   Member& comes(WaitPolicy policy = for_hours, Mode mode = {}, Duration ttl_length = 30s,
                 const std::string& host = "here", bool supersedes = false) {
-    Client& client = world.client(1000 + members.size());
     AcquireOrder wanted = order(ttl_length);
     wanted.mode = mode;
-    wanted.supersedes = supersedes;
+    if (supersedes) wanted.supersession = std::make_shared<Supersession>();
     wanted.owner.command = std::to_string(members.size());
     wanted.owner.host = host;
+    return comes(policy, wanted);
+  }
+
+  /// The same, with an order that a client had before.
+  Member& comes(WaitPolicy policy, const AcquireOrder& wanted) {
+    Client& client = world.client(1000 + members.size());
     Member& member = members.emplace_back(Member{client, wanted, {}, {}});
     world.start([this, &member, policy, number = members.size() - 1]() -> asio::awaitable<void> {
       Waiter waiter(member.client.server_set, member.wanted, policy, member.client.interrupt);
@@ -718,14 +724,13 @@ TEST(Supersede, OneThatReachesOnlyAMinoritySupersedesNone) {
   crowd.world.settle_for(100ms);
   Crowd::Member& cut_off =
       crowd.supersedes({.wait = {}, .unavailable_wait = 1s, .retry_delay = 100ms});
-  // It gets a ticket from all of them, and then queues at one.
-  for (AskedServer* server : cut_off.client.servers)
-    server->fate_for[Question::subscribe] = {.reply = 10ms};
+  // It gets a ticket from all of them, and then shows it at one.
+  for (AskedServer* server : cut_off.client.servers) server->fate = {.reply = 10ms};
   crowd.world.in(5ms, [&] {
-    for (const std::size_t i : {1U, 2U}) cut_off.client.server(i).fate.silent = true;
+    for (const std::size_t i : {1U, 2U}) cut_off.client.server(i).fate = {.silent = true};
   });
   crowd.world.settle_for(100ms);
-  EXPECT_EQ(crowd.world.store(0).waiting(resource()), std::vector<std::string>{"2"});
+  EXPECT_TRUE(crowd.world.store(0).waiting(resource()).empty()) << "the older one left there";
   crowd.world.settle_for(10s);
   EXPECT_TRUE(cut_off.ended);
   EXPECT_FALSE(crowd.member(1).ended);
@@ -769,6 +774,81 @@ TEST(Supersede, OneThatLeftTheQueueGivesUpAlsoWhenTheNewerOneHasEnded) {
   cut_off.client.every_server({});
   crowd.world.settle_for(20s);
   expect_superseded(cut_off, "2");
+  EXPECT_EQ(crowd.served.size(), 2U);
+}
+
+TEST(Supersede, TheNewestIsRememberedForLongerThanAnEntryLives) {
+  for (const std::size_t servers : {1U, 3U}) {
+    Crowd crowd(servers);
+    crowd.come(1);
+    Crowd::Member& stopped = crowd.supersedes();
+    crowd.world.settle_for(100ms);
+    Crowd::stops(stopped);
+    crowd.supersedes();
+    crowd.world.settle_for(100ms);
+    crowd.releases(crowd.member(0));
+    crowd.wait_for(2, 5s);
+    ASSERT_EQ(crowd.served.back(), 2U);
+    crowd.releases(crowd.member(2));
+    crowd.world.settle_for(2min);
+    stopped.client.go_on();
+    crowd.world.settle_for(20s);
+    expect_superseded(stopped, "2");
+    EXPECT_EQ(crowd.served.size(), 2U) << servers;
+  }
+}
+
+TEST(Supersede, ANewerOneThatFoundTheLockFreeIsRememberedToo) {
+  for (const std::size_t servers : {1U, 3U}) {
+    Crowd crowd(servers);
+    crowd.come(1);
+    Crowd::Member& stopped = crowd.supersedes();
+    crowd.world.settle_for(100ms);
+    Crowd::stops(stopped);
+    crowd.releases(crowd.member(0));
+    crowd.world.settle_for(1min);
+    crowd.supersedes();
+    crowd.wait_for(2, 100ms);
+    ASSERT_EQ(crowd.served.back(), 2U);
+    crowd.releases(crowd.member(2));
+    crowd.world.settle_for(1s);
+    stopped.client.go_on();
+    crowd.world.settle_for(20s);
+    expect_superseded(stopped, "2");
+    EXPECT_EQ(crowd.served.size(), 2U) << servers;
+  }
+}
+
+TEST(Supersede, OneThatStoodStillForADayGivesUpByItself) {
+  Crowd crowd(3);
+  Crowd::Member& stopped = crowd.supersedes();
+  crowd.wait_for(1, 100ms);
+  crowd.supersedes();
+  crowd.world.settle_for(100ms);
+  Crowd::Member& waiter = crowd.member(1);
+  Crowd::stops(waiter);
+  crowd.releases(stopped);
+  crowd.world.settle_for(25h);
+  waiter.client.go_on();
+  crowd.world.settle_for(20s);
+  ASSERT_TRUE(waiter.ended);
+  EXPECT_EQ(waiter.why->why, AttemptFailure::Why::superseded);
+  EXPECT_FALSE(waiter.why->queue.superseded_by);
+  EXPECT_EQ(crowd.served.size(), 1U);
+}
+
+TEST(Supersede, OneThatWaitsAgainIsNoNewerForThat) {
+  Crowd crowd(3);
+  Crowd::Member& paused = crowd.supersedes();
+  crowd.wait_for(1, 100ms);
+  crowd.releases(paused);
+  crowd.supersedes();
+  crowd.wait_for(2, 1s);
+  crowd.releases(crowd.member(1));
+  crowd.world.settle_for(1min);
+  Crowd::Member& again = crowd.comes(for_hours, paused.wanted);
+  crowd.world.settle_for(1s);
+  expect_superseded(again, "1");
   EXPECT_EQ(crowd.served.size(), 2U);
 }
 
