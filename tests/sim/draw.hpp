@@ -37,8 +37,8 @@ class Draw {
   /// Most waiters are on one host, the first and the last among them, and this host stands still.
   /// Between them is a waiter of another host, which must get the lock soon.
   void stop_host_of_most();
-  /// The first waiter is notified while its host stands still, and then all servers' clocks are set
-  /// back by far more than it may take.
+  /// The first waiter is notified while its host stands still, then all servers' clocks are set
+  /// back by far more than it may take, and it never comes back.
   void set_clocks_back();
   /// How long the lock may be free when the next waiter is well.
   [[nodiscard]] Duration bound_of_hand_over() const;
@@ -99,6 +99,7 @@ class Draw {
   void spoil_helper_keys();
   /// Servers refuse single commands for want of a right.
   void deny_commands();
+  /// Most sessions want a slot, and most servers lose their tables of slots at a time.
   void lose_slots();
   /// Its host stands still from the votes until the lease expires, so it has no lease.
   void have_first_oversleep();

@@ -265,12 +265,16 @@ void Draw::deny_commands() {
 }
 
 void Draw::lose_slots() {
+  for (SessionPlan& plan : schedule_.sessions) {
+    if (!plan.supersedes && extra_.chance(800)) plan.mode = Mode{true, 1 + extra_.below(2)};
+  }
   for (std::size_t i = 1 + extra_.below(4); i > 0; --i) {
     Mishap loss;
     loss.kind = Kind::lose_slots;
-    loss.server = extra_.below(schedule_.servers);
     loss.at = extra_.between(Duration::zero(), span_);
-    schedule_.mishaps.push_back(loss);
+    for (loss.server = 0; loss.server < schedule_.servers; ++loss.server) {
+      if (extra_.chance(800)) schedule_.mishaps.push_back(loss);
+    }
   }
 }
 

@@ -231,6 +231,8 @@ void Draw::set_clocks_back() {
     schedule_.mishaps.push_back(step);
   schedule_.calm = pause.at + pause.span;
   keep_away(stands_still, schedule_.calm);
+  // It must not be the one that ends the others' wait.
+  schedule_.sessions[1].dies_at = seconds(10);
   schedule_.bound = bound_of_hand_over() + of_one_host;
 }
 
