@@ -41,10 +41,9 @@ PTRACE_CONT, PTRACE_SEIZE, PTRACE_O_TRACEEXIT = 7, 0x4206, 0x40
 TTL = 1.5
 LIMIT = 60
 READY = b"ready\n"
-# $1: the witness. Each process says who it is.
+# $1: the witness. It says who its children are.
 COMMAND = """exec 9<"$1"; flock -s 9
-setsid sh -c 'echo $$; exec sleep 1000' & sh -c 'echo $$; exec sleep 1000' &
-sleep 0.02; echo ready; wait"""
+setsid sleep 1000 & echo $!; sleep 1000 & echo $!; echo ready; wait"""
 # The helper was there before the run was.
 SHIELDED = ("sh", "-c", 'sleep 1000 </dev/null >/dev/null 2>&1 9<&- & echo $!; exec "$@"', "-")
 
