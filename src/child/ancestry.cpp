@@ -3,9 +3,13 @@
 #include <unistd.h>
 
 #include <array>
+#include <string>
 #include <string_view>
+#include <tuple>
 
+#include "child/descendants.hpp"
 #include "child/process_stat.hpp"
+#include "child/title.hpp"
 #include "support/boot_id.hpp"
 
 namespace redlock::child {
@@ -31,6 +35,30 @@ std::optional<ProcessStat> find_ancestor(long wanted) {
   return std::nullopt;
 }
 
+bool is_called(pid_t pid, std::string_view title) {
+  return read_proc_file("/proc/" + std::to_string(pid) + "/comm") == std::string(title) + "\n";
+}
+
+/// Whether a word of its command line is the key, or ends with it, as `--key=KEY` does.
+bool names_key(pid_t pid, const std::string& key) {
+  const auto words = read_proc_file("/proc/" + std::to_string(pid) + "/cmdline");
+  return words && words->find(key + '\0') != std::string::npos;
+}
+
+/// A holder process adopts what its command leaves behind, so that it has other children, too; the
+/// command was there before them.
+bool is_command_of(pid_t process, pid_t holder) {
+  const auto command = read_process_stat(process);
+  if (!command) return false;
+  for (const pid_t other : living_descendants({holder})) {
+    const auto stat = read_process_stat(other);
+    if (!stat || stat->parent != holder) continue;
+    // Within one tick of the clock the pid tells who was first.
+    if (std::tie(stat->started, other) < std::tie(command->started, process)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<ProcessIdentity> identify(pid_t pid) {
@@ -48,6 +76,30 @@ bool is_ancestor(const ProcessIdentity& process) {
 
 bool is_ancestor(pid_t pid) {
   return find_ancestor(pid).has_value();
+}
+
+bool is_ancestor(pid_t pid, unsigned long long started) {
+  const auto ancestor = find_ancestor(pid);
+  return ancestor && ancestor->started == started;
+}
+
+bool runs_us(pid_t pid, const std::string& key) {
+  if (!names_key(pid, key)) return false;
+  // From us up: the command, the holder process (it has another title when its command has ended),
+  // perhaps a shield, the front process.
+  std::array<pid_t, 3> last{0, 0, ::getpid()};
+  while (last.back() > 0) {
+    const auto stat = read_process_stat(last.back());
+    if (!stat) return false;
+    if (stat->parent == pid) {
+      const bool is_shielded = is_called(last[2], shield_title);
+      const pid_t holder = last[is_shielded ? 1 : 2];
+      const pid_t command = last[is_shielded ? 0 : 1];
+      return is_called(holder, holder_title) && is_command_of(command, holder);
+    }
+    last = {last[1], last[2], stat->parent};
+  }
+  return false;
 }
 
 bool in_first_pid_namespace() {

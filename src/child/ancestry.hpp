@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <optional>
+#include <string>
 
 #include "core/parent_lease.hpp"
 
@@ -17,6 +18,14 @@ bool is_ancestor(const ProcessIdentity& process);
 
 /// Whether the process that has this pid now is an ancestor of ours.
 bool is_ancestor(pid_t pid);
+
+/// Whether the process with this pid and start (ProcessStat::started) is an ancestor of ours.
+bool is_ancestor(pid_t pid, unsigned long long started);
+
+/// Whether this is the front process of a `run` of this key, by its command line, that keeps the
+/// lock until we end: we are its command, or an ancestor of ours is. What merely outlives the
+/// command, or left its tree, is not waited for.
+bool runs_us(pid_t pid, const std::string& key);
 
 /// Whether we are in the machine's initial pid namespace, the one whose PID 1 is the machine's
 /// init.

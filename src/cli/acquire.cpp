@@ -141,6 +141,8 @@ run::AcquireOptions read_options(const Settings& settings) {
   }
   Owner owner = read_owner(settings);
   name_the_script(owner, pid.value_or(::getppid()));
+  if (const auto watched = pid ? child::read_process_stat(*pid) : std::nullopt)
+    owner.pid_start = watched->started;
   owner.renewed_for = is_kept ? Duration(ttl->length()) : Duration::zero();
   owner.detached = is_kept && !pid;
   run::LockOptions lock =

@@ -8,10 +8,13 @@
 #include <array>
 #include <climits>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 
 #include "cli/ci_job.hpp"
+#include "cli/command_session.hpp"
 #include "cli/option_rows.hpp"
+#include "output/describe.hpp"
 #include "run/command_error.hpp"
 #include "store/owner_record.hpp"
 #include "support/duration.hpp"
@@ -128,6 +131,26 @@ std::string too_short_text(Ttl ttl, const TtlDemands& demands) {
                : "none is long enough");
 }
 
+bool is_space_or_control(char c) {
+  return static_cast<unsigned char>(c) <= ' ' || c == '\x7f';
+}
+
+/// Every byte of a key counts, and most often nobody meant these: `deploy` and `deploy\r` are two
+/// locks.
+void warn_of_odd_keys(const Settings& settings, const std::vector<Resource>& resources) {
+  std::vector<Resource> odd;
+  std::ranges::copy_if(resources, std::back_inserter(odd), [](const Resource& resource) {
+    const std::string& key = resource.key();
+    return is_space_or_control(key.back()) ||
+           std::ranges::any_of(key, [](char c) { return c != ' ' && is_space_or_control(c); });
+  });
+  if (odd.empty()) return;
+  make_console(settings).notice(
+      fmt::format("--key: '{}' ends in white space or holds a control character, which makes it "
+                  "another lock than without",
+                  output::keys_text(odd)));
+}
+
 int read_conflict_exit_code(const Settings& settings) {
   return static_cast<int>(settings.get(option::conflict_exit_code));
 }
@@ -181,14 +204,23 @@ Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string
 
 run::LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources,
                                    Ttl ttl, run::ServerOptions servers, Owner owner) {
+  warn_of_odd_keys(settings, resources);
   raise_restart_guard(settings, servers, option::ttl, ttl.length());
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
   const Mode mode = read_mode(settings, resources);
   const WaitPolicy wait = read_wait_policy(settings);
   check_supersede(settings, wait, mode, resources.size());
   owner.slots = mode.slots;
-  return {std::move(resources), ttl,     wait, read_conflict_exit_code(settings), std::move(owner),
-          std::move(servers),   timeout, mode, settings.get(option::supersede)};
+  return {std::move(resources),
+          ttl,
+          wait,
+          read_conflict_exit_code(settings),
+          std::move(owner),
+          std::move(servers),
+          timeout,
+          mode,
+          settings.get(option::supersede),
+          settings.find(option::wait).has_value()};
 }
 
 Owner this_user() {

@@ -36,6 +36,8 @@ struct Owner {
   bool newer = false;     ///< written by a version with a higher protocol number than ours
   std::size_t slots = 0;  ///< of how many slots it took one; zero: of none
   bool detached = false;  ///< it is bound to no process: the pid is that of the holder process
+  unsigned long long pid_start = 0;  ///< of --while-pid: when its process began, in clock ticks
+                                     ///< since boot; with the pid it names one process of a host
 };
 
 /// A run that has ended, as a server remembers it. All times are by that server's own clock: when

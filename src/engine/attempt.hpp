@@ -81,6 +81,8 @@ struct AttemptFailure {
     interrupted,
     parent_too_weak,   ///< the parent lease is shared, and the order wants more
     parent_too_short,  ///< the parent lease ends too soon for the order
+    held_around_us,    ///< its holder, which waits for us to end, is an ancestor of ours; of a wait
+                       ///< that its user gave up for that
     superseded,        ///< a newer waiter took our place: QueueView::superseded_by; without one, it
                        ///< may have been forgotten since
   };

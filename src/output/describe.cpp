@@ -121,6 +121,12 @@ std::string kept_text(const Owner& owner, const Finished& finished,
   return text;
 }
 
+/// Of a lock that --min-hold keeps: no command needs it any more.
+std::string freeing_advice(const Resource& resource, const Holder& holder) {
+  if (holder.shared || !holder.owner || !holder.owner->finished) return {};
+  return fmt::format("; `redlock-cli release {} --force` frees it now", key_option(resource));
+}
+
 /// Which process holds the lock, since when, and how that will end, as far as it is known.
 std::string holder_text(const Holder& holder) {
   std::string text = who_text(holder);
@@ -214,13 +220,23 @@ std::string missing_votes_text(const std::vector<ServerFault>& faults, std::size
                      faults_text(faults));
 }
 
-std::string failure_text(const AttemptFailure& failure, std::size_t servers) {
+std::string held_around_us_text(const Owner& owner) {
+  return fmt::format(
+      "held by {}, which waits for this one to end: let it have the lock that is held, with {}",
+      owner_text(owner),
+      owner.supervised ? "REDLOCK_HELD in its environment (sudo --preserve-env=REDLOCK_HELD)"
+                       : "REDLOCK_LEASE, which `acquire --export` prints, in its environment");
+}
+
+std::string failure_text(const Resource& resource, const AttemptFailure& failure,
+                         std::size_t servers) {
   const std::string faults = faults_text(failure.faults);
   switch (failure.why) {
     case Why::busy:
     case Why::maybe_busy:
     case Why::split:
-      if (failure.holder) return held_text(*failure.holder);
+      if (failure.holder)
+        return held_text(*failure.holder) + freeing_advice(resource, *failure.holder);
       if (failure.queue.newer)
         return "a newer version waits for it and comes first: upgrade redlock-cli";
       return failure.why == Why::busy ? "others wait for it and come first"
@@ -249,6 +265,8 @@ std::string failure_text(const AttemptFailure& failure, std::size_t servers) {
                    "gone";
     case Why::interrupted:
       return "interrupted";
+    case Why::held_around_us:
+      return held_around_us_text(failure.holder.value().owner.value()) + "; with -w it waits";
     case Why::parent_too_weak:
       return "the run or acquire around this one only shares it: neither the whole lock nor "
              "another slot can be had here";

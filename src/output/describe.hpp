@@ -49,6 +49,10 @@ std::string faults_text(const std::vector<ServerFault>& faults);
 /// all vote.
 std::string missing_votes_text(const std::vector<ServerFault>& faults, std::size_t servers);
 
+/// Why a process waits for itself, and how to hand the lease on to it: its holder is an ancestor of
+/// it.
+std::string held_around_us_text(const Owner& owner);
+
 /// Why an attempt or a wait failed, to follow `KEY: `.
 std::string failure_text(const AttemptFailure& failure, std::size_t servers);
 

@@ -35,6 +35,7 @@ CommandResult result_of(Why why) {
       return CommandResult::superseded;
     case Why::interrupted:
       return CommandResult::interrupted;
+    case Why::held_around_us:
     case Why::parent_too_weak:
     case Why::parent_too_short:
       return CommandResult::usage;

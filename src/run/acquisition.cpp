@@ -36,7 +36,8 @@ asio::awaitable<Handout> Acquisition::acquire() {
   const bool needs_own = options_.detached.has_value();
   if (needs_own && co_await has_parent_lease(session_.server_set(), orders))
     co_return refuse_parent_lease();
-  auto leases = co_await wait_for_locks(session_, std::move(orders), options_.wait, job_group_);
+  auto leases = co_await wait_for_locks(session_, std::move(orders), options_.wait,
+                                        options_.insists_on_wait, job_group_);
   if (!leases) co_return fail(leases.error());
   granted_at_ = session_.clock().now();
   if (needs_own && !are_our_own((*leases)->leases())) {

@@ -25,7 +25,8 @@ struct LockOptions {
   ServerOptions servers;
   Duration server_timeout;
   Mode mode;
-  bool supersedes;  ///< newest wins: older waiters that supersede, too, give up
+  bool supersedes;       ///< newest wins: older waiters that supersede, too, give up
+  bool insists_on_wait;  ///< how long to wait was given, and is not the default
 };
 
 /// All options of `run`.

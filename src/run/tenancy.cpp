@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "child/title.hpp"
 #include "run/nesting.hpp"
 #include "run/wait.hpp"
 
@@ -63,7 +64,7 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> Tenancy::wait(
   WaitPolicy policy = options_.wait;
   if (policy.wait) policy.wait = std::max(Duration::zero(), *policy.wait - (now() - began_));
   co_return co_await wait_for_locks(parts_.session, std::move(orders), policy,
-                                    parts_.job.group().value_or(0));
+                                    options_.insists_on_wait, parts_.job.group().value_or(0));
 }
 
 /// Under the lease of a process around this one there is no release that could record a run, or
@@ -125,6 +126,8 @@ asio::awaitable<std::optional<Finish>> Tenancy::run_under(std::shared_ptr<HeldSe
 
   stay->keep();
   const child::Ending ending = co_await stay->finish();
+  // What the command left running sees that we no longer wait for it.
+  child::set_name(child::releaser_title);
   const Instant ended = now();
   parts_.reporter.report_command_ended(ending, ended - granted_at_);
   if (ending.unkillable || !co_await stay->outlast_nested_runs()) {

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "child/ancestry.hpp"
 #include "output/describe.hpp"
 #include "run/wait_line.hpp"
 #include "run/wait_report.hpp"
@@ -133,6 +136,17 @@ class Reporting {
   std::shared_ptr<Reporter> reporter_;
 };
 
+/// Whether the holder, of our host, is an ancestor of ours that waits for us.
+bool is_held_around_us(const Resource& resource, const AttemptFailure& failure,
+                       const std::string& our_host) {
+  if (!failure.holder || !failure.holder->owner) return false;
+  const Owner& owner = *failure.holder->owner;
+  if (owner.host != our_host || owner.finished) return false;
+  const auto pid = static_cast<pid_t>(owner.pid);
+  if (owner.supervised) return child::runs_us(pid, resource.key());
+  return owner.pid_start > 0 && child::is_ancestor(pid, owner.pid_start);
+}
+
 /// What to append to "busy" when a wait has ended: `; waited for 10s (--wait)`, or nothing if there
 /// was no wait.
 std::string end_of_wait_text(const WaitPolicy& policy) {
@@ -175,8 +189,12 @@ void report_not_acquired(const Session& session, const output::Outcome& outcome,
 }
 
 asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(
-    Session& session, std::vector<AcquireOrder> orders, WaitPolicy policy, pid_t job_group) {
+    Session& session, std::vector<AcquireOrder> orders, WaitPolicy policy, bool insists_on_wait,
+    pid_t job_group) {
   const Instant began = session.clock().now();
+  const std::string host = orders.front().owner.host;
+  std::optional<SetFailure> around_us;
+  LeaseId looked_at;
   std::optional<Reporting> reporting;
   SetWaiter waiter(session.server_set(), std::move(orders), policy, session.interrupt());
   for (;;) {
@@ -184,6 +202,7 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(
     if (auto* set = std::get_if<std::shared_ptr<HeldSet>>(&step)) co_return std::move(*set);
     SetFailure& failure = std::get<SetFailure>(step);
     if (failure.final) {
+      if (around_us && !insists_on_wait) co_return unexpected<SetFailure>(std::move(*around_us));
       if (failure.failure.why == AttemptFailure::Why::superseded) {
         session.events().report(output::event::Superseded{
             failure.resource, failure.failure.queue.superseded_by, session.clock().now() - began});
@@ -193,6 +212,19 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(
     // Most locks are free: then there is no timer to set.
     if (!reporting) reporting.emplace(session, job_group);
     (*reporting)->learn(failure.resource, failure.failure);
+    const auto& holder = failure.failure.holder;
+    const bool is_new = holder && std::exchange(looked_at, holder->id) != holder->id;
+    if (is_new && !around_us && is_held_around_us(failure.resource, failure.failure, host)) {
+      around_us = failure;
+      around_us->failure.why = AttemptFailure::Why::held_around_us;
+      if (!insists_on_wait) {
+        session.interrupt().raise();
+      } else {
+        session.console().notice(
+            fmt::format("{}: {}", output::key_text(failure.resource),
+                        output::held_around_us_text(*failure.failure.holder->owner)));
+      }
+    }
   }
 }
 

@@ -24,7 +24,7 @@ constexpr std::uint64_t max_exit_code = 255;
 std::string text_field(const Json& record, const char* name) {
   const auto field = record.find(name);
   if (field == record.end() || !field->is_string()) return {};
-  return to_valid_utf8(field->get<std::string>().substr(0, max_owner_field));
+  return to_valid_utf8(shortened(field->get<std::string>(), max_owner_field));
 }
 
 std::int64_t milliseconds(Duration span) {
@@ -67,6 +67,7 @@ std::string encode_owner(const Owner& owner) {
   if (owner.renewed_for) record["renewed_ms"] = milliseconds(*owner.renewed_for);
   if (owner.slots > 0) record["slots"] = owner.slots;
   if (owner.detached) record["detached"] = true;
+  if (owner.pid_start > 0) record["start"] = owner.pid_start;
   if (owner.finished) {
     record[std::string(protocol::word::kept_field)] = milliseconds(owner.finished->expire_in);
     if (owner.finished->exit_code) record["exit"] = *owner.finished->exit_code;
@@ -90,6 +91,8 @@ std::optional<Owner> decode_owner(std::string_view record) {
   owner.supervised = run != parsed.end() && run->is_boolean() && run->get<bool>();
   const auto detached = parsed.find("detached");
   owner.detached = detached != parsed.end() && detached->is_boolean() && detached->get<bool>();
+  owner.pid_start =
+      number_field(parsed, "start", std::numeric_limits<unsigned long long>::max()).value_or(0);
   owner.renewed_for = duration_field(parsed, "renewed_ms");
   owner.slots = number_field(parsed, "slots", Mode::max_slots).value_or(0);
   if (const auto kept = duration_field(parsed, protocol::word::kept_field)) {

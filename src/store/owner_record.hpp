@@ -11,8 +11,8 @@ namespace redlock {
 /// The owner record as the servers store it: one line of JSON with short, stable names
 /// {"v":1,"host":…,"user":…,"pid":…,"command":…,"note":…}. `v` is the protocol number (PROTOCOL
 /// D3). Bytes that are not UTF-8 are replaced. Where they apply, it also has "run":true (the pid is
-/// a `run`'s), "renewed_ms" (Owner::renewed_for), "slots" (Owner::slots), "kept_ms" with "exit" or
-/// "signal" (Finished).
+/// a `run`'s), "renewed_ms" (Owner::renewed_for), "start" (Owner::pid_start), "slots"
+/// (Owner::slots), "kept_ms" with "exit" or "signal" (Finished).
 std::string encode_owner(const Owner& owner);
 
 /// The inverse, for any text: nothing when it is not such a record. A field of the wrong type is
@@ -36,7 +36,8 @@ class OwnerRecord {
   bool supervised_;
 };
 
-/// The command line refuses a longer note; a longer field from elsewhere is truncated.
+/// The largest size of a field in bytes: a longer one is shortened, ours and what comes from
+/// elsewhere.
 inline constexpr std::size_t max_owner_field = 512;
 
 }  // namespace redlock

@@ -100,6 +100,18 @@ std::string shell_quote(std::string_view text) {
   return word += '\'';
 }
 
+std::string shortened(std::string_view text, std::size_t max_bytes) {
+  constexpr std::string_view ellipsis = "…";
+  if (text.size() <= max_bytes) return std::string(text);
+  std::size_t kept = 0;
+  for (;;) {
+    const std::size_t next = kept + first_character(text.substr(kept)).bytes.size();
+    if (next + ellipsis.size() > max_bytes) break;
+    kept = next;
+  }
+  return std::string(text.substr(0, kept)).append(ellipsis);
+}
+
 std::string shell_word(std::string_view text) {
   const bool is_plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     const bool is_letter =

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,6 +15,10 @@ std::string escape_for_terminal(std::string_view text);
 
 /// Replaces what is not UTF-8 by U+FFFD: for JSON, which can carry nothing else.
 std::string to_valid_utf8(std::string_view text);
+
+/// `text`, or where that is longer than `max_bytes` its beginning with `…`, cut between characters,
+/// of at most that many bytes.
+std::string shortened(std::string_view text, std::size_t max_bytes);
 
 /// `text` as one word of a POSIX shell, always in single quotes: `it's` becomes `'it'\''s'`.
 std::string shell_quote(std::string_view text);

@@ -56,7 +56,7 @@ token() { redis 0 get demo; }
 
 @test "REDLOCK_HELD survives odd keys" {
   local key=$'it\'s a {key}; $(true)\n: \\ \xff'
-  run redlock-cli run -k "$key" -- redlock-cli run -k "b c" \
+  run --separate-stderr redlock-cli run -k "$key" -- redlock-cli run -k "b c" \
     -- redlock-cli run -n -k "$key" -k "b c" -- echo here
   assert_success
   assert_output here
@@ -239,4 +239,51 @@ token() { redis 0 get demo; }
   run redlock-cli run -k demo -- redlock-cli run -n -S "${SERVER_URL[1]}" -k demo \
     -- sh -c 'redis-cli -s "$0" exists demo' "${SERVER_SOCKET[1]}"
   assert_output 1
+}
+
+# --- Where REDLOCK_HELD was taken away ---
+
+# As sudo, su and env -i do.
+STRIPPED=(env -u REDLOCK_HELD -u REDLOCK_LEASE -u REDLOCK_TOKEN)
+
+@test "a run that waits for the run around it, which waits for it, is refused at once and told what to do" {
+  local how
+  for how in 'exec' '' 'exec setsid -w'; do
+    run -0 --separate-stderr redlock-cli run -k demo -- sh -c "$how \"\$@\"; exit" sh \
+      sh -c '"$@" -- touch "$0"; [ "$?" = 64 ]' "$BATS_TEST_TMPDIR/ran" \
+      "${STRIPPED[@]}" redlock-cli run -k demo
+    assert_regex "$stderr" "demo: held by .* \(run pid [0-9]+: sh\), which waits for this one to \
+end: .*--preserve-env=REDLOCK_HELD"
+  done
+  run -0 --separate-stderr redlock-cli run -k demo -- sh -c '"$@"; [ "$?" = 64 ]' sh \
+    "${STRIPPED[@]}" redlock-cli acquire -k demo -t 60s
+  assert_regex "$stderr" "which waits for this one to end"
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "with -w it says so in one line, and waits; with -n the lock is busy" {
+  run -0 --separate-stderr redlock-cli run -k demo -- sh -c '"$@"; [ "$?" = 75 ]' sh \
+    "${STRIPPED[@]}" redlock-cli run -k demo -w 1500ms -- true
+  assert_equal "$(grep -c "which waits for this one to end" <<<"$stderr")" 1
+  run -0 --separate-stderr redlock-cli run -k demo -- sh -c '"$@"; [ "$?" = 75 ]' sh \
+    "${STRIPPED[@]}" redlock-cli run -k demo -n -- true
+  refute_regex "$stderr" "which waits for this one to end"
+}
+
+@test "the process that acquire --while-pid watches counts as the holder" {
+  run -0 --separate-stderr bash -c 'redlock-cli acquire -k demo --while-pid $$ >/dev/null
+    env -u REDLOCK_HELD -u REDLOCK_LEASE redlock-cli run -k demo -- true
+    [ "$?" = 64 ]'
+  assert_regex "$stderr" "which waits for this one to end: .*REDLOCK_LEASE"
+}
+
+@test "what outlives the command of the run around it gets the lock when that has ended" {
+  cd "$BATS_TEST_TMPDIR"
+  printf '%s\n' 'exec env -u REDLOCK_HELD -u REDLOCK_LEASE redlock-cli run -k demo --events-fd 8 \
+    -- touch entered 8>events 2>inner.err' >inner
+  run -0 redlock-cli run -k demo -- sh -c '(setsid sh inner &)
+    until grep -qs \"waiting\" events; do sleep 0.1; done'
+  wait_until test -e entered
+  assert_equal "$(grep "waits for this one" inner.err)" ""
 }

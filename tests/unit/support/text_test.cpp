@@ -123,6 +123,15 @@ TEST(ToValidUtf8, GivesTextThatNeedsNoSecondPassForAnyTwoBytes) {
   }
 }
 
+TEST(Shortened, EndsBetweenCharacters) {
+  EXPECT_EQ(shortened("12345678", 8), "12345678");
+  EXPECT_EQ(shortened("123456789", 8), "12345…");
+  EXPECT_EQ(shortened("1234é6789", 8), "1234…");
+  EXPECT_EQ(shortened("123é56789", 8), "123é…");
+  EXPECT_EQ(shortened("\xff\xff\xff\xff\xff\xff", 5), "\xff\xff…");
+  EXPECT_EQ(shortened("long", 3), "…");
+}
+
 TEST(ShellQuote, AlwaysUsesSingleQuotes) {
   const Rows rows{{"", "''"},
                   {"a", "'a'"},
