@@ -69,6 +69,19 @@ finished [0-9.]+m?s ago with 0$"
   done
 }
 
+@test "--min-hold: also after TERM; who finds the lock kept is told what frees it, and its token does" {
+  start_background ours redlock-cli run -k demo --min-hold 100s -- \
+    sh -c 'echo "$REDLOCK_TOKEN"; exec sleep 1000'
+  wait_until grep -qs . "$(background_stdout ours)"
+  kill -TERM "${BACKGROUND_PID[ours]}"
+  wait_background ours
+  assert_equal "$status" 143
+  assert_refused 75 "\`redlock-cli release -k demo --force\` frees it now" \
+    redlock-cli run -k demo -n -- true
+  REDLOCK_TOKEN=$(<"$(background_stdout ours)") run -0 redlock-cli release -k demo
+  run -0 redlock-cli run -k demo -n -- true
+}
+
 @test "--min-hold: a slot that is kept says so, too" {
   run -0 redlock-cli run -k demo --slots 2 --min-hold 100s -- true
   run -0 redlock-cli status -k demo

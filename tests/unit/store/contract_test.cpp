@@ -242,6 +242,21 @@ TEST_P(ContractTest, AKeptLeaseEndsByItself) {
   EXPECT_LE(*std::get<Held>(refused).holder.remaining, 20s);
 }
 
+TEST_P(ContractTest, AKeptLeaseOfARunIsReleasedByHand) {
+  AcquireRequest supervised = request('a');
+  Owner run = some_owner();
+  run.supervised = true;
+  supervised.owner = run;
+  granted(acquire(std::move(supervised)));
+  ReleaseRequest kept{resource_, token('a'), /*by_hand=*/false, 20s};
+  run.finished = Finished{20s, 0, std::nullopt};
+  kept.finished = run;
+  EXPECT_TRUE(is<Released>(drive_.run(server_->release(std::move(kept), drive_.soon()))));
+  EXPECT_FALSE(is_free());
+  EXPECT_TRUE(is<Released>(release('a', /*by_hand=*/true)));
+  EXPECT_TRUE(is_free());
+}
+
 TEST_P(ContractTest, AServerThatLostALeaseTakesItBack) {
   ASSERT_TRUE(is<Healed>(heal('a', Fence(4711))));
   const InspectVote seen = inspect();

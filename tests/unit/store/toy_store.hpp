@@ -122,9 +122,11 @@ struct Server final : LockServer {
     Lock& lock = at(ask.resource);
     if (ask.requeue) enqueue(lock, ask.requeue->entry);
     if (lock.token != ask.token) return not_ours(lock, ask.token);
-    if (ask.by_hand && lock.owner.supervised) return Supervised{shown(lock)};
+    if (ask.by_hand && lock.owner.supervised && !lock.owner.finished)
+      return Supervised{shown(lock)};
     if (ask.by_hand) lock.ended[ask.token.secret()] = std::nullopt;
     lock.until = clock_.now() + ask.expire_in;
+    if (ask.finished) lock.owner = *ask.finished;
     return Released{};
   }
   const std::string url_;
