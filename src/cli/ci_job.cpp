@@ -6,6 +6,7 @@
 
 #include "store/owner_record.hpp"
 #include "support/environment.hpp"
+#include "support/text.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -48,8 +49,7 @@ bool is_presentable(std::string_view url) {
   const std::string_view host = rest.substr(0, rest.find_first_of("/?#"));
   const bool is_one_word =
       std::all_of(url.begin(), url.end(), [](char c) { return c > ' ' && c < '\x7f'; });
-  return !host.empty() && host.find('@') == std::string_view::npos && is_one_word &&
-         url.size() <= max_owner_field;
+  return !host.empty() && host.find('@') == std::string_view::npos && is_one_word;
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ std::string ci_job_url() {
   const auto* const found =
       std::find_if(candidates.begin(), candidates.end(),
                    [](const std::string& url) { return is_presentable(url); });
-  return found == candidates.end() ? std::string() : *found;
+  return found == candidates.end() ? std::string() : shortened(*found, max_owner_field);
 }
 
 }  // namespace redlock::cli

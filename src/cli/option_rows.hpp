@@ -71,13 +71,13 @@ inline constexpr Option<NumberType> if_fence{
     {0, Fence::max}};
 
 inline constexpr Text reason{{"--reason", for_release, OptionSource::line, Section::lock,
-                              "With --force: why, told to the holder (at most 512 bytes)"},
+                              "With --force: why, told to the holder (shortened to 512 bytes)"},
                              {"TEXT", max_owner_field}};
 
 std::string note_default();
 inline constexpr Text note{
     {"--note", takes_lock, OptionSource::anywhere, Section::lock,
-     "Why the lock is held: shown to waiters and in status (at most 512 bytes)", note_default},
+     "Why the lock is held: shown to waiters and in status (shortened to 512 bytes)", note_default},
     {"TEXT", max_owner_field}};
 
 inline constexpr DefaultOption<NumberType> conflict_exit_code{

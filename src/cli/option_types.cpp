@@ -56,8 +56,7 @@ ReadValue<unsigned> CounterType::read(const std::string& text, const std::string
 }
 
 ReadValue<std::string> TextType::read(const std::string& text, const std::string&) const {
-  if (text.size() > max_bytes) return unexpected(fmt::format("longer than {} bytes", max_bytes));
-  return text;
+  return shortened(text, max_bytes);
 }
 
 std::string DurationType::text(Duration value) const {

@@ -141,6 +141,8 @@ struct CounterType {
   [[nodiscard]] ReadValue<unsigned> read(const std::string& text, const std::string& shown) const;
 };
 
+/// Text that only people read: one that is too long is no reason not to do the work, and is
+/// shortened.
 struct TextType {
   using Value = std::string;
   static constexpr OptionKind kind = OptionKind::value;

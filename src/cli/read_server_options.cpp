@@ -15,6 +15,7 @@
 #include "core/decision.hpp"
 #include "core/lease_handle.hpp"
 #include "run/command_error.hpp"
+#include "store/password_file.hpp"
 #include "support/duration.hpp"
 #include "support/environment.hpp"
 #include "support/text.hpp"
@@ -51,7 +52,7 @@ DefaultLogin default_login(const Settings& settings) {
     login.password_file = std::move(*file);
     return login;
   }
-  const std::string password = environment_value("REDISCLI_AUTH");
+  const std::string password = password_in(environment_value("REDISCLI_AUTH"));
   if (password.empty()) return login;
   login.password = password;
   login.password_is_general = true;

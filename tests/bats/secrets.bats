@@ -427,6 +427,25 @@ redis://x:wrong@127.0.0.1:${SERVER_PORT[1]},${SERVER_URL[2]} \
   REDISCLI_AUTH=password run -0 redlock-cli run -S "${SERVER_URL[2]}" -k demo -n -- true
 }
 
+@test "a byte order mark and ends of lines around a password do not belong to it" {
+  local file=$BATS_TEST_TMPDIR/password before after
+  for before in '' $'\xef\xbb\xbf'; do
+    for after in '' $'\n' $'\r\n' $'\r'; do
+      printf '%s' "$before$PASSWORD$after" >"$file"
+      run -0 redlock-cli run -S "${SERVER_URL[0]}" --password-file "$file" -k demo -- true
+      REDISCLI_AUTH=$before$PASSWORD$after run -0 \
+        redlock-cli run -S "${SERVER_URL[0]}" -k demo -- true
+    done
+  done
+}
+
+@test "a password file without an end is refused, not read" {
+  quiet 64 prlimit --as=200000000 redlock-cli run -S "${SERVER_URL[0]}" \
+    --password-file /dev/zero -k demo -n -- true
+  assert_regex "$stderr" \
+    "cannot read a password from /dev/zero: its first line is too long"
+}
+
 @test "a password file that cannot be read is an error that says why, and never no password" {
   quiet 64 redlock-cli run -S "${SERVER_URL[0]}" --password-file /no/such/file -k demo -n -- true
   assert_regex "$stderr" "/no/such/file: no such file or directory$"

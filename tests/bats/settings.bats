@@ -383,7 +383,7 @@ declare -gA BAD=(
   echo secret >"$BATS_TEST_TMPDIR/password"
   GOOD[server]=${SERVER_URL[1]}
   GOOD[password-file]=$BATS_TEST_TMPDIR/password
-  BAD[note]=$(printf '%0513d' 0)
+  BAD[note]=''
   export REDLOCK_SERVER=${SERVER_URL[1]} REDISCLI_AUTH=secret
   local option variable options
   options=$(options_from_anywhere)
