@@ -14,6 +14,7 @@ using Why = AttemptFailure::Why;
 struct AcquireBallot : Ballot<AcquireTally> {
   using Ballot::Ballot;
   std::optional<Instant> last_answer;
+  bool granted = false;  ///< the lease was
 };
 
 /// Why a round that ended with `decision` gave no lease.
@@ -104,6 +105,7 @@ class Attempt {
     if (server_set_.clock().now() + order_.needed_validity >= deadline)
       co_return fail(Why::too_slow);
     clear_strays();
+    ballot_->granted = true;
     Lease lease{order_.resource, token_, own_id(), fence, order_.ttl, deadline};
     lease.hold = Hold{order_.mode.shared, tally().slot()};
     if (order_.once_per) lease.fresh = fresh_run(*order_.once_per);
@@ -129,8 +131,10 @@ class Attempt {
       ask(
           server_set_, std::shared_ptr<Ballot<AcquireTally>>(ballot_), i,
           [request, answer_by](LockServer& server) { return server.acquire(request, answer_by); },
-          [ballot = ballot_, &clock = server_set_.clock(), i,
+          [ballot = ballot_, &server_set = server_set_, &clock = server_set_.clock(), i,
            on_silence = approach_.on_silence](const AcquireVote& vote) {
+            if (ballot->granted && ballot->tally.decision() == AcquireDecision::duplicate)
+              server_set.report_late_duplicate(i);
             if (is_answer(vote)) {
               ballot->last_answer = clock.now();
             } else if (on_silence) {

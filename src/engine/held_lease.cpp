@@ -35,6 +35,10 @@ bool all_in(std::size_t servers, Votes vote_of) {
   return true;
 }
 
+bool is_fault(const ExtendVote& vote) {
+  return std::holds_alternative<Fault>(vote);
+}
+
 bool lost_the_key(const ExtendVote& vote) {
   const auto* not_ours = std::get_if<NotOurs>(&vote);
   return not_ours != nullptr && not_ours->why == NotOurs::Why::gone;
@@ -98,7 +102,8 @@ HeldLease::HeldLease(ServerSet& server_set, Resource resource, Token token, Fenc
 asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_hand) {
   struct ExtendBallot : Ballot<ExtendTally> {
     using Ballot::Ballot;
-    std::optional<HealRequest> heal;  ///< set once this round is confirmed
+    std::optional<HealRequest> heal;       ///< set once this round is confirmed
+    std::optional<std::size_t> duplicate;  ///< a server that is the same one as another
   };
   const auto ballot = std::make_shared<ExtendBallot>(server_set_);
   ExtendResult result;
@@ -124,6 +129,8 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
         server_set_, std::shared_ptr<Ballot<ExtendTally>>(ballot), i,
         [request, answer_by](LockServer& server) { return server.extend(request, answer_by); },
         [i, ballot, heal_at](const ExtendVote& vote) {
+          // The tally has put a fault in the place of a vote that another server's process gave.
+          if (!is_fault(vote) && is_fault(*ballot->tally.vote_of(i))) ballot->duplicate = i;
           if (ballot->heal && lost_the_key(vote)) heal_at(i, *ballot->heal);
         });
   }
@@ -153,6 +160,8 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
     bool in_time = by_hand;
     while (in_time && !all_in(server_set_.size(), vote_of))
       in_time = co_await ballot->event->wait_until(timeout);
+    // A round that failed has it among its faults.
+    if (ballot->duplicate) server_set_.report_late_duplicate(*ballot->duplicate);
   }
   co_return result;
 }

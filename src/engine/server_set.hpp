@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/vote.hpp"
@@ -117,6 +118,15 @@ class ServerSet {
   /// The servers that gave no vote to their last question that has ended.
   [[nodiscard]] std::vector<ServerFault> faults() const;
 
+  /// `told` runs at most once, with a server whose vote came after the decision, and showed that it
+  /// is the same server as another one given: too late to refuse the set.
+  void on_late_duplicate(std::function<void(const std::string& server)> told) {
+    late_duplicate_ = std::move(told);
+  }
+  void report_late_duplicate(std::size_t server) {
+    if (const auto told = std::exchange(late_duplicate_, nullptr)) told(servers_[server]->name());
+  }
+
   /// Closes all connections. Leftovers are not released any more. Servers that answered last time
   /// are waited for until they have read everything, at most for the server timeout; the others as
   /// `close_mode` says.
@@ -138,6 +148,7 @@ class ServerSet {
   Leftovers leftovers_;
   std::unique_ptr<Event> cleared_;  ///< notified when a leftover is gone
   bool closing_ = false;
+  std::function<void(const std::string&)> late_duplicate_;
   std::vector<std::optional<Fault>> faults_;
   Duration server_timeout_;
   Duration restart_guard_;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2030,SC2031,SC2034,SC2154
+# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # One server under two names has one vote.
 load helper/common
 load helper/redis
@@ -33,6 +33,29 @@ assert_found_out() {
   # The third says nothing, so that the other two decide.
   pause_server 1
   assert_found_out "${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}?db=1,${SERVER_URL[1]}"
+}
+
+# A relay to server 0 that is paused until its process, "${BACKGROUND_PID[relay]}", gets CONT; RELAY
+# is its URL.
+paused_relay() {
+  start_background relay /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/relay.py" \
+    "${SERVER_PORT[0]}" 4096
+  wait_for_stdout relay
+  RELAY=redis://127.0.0.1:$(<"$(background_stdout relay)")
+  kill -STOP "${BACKGROUND_PID[relay]}"
+}
+
+@test "what shows only after a quorum has granted is told then" {
+  paused_relay
+  start_background held redlock-cli run -S "${SERVER_URL[0]},${SERVER_URL[1]},$RELAY" -k demo -n \
+    -t 1m --server-timeout 10s -- sh -c 'echo ready; until [ -e "$0" ]; do sleep 0.1; done' \
+    "$BATS_TEST_TMPDIR/end"
+  wait_for_stdout held ready
+  kill -CONT "${BACKGROUND_PID[relay]}"
+  wait_for_stderr held "$RELAY is the same server as another one given"
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background held
+  assert_equal "$status" 0
 }
 
 @test "without the right to ask, the token still tells" {

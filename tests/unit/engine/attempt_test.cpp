@@ -332,6 +332,28 @@ TEST(Attempt, RefusesAServerThatWasGivenTwice) {
   expect_no_ghosts(world);
 }
 
+TEST(Attempt, ReportsOnceThatAServerWasGivenTwiceWhenThatShowsTooLate) {
+  World world;
+  Client& client = world.client_of({0, 1, 0});
+  std::vector<std::string> reported;
+  client.server_set.on_late_duplicate([&](const std::string& name) { reported.push_back(name); });
+  client.server(2).fate.request = 20ms;
+  ASSERT_TRUE(try_once(world, client));
+  EXPECT_TRUE(reported.empty());
+  world.settle();
+  EXPECT_EQ(reported, std::vector{client.server(2).name()});
+}
+
+TEST(Attempt, ReportsNoServerTwiceWhenItIsRefusedForThat) {
+  World world;
+  Client& client = world.client_of({0, 0, 1});
+  std::vector<std::string> reported;
+  client.server_set.on_late_duplicate([&](const std::string& name) { reported.push_back(name); });
+  EXPECT_EQ(why_of(try_once(world, client)), Why::duplicate);
+  world.settle();
+  EXPECT_TRUE(reported.empty());
+}
+
 TEST(Attempt, NeverCountsAServerThatWasGivenTwiceForTwoVotes) {
   World world;
   Client& client = world.client_of({0, 0, 0});
