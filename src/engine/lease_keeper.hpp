@@ -1,6 +1,7 @@
 #pragma once
 
 #include <asio/awaitable.hpp>
+#include <memory>
 #include <variant>
 
 #include "engine/held_lease.hpp"
@@ -27,7 +28,8 @@ struct LeaseEnded {
 };
 
 /// Keeps a lease alive: extends it every ttl/3, retries a failed round until the deadline, and
-/// reports the end of the lease (PROTOCOL R4).
+/// reports the end of the lease (PROTOCOL R4). When a server ends its connection, the lease is
+/// extended at once: another master may have taken its place, and show less of the lease's time.
 ///
 ///     LeaseKeeper keeper(…);
 ///     for (;;) { event = co_await keeper.next(); … until LeaseEnded, or until the caller stops
@@ -43,11 +45,16 @@ class LeaseKeeper {
   asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> next();
 
  private:
+  /// Until the next round is due.
+  asio::awaitable<void> wait();
+
   ServerSet& server_set_;
   HeldLease& held_;
   Ttl ttl_;
   LeaseLife life_;
+  std::shared_ptr<Event> disconnected_;
   Instant next_round_;
+  Instant last_round_;
   unsigned failures_ = 0;  ///< in a row
 };
 

@@ -40,7 +40,22 @@ ServerSet::ServerSet(asio::any_io_executor executor, const Clock& clock, RandomB
       faults_(servers_.size()),
       server_timeout_(server_timeout),
       // Again here, for a caller that did not come through the options.
-      restart_guard_(servers_.size() < min_guarded_servers ? Duration::zero() : restart_guard) {}
+      restart_guard_(servers_.size() < min_guarded_servers ? Duration::zero() : restart_guard) {
+  for (const auto& server : servers_) {
+    server->on_disconnect([this] {
+      for (const auto& event : disconnection_events_) {
+        if (const auto alive = event.lock()) alive->notify();
+      }
+    });
+  }
+}
+
+std::shared_ptr<Event> ServerSet::disconnection_event() {
+  std::erase_if(disconnection_events_, [](const auto& event) { return event.expired(); });
+  std::shared_ptr<Event> event = clock_.make_event();
+  disconnection_events_.push_back(event);
+  return event;
+}
 
 std::vector<std::string> ServerSet::names() const {
   std::vector<std::string> names;

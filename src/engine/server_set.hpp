@@ -86,6 +86,9 @@ class ServerSet {
   /// it has read the acquire and is still about to answer it.
   [[nodiscard]] bool ever_answered(std::size_t server) const { return ever_answered_[server]; }
 
+  /// An event that is notified whenever a server ends its connection.
+  [[nodiscard]] std::shared_ptr<Event> disconnection_event();
+
   /// Undoes an attempt at one server (see LockServer::undo), repeatedly if need be.
   void undo(std::size_t server, const Resource& resource, const Token& token, Ttl ttl,
             std::optional<Requeue> requeue = std::nullopt);
@@ -149,6 +152,7 @@ class ServerSet {
   std::unique_ptr<Event> cleared_;  ///< notified when a leftover is gone
   bool closing_ = false;
   std::function<void(const std::string&)> late_duplicate_;
+  std::vector<std::weak_ptr<Event>> disconnection_events_;
   std::vector<std::optional<Fault>> faults_;
   Duration server_timeout_;
   Duration restart_guard_;

@@ -180,6 +180,10 @@ class LockServer {
   }
   virtual void unsubscribe() {}
 
+  /// Calls `told`, from the executor, whenever the server ends the connection in use: it restarted,
+  /// say, or another master takes its place. A store without connections never does.
+  virtual void on_disconnect(std::function<void()> /*told*/) {}
+
   /// Whether a connection to it was ever open: it may have read what it was sent, even if it never
   /// answered.
   [[nodiscard]] virtual bool was_reached() const = 0;

@@ -79,6 +79,19 @@ start_deployment() {
   assert_unlocked demo 1
 }
 
+@test "the lease is extended at once when the master changes" {
+  start_deployment
+  # A third of it is far longer than any test waits.
+  hold holder -t 10m --server-timeout 3s
+  wait_for_key 1 demo
+  redis "$SENTINEL" sentinel failover mymaster >/dev/null
+  wait_until master_is 1
+  wait_for_extend 1
+  release_hold holder
+  assert_equal "$status" 0
+  assert_unlocked demo 1
+}
+
 @test "the replica did not get the lease: the command is stopped in time" {
   start_deployment
   # It stays in the sentinels' eyes a good replica.

@@ -316,6 +316,7 @@ std::shared_ptr<RedisServer> ClusterServer::node(const Address& address) {
   if (node.server) return node.server;
   auto server =
       std::make_shared<RedisServer>(executor_, clock_, endpoint_.server_at(address), options_);
+  server->on_disconnect(disconnected_);
   node.server = server;
   forget_strangers();
   return server;
@@ -421,6 +422,11 @@ asio::awaitable<std::optional<Fault>> ClusterServer::subscribe(
 void ClusterServer::unsubscribe() {
   ++subscription_turn_;
   if (subscribed_at_) node(*std::exchange(subscribed_at_, std::nullopt))->unsubscribe();
+}
+
+void ClusterServer::on_disconnect(std::function<void()> told) {
+  disconnected_ = std::move(told);
+  for (const auto& [address, node] : nodes_) node.server->on_disconnect(disconnected_);
 }
 
 bool ClusterServer::was_reached() const {

@@ -36,6 +36,8 @@ class ClusterServer final : public RedisVote {
                                                   std::function<void(Notification)> notified,
                                                   Instant deadline) override;
   void unsubscribe() override;
+  /// Of any of its servers.
+  void on_disconnect(std::function<void()> told) override;
   [[nodiscard]] bool was_reached() const override;
   asio::awaitable<void> close(Instant deadline) override;
 
@@ -131,6 +133,7 @@ class ClusterServer final : public RedisVote {
   std::optional<Address> subscribed_at_;         ///< the server with the current subscription
   std::size_t subscription_turn_ = 0;            ///< how often that server has changed
   std::set<std::shared_ptr<Attempt>> attempts_;  ///< under way
+  std::function<void()> disconnected_;
 };
 
 /// The vote for this endpoint, of any kind.

@@ -293,6 +293,8 @@ void Connection::fail(Fault fault) {
     finish(*open, unexpected(login_fault_ ? *login_fault_ : *broken_));
   unsent_.clear();
   progress_->notify();
+  const auto disconnected = std::exchange(disconnected_, nullptr);
+  if (disconnected && connected_ && !aborted_ && !late_) disconnected();
   if (const auto notified = std::exchange(on_message_, nullptr)) notified(nullptr);
 }
 

@@ -63,6 +63,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// connection ends. Without it such a message is garbage and ends the connection.
   void on_message(std::function<void(const Reply*)> notified) { on_message_ = std::move(notified); }
 
+  /// `told` runs when the server, or the network, ends this connection while it is open and in use.
+  void on_disconnect(std::function<void()> told) { disconnected_ = std::move(told); }
+
   /// Whether something may be asked here: not broken, not late, not closed.
   [[nodiscard]] bool usable() const noexcept { return !broken_ && !late_; }
 
@@ -136,6 +139,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool seems_needless_ = false;  ///< by the answer to AUTH; the next one tells
   std::optional<Fault> broken_;
   std::function<void(const Reply*)> on_message_;
+  std::function<void()> disconnected_;
   std::string password_;  ///< masked in the errors that the server sends; empty: none was sent
   std::unique_ptr<Event> progress_;  ///< notified when it opens, when something is written, and at
                                      ///< the end; for close()

@@ -76,6 +76,7 @@ std::shared_ptr<Link> Links::connect(Instant deadline) const {
   if (connector_.options().identifies_itself) greeting = Command{"INFO", "server"};
   link->password = connector_.password();
   link->connection = connector_.open(deadline, greeting, link->password);
+  link->connection->on_disconnect(disconnected_);
   return link;
 }
 
@@ -145,7 +146,11 @@ bool Links::was_reached() const {
 }
 
 asio::awaitable<void> Links::close(Instant deadline) {
-  if (current_) late_.push_back(std::exchange(current_, nullptr));
+  disconnected_ = nullptr;
+  if (current_) {
+    current_->connection->on_disconnect(nullptr);
+    late_.push_back(std::exchange(current_, nullptr));
+  }
   while (!late_.empty()) {
     const std::shared_ptr<Link> link = std::move(late_.front());
     late_.pop_front();

@@ -2,6 +2,7 @@
 
 #include <asio/awaitable.hpp>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -76,6 +77,7 @@ class Links {
   void post_to_late(const ScriptCall& call, bool only_unanswered, const NotUndone& not_undone);
 
   /// See LockServer.
+  void on_disconnect(std::function<void()> told) { disconnected_ = std::move(told); }
   [[nodiscard]] bool was_reached() const;
   asio::awaitable<void> close(Instant deadline);
 
@@ -90,7 +92,8 @@ class Links {
   const Connector& connector_;
   std::shared_ptr<Link> current_;
   std::deque<std::shared_ptr<Link>> late_;  ///< oldest first
-  bool reached_ = false;                    ///< over one that is neither of these any more
+  std::function<void()> disconnected_;
+  bool reached_ = false;  ///< over one that is neither of these any more
 };
 
 }  // namespace redlock::redis

@@ -55,6 +55,7 @@ class RedisServer final : public RedisVote {
   /// Notification::disconnected.
   void drop_subscription() { subscription_.disconnect(); }
 
+  void on_disconnect(std::function<void()> told) override { links_.on_disconnect(std::move(told)); }
   [[nodiscard]] bool was_reached() const override { return links_.was_reached(); }
   asio::awaitable<void> close(Instant deadline) override;
 

@@ -74,6 +74,9 @@ class AskedServer final : public LockServer {
                                                   std::function<void(Notification)> notified,
                                                   Instant deadline) override;
   void unsubscribe() override { server_->unsubscribe(); }
+  void on_disconnect(std::function<void()> told) override {
+    server_->on_disconnect(std::move(told));
+  }
   [[nodiscard]] bool was_reached() const override { return server_->was_reached(); }
   asio::awaitable<void> close(Instant deadline) override;
 

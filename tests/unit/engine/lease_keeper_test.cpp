@@ -78,6 +78,25 @@ std::vector<std::size_t> keys_of_each_store(World& world) {
   return keys;
 }
 
+TEST_F(LeaseKeeperTest, ExtendsAtOnceWhenAServerEndsItsConnection) {
+  world.in(1500ms, [this] { world.server(0).cut_all(); });
+  expect<LeaseExtended>();
+  EXPECT_GE(world.since_start(), 1500ms);
+  EXPECT_LT(world.since_start(), 2s);
+}
+
+TEST_F(LeaseKeeperTest, AsksServersThatEndEveryConnectionOnceASecondAtMost) {
+  for (Duration at = 100ms; at < 10s; at += 50ms)
+    world.in(at, [this] { world.server(0).cut_all(); });
+  std::size_t rounds = 0;
+  while (world.since_start() < 9s) {
+    (void)next();
+    ++rounds;
+  }
+  EXPECT_GE(rounds, 5U);
+  EXPECT_LE(rounds, 10U);
+}
+
 TEST(LeaseKeeperForADay, NothingGrows) {
   World world;
   Client& client = world.client();
