@@ -12,7 +12,8 @@ TRIES = 50
 
 
 class Cluster:
-    """A deployment (deployment.py): one vote."""
+    """A deployment (deployment.py): one vote. Besides the masters there is a node without slots,
+    which may leave the cluster, and which clients ask first."""
 
     proxy = None
     options = ()
@@ -21,10 +22,12 @@ class Cluster:
         draw = random.Random(seed)
         self.servers, self.ports = [], []
         try:
+            self.spare = None
             for number in range(MASTERS):
                 port, server = start_server(number, directory, draw, options)
                 self.ports.append(port)
                 self.servers.append(server)
+            self.spare_port, self.spare = start_server(MASTERS, directory, draw, options)
             self.names = [
                 server.ask("CLUSTER", "MYID", timeout=WAIT_LIMIT) for server in self.servers
             ]
@@ -32,7 +35,7 @@ class Cluster:
                 first, last = (SLOTS * n // MASTERS for n in (number, number + 1))
                 server.ask("CLUSTER", "ADDSLOTSRANGE", first, last - 1, timeout=WAIT_LIMIT)
                 server.ask("CLUSTER", "SET-CONFIG-EPOCH", number + 1, timeout=WAIT_LIMIT)
-            for port in self.ports[1:]:
+            for port in (*self.ports[1:], self.spare_port):
                 self.servers[0].ask("CLUSTER", "MEET", "127.0.0.1", port, timeout=WAIT_LIMIT)
             wait_for("the cluster", self.is_whole)
         except BaseException:
@@ -40,8 +43,8 @@ class Cluster:
             raise
 
     def is_whole(self):
-        told = [server.ask("CLUSTER", "INFO") for server in self.servers]
-        return all("cluster_state:ok" in t and f"known_nodes:{MASTERS}" in t for t in told)
+        told = [server.ask("CLUSTER", "INFO") for server in (*self.servers, self.spare)]
+        return all("cluster_state:ok" in t and f"known_nodes:{MASTERS + 1}" in t for t in told)
 
     def owner(self, slot):
         """Of the slot: the number of the master that says that it is its own."""
@@ -53,13 +56,14 @@ class Cluster:
         raise Refused("no master has the slot")
 
     def urls(self, _host):
-        return "cluster://" + ",".join(f"127.0.0.1:{port}" for port in self.ports)
+        ports = (self.spare_port, *self.ports)
+        return "cluster://" + ",".join(f"127.0.0.1:{port}" for port in ports)
 
     def enter_host(self, host):
         pass
 
     def processes(self):
-        return [server.process for server in self.servers]
+        return [server.process for server in (*self.servers, self.spare)]
 
     def leftovers(self):
         return keys_left(self.servers)
@@ -67,6 +71,8 @@ class Cluster:
     def close(self):
         for server in self.servers:
             server.kill()
+        if self.spare:
+            self.spare.kill()
 
 
 def free_port(draw):
@@ -143,4 +149,54 @@ class MoveSlot(Fault):
         self.arena.struck_links.discard(self.slot)
 
 
-CLUSTER_FAULTS = [MoveSlot]
+class HaltSlot(MoveSlot):
+    """It stays on its way for longer than any lease, and no key moves: a rebalance that was
+    interrupted. Then it stays where it was."""
+
+    kind = "slot-halt"
+    shortest, longest = 4, 8
+
+    def end(self):
+        for number in (self.target, self.source):
+            self.ask(number, "CLUSTER", "SETSLOT", self.slot, "STABLE")
+        self.arena.struck_links.discard(self.slot)
+
+
+class RemoveNode(Fault):
+    """The node without slots leaves the cluster as `redis-cli --cluster del-node` makes it, and is
+    still the first that clients ask. Later it is taken in again."""
+
+    kind = "remove-node"
+    shortest, longest = 2, 6
+
+    def choose(self):
+        cluster = self.arena.deployment
+        if "spare" in self.arena.struck_links:
+            raise NotInjected("it has left already")
+        try:
+            if not cluster.is_whole():
+                raise NotInjected("it is not back yet")
+            self.name = cluster.spare.ask("CLUSTER", "MYID")
+        except Refused as problem:
+            raise NotInjected(str(problem)) from None
+        self.arena.struck_links.add("spare")
+        return {"servers": [0]}
+
+    def begin(self):
+        cluster = self.arena.deployment
+        try:
+            for server in cluster.servers:
+                server.ask("CLUSTER", "FORGET", self.name, timeout=WAIT_LIMIT)
+            # With another name, as those that left are not met again by their old one for a while.
+            cluster.spare.ask("CLUSTER", "RESET", "HARD", timeout=WAIT_LIMIT)
+        except Refused as problem:
+            raise NotInjected(str(problem)) from None
+
+    def end(self):
+        cluster = self.arena.deployment
+        for server in cluster.servers:
+            server.ask("CLUSTER", "MEET", "127.0.0.1", cluster.spare_port, timeout=WAIT_LIMIT)
+        self.arena.struck_links.discard("spare")
+
+
+CLUSTER_FAULTS = [MoveSlot, HaltSlot, RemoveNode]

@@ -15,7 +15,7 @@ from process_faults import (
     StopHolder,
     StopWaiters,
 )
-from sentinel import MASTER_FAULTS
+from sentinel import MASTER_FAULTS, STALE_FAULTS
 from server_faults import LINK_FAULTS, SERVER_FAULTS, FadingLink, RestartEmpty, has_guard
 
 # Seconds: from one fault to the next, and of a storm.
@@ -210,6 +210,6 @@ FAMILIES = {
     "servers": [SERVER_FAULTS, LINK_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
     "namespaces": [SERVER_FAULTS, CABLE_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
     "cluster": [CLUSTER_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
-    "sentinel": [MASTER_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
+    "sentinel": [MASTER_FAULTS, STALE_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
     "local": [LOCAL_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """redlock-cli under faults, against real servers and the kernel's word.
 
-usage: run.py [--seed N] [--seconds N] [--profile NAME,…] [--history FILE]
+usage: run.py [--seed N] [--seconds N] [--profile NAME,…] [--history FILE] [--servers DIR]
 
 Contenders run redlock-cli again and again (contenders.py) while a nemesis draws faults from the
 seed (nemesis.py); what happens is written to a history (history.py), which the checker reads at the
@@ -228,7 +228,12 @@ def main():
     parser.add_argument("--seconds", type=float, default=90)
     parser.add_argument("--profile", help="one or more, with commas; else all that can be had")
     parser.add_argument("--history", help="kept there; of several profiles NAME.FILE")
+    parser.add_argument("--servers", help="directory of the redis-server and redis-cli to run with")
     options = parser.parse_args()
+    if options.servers:
+        if not os.access(os.path.join(options.servers, "redis-server"), os.X_OK):
+            raise SystemExit(f"faults: no redis-server in {options.servers}")
+        os.environ["PATH"] = os.path.abspath(options.servers) + ":" + os.environ["PATH"]
     # However we end, nothing of ours stays.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     names = options.profile.split(",") if options.profile else list(PROFILES)

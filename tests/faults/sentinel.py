@@ -1,5 +1,6 @@
 """A master, its replica and three sentinels, which promote the replica when the master fails. A
-vote counts only when the replica has it (--replicas 1)."""
+vote counts only when the replica has it (--replicas 1). Clients ask a fourth sentinel first, which
+watches no master, or one that is dead."""
 import os
 import random
 import subprocess
@@ -15,10 +16,13 @@ from deployment import (
 from fault import Fault, NotInjected
 
 SENTINELS = 3
+# The number of the one that knows none of them.
+STALE = SENTINELS
 NAME = "main"
 # Seconds: what a fail-over may take, and the old master to become a replica that has caught up:
-# only then votes count again.
-FAILOVER = 20
+# only then votes count again. The new master may not have got a release: the lock stays for its
+# ttl there, at most 30 s.
+FAILOVER = 30
 
 
 class Sentinels:
@@ -39,8 +43,9 @@ class Sentinels:
                 self.servers.append(server)
             self.servers[1].ask("REPLICAOF", "127.0.0.1", self.ports[0], timeout=WAIT_LIMIT)
             wait_for("the replica", lambda: self.is_linked(1))
-            for number in range(SENTINELS):
+            for number in range(SENTINELS + 1):
                 self.start_sentinel(number, draw)
+            self.dead_port = free_port(draw)
             wait_for("the sentinels", self.know_each_other)
         except BaseException:
             self.close()
@@ -78,10 +83,13 @@ class Sentinels:
             file.write(
                 f"port {port}\nbind 127.0.0.1\ndir {self.directory}\n"
                 f"unixsocket {self.sentinel_socket(number)}\n"
-                f"sentinel monitor {NAME} 127.0.0.1 {self.ports[0]} 2\n"
-                f"sentinel down-after-milliseconds {NAME} 800\n"
-                f"sentinel failover-timeout {NAME} 4000\n"
             )
+            if number < SENTINELS:
+                file.write(
+                    f"sentinel monitor {NAME} 127.0.0.1 {self.ports[0]} 2\n"
+                    f"sentinel down-after-milliseconds {NAME} 800\n"
+                    f"sentinel failover-timeout {NAME} 4000\n"
+                )
         return subprocess.Popen(
             ["redis-server", path, "--sentinel"],
             stdin=subprocess.DEVNULL,
@@ -112,7 +120,8 @@ class Sentinels:
         return None
 
     def urls(self, _host):
-        hosts = ",".join(f"127.0.0.1:{port}" for port in self.sentinel_ports)
+        ports = self.sentinel_ports[STALE:] + self.sentinel_ports[:STALE]
+        hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
         return f"sentinel://{hosts}/{NAME}"
 
     def enter_host(self, host):
@@ -196,4 +205,31 @@ class OrderFailover(MasterFault):
             raise NotInjected(told.strip())
 
 
+class StaleSentinel(Fault):
+    """The one that knows no other names a dead master."""
+
+    kind = "stale-sentinel"
+    shortest, longest = 2, 8
+
+    def choose(self):
+        if "sentinel" in self.arena.struck_links:
+            raise NotInjected("it is stale already")
+        self.arena.struck_links.add("sentinel")
+        return {"servers": [0]}
+
+    def ask(self, *words):
+        return self.arena.deployment.ask_sentinel(STALE, "SENTINEL", *words)
+
+    def begin(self):
+        port = str(self.arena.deployment.dead_port)
+        told = self.ask("MONITOR", NAME, "127.0.0.1", port, "9")
+        if not told.startswith("OK"):
+            raise NotInjected(told.strip())
+
+    def end(self):
+        self.ask("REMOVE", NAME)
+        self.arena.struck_links.discard("sentinel")
+
+
+STALE_FAULTS = [StaleSentinel]
 MASTER_FAULTS = [KillMaster, StopMaster, OrderFailover]
