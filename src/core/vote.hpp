@@ -110,6 +110,8 @@ struct Holder {
 struct ServerFacts {
   std::string run_id;          ///< of the process, whatever its addresses
   std::optional<Duration> up;  ///< since it started, at least; negative when its clock was set back
+  bool reconnected = false;    ///< the connection is not the first to this address
+  bool other_process = false;  ///< nor is the process, by its run id
 };
 
 /// What a server says of the queue when it answers an acquire with Granted, Held or Queued.

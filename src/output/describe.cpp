@@ -289,7 +289,16 @@ std::string not_ours_text(const std::optional<NotOurs>& not_ours) {
   }
   switch (not_ours->why) {
     case NotOurs::Why::gone:
-      return "it is gone: it expired, was released or deleted, or the server lost it";
+      if (not_ours->server.other_process) {
+        return "it is gone: the server's address leads to another process now: a server that "
+               "restarted without its data, one that took over, or one more behind a load balancer "
+               "(`redlock-cli doctor` tells)";
+      }
+      return std::string("it is gone: it expired, was released or deleted, or the server lost it") +
+             (not_ours->server.reconnected
+                  ? ", or the address leads to another server since the connection was made anew, "
+                    "as behind a load balancer (`redlock-cli doctor` tells)"
+                  : "");
     case NotOurs::Why::released:
       return "it was released";
     case NotOurs::Why::held:

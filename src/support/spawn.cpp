@@ -14,4 +14,20 @@ void spawn(const asio::any_io_executor& executor,
   });
 }
 
+asio::awaitable<void> run_all(asio::any_io_executor executor, const Clock& clock, std::size_t count,
+                              std::function<asio::awaitable<void>(std::size_t)> coroutine) {
+  struct Progress {
+    std::unique_ptr<Event> event;
+    std::size_t open;
+  };
+  const auto progress = std::make_shared<Progress>(Progress{clock.make_event(), count});
+  for (std::size_t i = 0; i < count; ++i) {
+    spawn(executor, [progress, coroutine, i]() -> asio::awaitable<void> {
+      co_await coroutine(i);
+      if (--progress->open == 0) progress->event->notify();
+    });
+  }
+  while (progress->open > 0) co_await progress->event->wait_until(Instant::max());
+}
+
 }  // namespace redlock

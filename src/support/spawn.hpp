@@ -2,7 +2,10 @@
 
 #include <asio/any_io_executor.hpp>
 #include <asio/awaitable.hpp>
+#include <cstddef>
 #include <functional>
+
+#include "support/clock.hpp"
 
 namespace redlock {
 
@@ -10,5 +13,10 @@ namespace redlock {
 /// returned has ended; what it captures must be copyable. An exception that leaves it also leaves
 /// the executor's run(); asio::detached would swallow it.
 void spawn(const asio::any_io_executor& executor, std::function<asio::awaitable<void>()> coroutine);
+
+/// Runs `coroutine(i)` for each i below `count`, all at the same time, until the last has ended.
+/// What they refer to must live until then.
+asio::awaitable<void> run_all(asio::any_io_executor executor, const Clock& clock, std::size_t count,
+                              std::function<asio::awaitable<void>(std::size_t)> coroutine);
 
 }  // namespace redlock

@@ -130,6 +130,62 @@ name the master instead" -S "$SERVERS"
   done
 }
 
+replica_is_at() { redis 0 info replication | grep -q "port=$1,state=online"; }
+
+@test "a replica's clock that is a minute off is found, and one that cannot be reached is unknown" {
+  start_tcp_server "${DURABLE[@]}" --repl-diskless-sync-delay 0
+  start_tcp_server --replicaof 127.0.0.1 "${SERVER_PORT[0]}"
+  wait_until replica_is_at "${SERVER_PORT[1]}"
+  run -0 doctor -S "${SERVER_URL[0]}" --json
+  assert_equal "$(json '[f["grade"] for f in j["servers"][0]["findings"]
+    if f["check"] == "replica-clock"]')" "['good']"
+  local offset port text
+  for offset in 60 -60 none; do
+    port=1
+    if [[ $offset != none ]]; then
+      start_background "relay$offset" \
+        /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/wrong_clock.py" "${SERVER_PORT[1]}" "$offset"
+      wait_for_stdout "relay$offset"
+      port=$(<"$(background_stdout "relay$offset")")
+    fi
+    # The replica tells its master where it is when it connects.
+    redis 1 config set replica-announce-port "$port" >/dev/null
+    redis 0 client kill type replica >/dev/null
+    wait_until replica_is_at "$port"
+    text="the clock of its replica 127.0.0.1:$port is not known: cannot connect"
+    ((offset <= 0)) || text="ahead of its own: if that takes over, locks end so much too early"
+    ((offset >= 0)) || text="behind its own: if that takes over, locks of hosts that died stay"
+    run doctor -S "${SERVER_URL[0]}"
+    assert_output --partial "$text"
+  done
+}
+
+@test "an address that leads to several servers is found" {
+  start_tcp_server "${DURABLE[@]}"
+  start_tcp_server "${DURABLE[@]}"
+  start_background balancer /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/relay.py" \
+    "${SERVER_PORT[0]},${SERVER_PORT[1]}" 65536
+  wait_for_stdout balancer
+  doctor_says 69 "connections to its address reach 2 different servers" \
+    -S "redis://127.0.0.1:$(<"$(background_stdout balancer)")"
+  assert_nothing_left
+}
+
+@test "a lease that is gone behind a connection made anew leads to doctor" {
+  start_tcp_server
+  start_tcp_server
+  start_background balancer /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/relay.py" \
+    "${SERVER_PORT[0]},${SERVER_PORT[1]}" 65536
+  wait_for_stdout balancer
+  start_background held redlock-cli run -S "redis://127.0.0.1:$(<"$(background_stdout balancer)")" \
+    -k demo -t 1m -- sh -c 'echo ready; exec sleep 1000'
+  wait_for_stdout held ready
+  redis 0 client kill type normal >/dev/null
+  wait_background held
+  assert_equal "$status" 79
+  assert_regex "$stderr" "behind a load balancer \(.redlock-cli doctor. tells\)"
+}
+
 @test "a server that every host may use without a password is found, and one that has its own is not" {
   start_tcp_server "${DURABLE[@]}"
   # To the program an address like any other; the kernel takes it for this host.

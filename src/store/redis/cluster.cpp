@@ -215,28 +215,15 @@ asio::awaitable<std::optional<Fault>> ClusterServer::find_view(std::uint16_t slo
 
 asio::awaitable<ClusterServer::Views> ClusterServer::ask_for_views(std::vector<Address> nodes,
                                                                    Instant deadline) {
-  struct Round {
-    std::vector<std::optional<Result<ClusterView, Fault>>> answers;
-    std::unique_ptr<Event> event;
-    std::size_t open;
+  std::vector<std::optional<Result<ClusterView, Fault>>> answers(nodes.size());
+  const auto ask_one = [&](std::size_t i) -> asio::awaitable<void> {
+    answers[i] = co_await ask_for_view(nodes[i], /*with_epoch=*/nodes.size() > 1, deadline);
   };
-  const auto round = std::make_shared<Round>();
-  round->answers.resize(nodes.size());
-  round->event = clock_.make_event();
-  round->open = nodes.size();
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    spawn(executor_,
-          [this, round, i, from = nodes[i], deadline,
-           with_epoch = nodes.size() > 1]() -> asio::awaitable<void> {
-            round->answers[i] = co_await ask_for_view(from, with_epoch, deadline);
-            if (--round->open == 0) round->event->notify();
-          });
-  }
-  while (round->open > 0) co_await round->event->wait_until(Instant::max());
+  co_await run_all(executor_, clock_, nodes.size(), ask_one);
 
   Views found;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    Result<ClusterView, Fault>& answer = *round->answers[i];
+    Result<ClusterView, Fault>& answer = *answers[i];
     if (answer) {
       found.views.push_back(std::move(*answer));
     } else {

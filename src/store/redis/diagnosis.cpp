@@ -1,5 +1,8 @@
 #include "store/redis/diagnosis.hpp"
 
+#include <algorithm>
+#include <set>
+
 #include "core/helper_keys.hpp"
 #include "store/lock_probe.hpp"
 #include "store/redis/cluster.hpp"
@@ -8,19 +11,34 @@
 #include "store/redis/rights.hpp"
 #include "store/redis/server_info.hpp"
 #include "store/redis/server_report.hpp"
+#include "support/spawn.hpp"
 
 namespace redlock::redis {
 namespace {
 
+/// How many more connections are made to an address, so that a load balancer shows itself.
+constexpr std::size_t more_connections = 8;
+
+/// Of more replicas than this the clocks are not compared.
+constexpr std::size_t max_replicas = 16;
+
 /// Diagnoses one vote.
 class Probe {
  public:
-  Probe(RedisVote& vote, const Clock& clock, const DiagnosisRequest& request)
-      : vote_(vote), clock_(clock), request_(request) {}
+  /// `endpoint` and `options` are the vote's.
+  Probe(RedisVote& vote, asio::any_io_executor executor, const Clock& clock, Endpoint endpoint,
+        RedisServerOptions options, const DiagnosisRequest& request)
+      : vote_(vote),
+        executor_(std::move(executor)),
+        clock_(clock),
+        endpoint_(std::move(endpoint)),
+        options_(std::move(options)),
+        request_(request) {}
 
   /// `logged_in`: whether the server demanded a password; of interest once it has answered.
-  asio::awaitable<Diagnosis> run(const Endpoint& endpoint, const bool& logged_in,
-                                 unsigned replicas) {
+  asio::awaitable<Diagnosis> run(const bool& logged_in) {
+    const Endpoint& endpoint = endpoint_;
+    const unsigned replicas = options_.replicas;
     auto report = co_await ask_masters();
     // A proxy may end a connection on which it is asked what it does not pass on, and take locks
     // all the same.
@@ -30,6 +48,8 @@ class Probe {
       if (untold->kind != FaultKind::silent || !vote_.was_reached()) co_return unreachable(*untold);
       report = ServerReport();
     }
+    if (!untold && endpoint.kind == Endpoint::Kind::tcp)
+      report->servers_behind = co_await count_servers(report->facts.run_id);
     report->fails_over =
         endpoint.kind == Endpoint::Kind::sentinel || endpoint.kind == Endpoint::Kind::cluster;
     // A server with TLS may demand a certificate of its clients.
@@ -106,7 +126,11 @@ class Probe {
     if (refused && wants_login(eval->text)) co_return unexpected(fault_of_error(eval->text));
 
     ServerReport report;
-    if (info->type == Reply::Type::text) report = report_from(info->text);
+    std::vector<Address> replicas;
+    if (info->type == Reply::Type::text) {
+      report = report_from(info->text);
+      replicas = ServerInfo(info->text).replicas();
+    }
     report.facts = facts_from(*info, asked, clock_.now());
     report.latency = latency;
     if (const auto server_time = time_from(*time)) {
@@ -115,7 +139,69 @@ class Probe {
     report.append_fsync = configured(*fsync).value_or("");
     report.save = configured(*save);
     if (refused) report.refuses_scripts = fault_of_error(eval->text);
+    if (report.clock_offset)
+      report.replica_clocks = co_await compare_clocks(std::move(replicas), *report.clock_offset);
     co_return report;
+  }
+
+  /// How many different servers connections to the address reach, besides the one known.
+  asio::awaitable<std::size_t> count_servers(std::string run_id) {
+    std::set<std::string> run_ids;
+    if (!run_id.empty()) run_ids.insert(std::move(run_id));
+    const Instant end = deadline();
+    const auto ask_one = [&](std::size_t) -> asio::awaitable<void> {
+      RedisServer server(executor_, clock_, endpoint_, options_);
+      Command question{"INFO", "server"};
+      const auto info = co_await server.ask(std::move(question), ReplyLimits{}, end);
+      if (info) {
+        ServerFacts facts = facts_from(*info, end, end);
+        if (!facts.run_id.empty()) run_ids.insert(std::move(facts.run_id));
+      }
+      server.abort();
+    };
+    // All of them are open at the same time: a balancer may count connections.
+    co_await run_all(executor_, clock_, more_connections, ask_one);
+    co_return std::max<std::size_t>(run_ids.size(), 1);
+  }
+
+  /// Compares each replica's clock with the master's, which is so much ahead of ours.
+  asio::awaitable<std::vector<ReplicaClock>> compare_clocks(std::vector<Address> replicas,
+                                                            Duration master_offset) {
+    if (replicas.size() > max_replicas) replicas.resize(max_replicas);
+    std::vector<ReplicaClock> clocks(replicas.size());
+    const Instant end = deadline();
+    const auto ask_one = [&](std::size_t i) -> asio::awaitable<void> {
+      clocks[i].address = replicas[i].text();
+      const auto offset = co_await offset_of(replicas[i], end);
+      if (offset) {
+        clocks[i].ahead = *offset - master_offset;
+      } else {
+        clocks[i].why_unknown = offset.error().text;
+      }
+    };
+    co_await run_all(executor_, clock_, replicas.size(), ask_one);
+    co_return clocks;
+  }
+
+  /// The wall clock of the server at this address minus ours.
+  asio::awaitable<Result<Duration, Fault>> offset_of(Address address, Instant end) {
+    if (address.host.empty())
+      co_return unexpected(Fault{FaultKind::unavailable, "it announces no address"});
+    RedisServer server(executor_, clock_, endpoint_.server_at(address), options_);
+    // The first question opens the connection, and does not count.
+    Command first{"TIME"};
+    Command second{"TIME"};
+    auto time = co_await server.ask(std::move(first), ReplyLimits{}, end);
+    const Milliseconds asked_at = clock_.wall();
+    const Instant asked = clock_.now();
+    if (time) time = co_await server.ask(std::move(second), ReplyLimits{}, end);
+    const Duration latency = clock_.now() - asked;
+    server.abort();
+    if (!time) co_return unexpected(time.error());
+    if (time->type == Reply::Type::error) co_return unexpected(fault_of_error(time->text));
+    const auto told = time_from(*time);
+    if (!told) co_return unexpected(Fault{FaultKind::garbage, "malformed TIME reply"});
+    co_return *told - asked_at - latency / 2;
   }
 
   /// The commands that the scripts run and we may not, in lower case.
@@ -171,7 +257,10 @@ class Probe {
   }
 
   RedisVote& vote_;
+  asio::any_io_executor executor_;
   const Clock& clock_;
+  Endpoint endpoint_;
+  RedisServerOptions options_;
   const DiagnosisRequest& request_;
 };
 
@@ -186,10 +275,9 @@ asio::awaitable<Diagnosis> diagnose(asio::any_io_executor executor, const Clock&
         *logged_in = false;
         if (tell) tell(server);
       };
-  const std::unique_ptr<RedisVote> vote =
-      make_server(std::move(executor), clock, endpoint, options);
-  Probe probe(*vote, clock, request);
-  Diagnosis diagnosis = co_await probe.run(endpoint, *logged_in, options.replicas);
+  const std::unique_ptr<RedisVote> vote = make_server(executor, clock, endpoint, options);
+  Probe probe(*vote, std::move(executor), clock, std::move(endpoint), std::move(options), request);
+  Diagnosis diagnosis = co_await probe.run(*logged_in);
   co_await vote->close(clock.now() + request.server_timeout);
   co_return diagnosis;
 }

@@ -13,6 +13,9 @@ namespace {
 /// The first version that has all the scripts need.
 constexpr int min_version = 5;
 
+/// Synchronised hosts differ by milliseconds.
+constexpr std::chrono::seconds clock_tolerance{1};
+
 /// The subject of the findings, and where they are collected.
 class Judge {
  public:
@@ -27,7 +30,9 @@ class Judge {
     eviction();
     replicas();
     clock();
+    replica_clocks();
     uptime();
+    address();
   }
 
  private:
@@ -135,6 +140,43 @@ class Judge {
   /// Does not judge whether the clock is right: only engine/diagnosis compares it with ours.
   void clock() {
     if (!report_.clock_offset) add(Level::unknown, "clock", "it does not tell its time");
+  }
+
+  /// Expiries are instants of a server's own clock: they move with the data, and the clock does
+  /// not.
+  void replica_clocks() {
+    constexpr const char* probe = "replica-clock";
+    std::size_t agree = 0;
+    for (const ReplicaClock& replica : report_.replica_clocks) {
+      const std::string name = "the clock of its replica " + escape_for_terminal(replica.address);
+      if (!replica.ahead) {
+        add(Level::unknown, probe, name + " is not known: " + replica.why_unknown);
+      } else if (*replica.ahead > clock_tolerance) {
+        add(Level::warning, probe,
+            name + " is " + format_duration(*replica.ahead) +
+                " ahead of its own: if that takes over, locks end so much too early",
+            "synchronise the clocks of their hosts (NTP)");
+      } else if (-*replica.ahead > clock_tolerance) {
+        add(Level::warning, probe,
+            name + " is " + format_duration(-*replica.ahead) +
+                " behind its own: if that takes over, locks of hosts that died stay so much longer",
+            "synchronise the clocks of their hosts (NTP)");
+      } else {
+        ++agree;
+      }
+    }
+    if (agree > 0 && agree == report_.replica_clocks.size())
+      add(Level::good, probe, "the clocks of its replicas agree with its own");
+  }
+
+  void address() {
+    if (report_.servers_behind < 2) return;
+    diagnosis_.votes = false;
+    add(Level::bad, "address",
+        "connections to its address reach " + std::to_string(report_.servers_behind) +
+            " different servers (their run ids differ), and each would grant the lock: is it a "
+            "load balancer, or does a fail-over happen just now?",
+        "name each server by an address of its own");
   }
 
   void uptime() {

@@ -35,7 +35,10 @@ std::shared_ptr<Link> Links::usable_link(Instant deadline) {
   retire_outdated();
   retire_unusable();
   reached_ = was_reached();
-  if (!current_) current_ = connect(deadline);
+  if (!current_) {
+    reconnected_ = reached_;
+    current_ = connect(deadline);
+  }
   std::erase_if(late_, [this](const auto& link) {
     if (link->connection->broken()) current_->inherit(*link);
     return link->connection->broken();

@@ -59,6 +59,9 @@ class Links {
   /// asked has reached the server.
   [[nodiscard]] bool failed_to_open() const;
 
+  /// Whether an earlier one was open, too.
+  [[nodiscard]] bool reconnected() const noexcept { return reconnected_; }
+
   /// Whether what it leads to is not the master that it was named as (Connection::found_no_master).
   [[nodiscard]] bool found_no_master() const {
     return current_ && current_->connection->found_no_master();
@@ -93,6 +96,7 @@ class Links {
   std::shared_ptr<Link> current_;
   std::deque<std::shared_ptr<Link>> late_;  ///< oldest first
   std::function<void()> disconnected_;
+  bool reconnected_ = false;
   bool reached_ = false;  ///< over one that is neither of these any more
 };
 

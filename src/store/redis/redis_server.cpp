@@ -225,6 +225,9 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(const ScriptCall& ca
     }
   }
   facts_ = greeted_facts(connection.greeting(), clock_.now());
+  facts_.reconnected = links_.reconnected();
+  if (first_run_id_.empty()) first_run_id_ = facts_.run_id;
+  facts_.other_process = facts_.run_id != first_run_id_ && !facts_.run_id.empty();
   if (options_.replicas > 0 && needs_replicas(call, *reply)) {
     if (auto fault = co_await missing_replicas(link, deadline))
       co_return unexpected(std::move(*fault));

@@ -123,6 +123,7 @@ class RedisServer final : public RedisVote {
   Subscription subscription_;
   /// Of the server at the other end of the connection that gave the last reply.
   ServerFacts facts_;
+  std::string first_run_id_;
 };
 
 }  // namespace redlock::redis

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "store/redis/topology.hpp"
 #include "support/number.hpp"
 
 namespace redlock::redis {
@@ -24,14 +25,25 @@ std::optional<std::int64_t> ServerInfo::number(std::string_view name) const {
   return text ? whole_number(*text) : std::nullopt;
 }
 
-std::int64_t ServerInfo::replicas_in_step() const {
-  std::int64_t count = 0;
+std::vector<Address> ServerInfo::replicas() const {
+  std::vector<Address> replicas;
   // slave0:ip=10.0.0.2,port=6379,state=online,offset=…,lag=…
   for (int i = 0;; ++i) {
     const auto replica = field("slave" + std::to_string(i));
-    if (!replica) return count;
-    if (replica->find("state=online") != std::string_view::npos) ++count;
+    if (!replica) return replicas;
+    const auto part = [&](std::string_view name) {
+      const std::size_t at = replica->find(name);
+      if (at == std::string_view::npos) return std::string_view();
+      const std::string_view value = replica->substr(at + name.size());
+      return value.substr(0, value.find(','));
+    };
+    if (part("state=") != "online") continue;
+    replicas.push_back(announced(part("ip="), part("port=")).value_or(Address{}));
   }
+}
+
+std::int64_t ServerInfo::replicas_in_step() const {
+  return static_cast<std::int64_t>(replicas().size());
 }
 
 ServerFacts facts_from(const Reply& info, Instant told, Instant now) {

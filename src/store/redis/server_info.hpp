@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "core/vote.hpp"
+#include "store/redis/endpoint.hpp"
 #include "store/reply.hpp"
 #include "support/boot_clock.hpp"
 
@@ -20,6 +22,9 @@ class ServerInfo {
 
   /// The value as a whole number; nothing when it is not one.
   [[nodiscard]] std::optional<std::int64_t> number(std::string_view name) const;
+
+  /// The addresses of the replicas in step, as it sees them.
+  [[nodiscard]] std::vector<Address> replicas() const;
 
   /// The replicas that WAIT counts.
   [[nodiscard]] std::int64_t replicas_in_step() const;

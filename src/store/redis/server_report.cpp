@@ -73,6 +73,8 @@ ServerReport weaker(ServerReport a, const ServerReport& b) {
     a.eviction_policy = b.eviction_policy;
     a.max_memory = b.max_memory;
   }
+  a.replica_clocks.insert(a.replica_clocks.end(), b.replica_clocks.begin(), b.replica_clocks.end());
+  a.servers_behind = std::max(a.servers_behind, b.servers_behind);
   if (!b.replicas || (a.replicas && *b.replicas < *a.replicas)) a.replicas = b.replicas;
   return a;
 }

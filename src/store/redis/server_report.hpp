@@ -4,12 +4,20 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/vote.hpp"
 #include "store/reply.hpp"
 #include "support/boot_clock.hpp"
 
 namespace redlock::redis {
+
+/// A replica's clock, as it was compared with its master's.
+struct ReplicaClock {
+  std::string address;
+  std::optional<Duration> ahead{};  ///< of the master's; less than nothing: behind
+  std::string why_unknown{};        ///< one clause for people
+};
 
 /// What a Redis server reports of itself. Empty: it did not, or we may not ask.
 struct ServerReport {
@@ -34,7 +42,9 @@ struct ServerReport {
   std::string eviction_policy;
   std::optional<std::int64_t> max_memory;  ///< bytes, 0: no limit
   std::optional<std::int64_t> replicas;    ///< that are connected and in step
-  std::optional<Fault> refuses_scripts;    ///< it would not run a script that it does not know yet
+  std::vector<ReplicaClock> replica_clocks;
+  std::size_t servers_behind = 1;  ///< different processes that connections to its address met
+  std::optional<Fault> refuses_scripts;  ///< it would not run a script that it does not know yet
   bool fails_over = false;   ///< a replica takes its place when it fails (Sentinel, Cluster)
   bool unprotected = false;  ///< over a network it does for everyone what it does for us
 };

@@ -51,6 +51,28 @@ std::string said(const ServerReport& report, std::string_view probe, Level level
   return "";
 }
 
+TEST(Findings, SayWhatReplicasClocksDoToLocks) {
+  ServerReport report = good();
+  report.replica_clocks = {{"10.0.0.2:6379", 300ms}};
+  EXPECT_EQ(said(report, "replica-clock", Level::warning), "");
+  report.replica_clocks.push_back({"10.0.0.3:6379", 60s});
+  EXPECT_NE(said(report, "replica-clock", Level::warning).find("10.0.0.3:6379 is 1m ahead"),
+            std::string::npos);
+  report.replica_clocks.back().ahead = -60s;
+  EXPECT_NE(said(report, "replica-clock", Level::warning).find("10.0.0.3:6379 is 1m behind"),
+            std::string::npos);
+  report.replica_clocks.back() = {"10.0.0.3:6379", std::nullopt, "no connection within 1s"};
+  EXPECT_EQ(said(report, "replica-clock", Level::unknown),
+            "the clock of its replica 10.0.0.3:6379 is not known: no connection within 1s");
+}
+
+TEST(Findings, TakeTheVoteOfAnAddressThatLeadsToSeveralServers) {
+  ServerReport report = good();
+  report.servers_behind = 2;
+  EXPECT_FALSE(votes(report));
+  EXPECT_NE(said(report, "address", Level::bad).find("2 different servers"), std::string::npos);
+}
+
 TEST(Findings, AreGoodWhenNothingIsAmiss) {
   const Diagnosis found = diagnosis(good(), guarded);
   EXPECT_TRUE(found.reachable);
