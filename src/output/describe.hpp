@@ -54,7 +54,8 @@ std::string missing_votes_text(const std::vector<ServerFault>& faults, std::size
 std::string held_around_us_text(const Owner& owner);
 
 /// Why an attempt or a wait failed, to follow `KEY: `.
-std::string failure_text(const AttemptFailure& failure, std::size_t servers);
+std::string failure_text(const Resource& resource, const AttemptFailure& failure,
+                         std::size_t servers);
 
 /// Why a lease was lost.
 std::string not_ours_text(const std::optional<NotOurs>& not_ours);

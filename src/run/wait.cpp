@@ -51,8 +51,8 @@ class Reporter {
   }
 
   void learn(const Resource& resource, const AttemptFailure& failure) {
-    std::string text =
-        fmt::format("{}: {}", output::key_text(resource), output::failure_text(failure, servers_));
+    std::string text = fmt::format("{}: {}", output::key_text(resource),
+                                   output::failure_text(resource, failure, servers_));
     if (failure.queue.queued)
       text += fmt::format("; {} before us in the queue", failure.queue.ahead);
     session_.console().debug(text);
@@ -103,7 +103,7 @@ class Reporter {
     if (failure.queue.queued) position = failure.queue.ahead + 1;
     session_.events().report(
         output::event::Waiting{resource, failure.holder, position, failure.faults,
-                               output::failure_text(failure, servers_), now - began_});
+                               output::failure_text(resource, failure, servers_), now - began_});
   }
 
   const Session& session_;
@@ -161,7 +161,7 @@ output::Outcome outcome_of_wait(std::string_view command, const LockOptions& opt
   const AttemptFailure& failure = failed.failure;
   const output::CommandResult how = output::result_of(failure.why);
   const bool is_busy = how == output::CommandResult::busy;
-  std::string text = output::failure_text(failure, servers);
+  std::string text = output::failure_text(failed.resource, failure, servers);
   if (is_busy) text += end_of_wait_text(options.wait);
   output::Outcome outcome = output::outcome_of(command, {failed.resource}, how, std::move(text));
   if (is_busy || how == output::CommandResult::superseded)

@@ -84,7 +84,7 @@ std::string WaitReport::obstacle_text(Instant now) const {
   if (is_free(failure)) return "free at the moment, and on its way to the next in the queue";
   AttemptFailure as_of_now = failure;
   if (failure.holder) as_of_now.holder = later(*failure.holder, now - known_->at);
-  return output::failure_text(as_of_now, servers_);
+  return output::failure_text(known_->resource, as_of_now, servers_);
 }
 
 std::string WaitReport::line(Instant now) const {

@@ -108,7 +108,7 @@ TEST(FailureText, TellsToUpgradeWhenANewerVersionComesFirst) {
   AttemptFailure failure{};
   failure.why = AttemptFailure::Why::busy;
   failure.queue.newer = true;
-  EXPECT_EQ(failure_text(failure, 3),
+  EXPECT_EQ(failure_text(Resource::from("deploy").value(), failure, 3),
             "a newer version waits for it and comes first: upgrade redlock-cli");
 }
 
