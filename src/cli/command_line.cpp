@@ -79,8 +79,9 @@ class Reader {
 
  private:
   /// CLI11 compares each option with all earlier ones, which would take longer than the rest of the
-  /// start. So only the options that a word may name are registered:
-  /// docs/decisions/0013-options-that-a-word-may-name.md.
+  /// start: some 20,000 instructions for each. So only the options that a word may name are
+  /// registered. The look is generous: a value may name one that then is not given. What the words
+  /// mean is decided by CLI11 alone.
   bool may_be_named(const OptionRow& option) const {
     const auto may_name = [](const std::string& word, std::string_view spelling) {
       if (spelling.starts_with("--")) return word.starts_with(spelling);

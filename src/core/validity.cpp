@@ -20,7 +20,7 @@ constexpr Duration max_plain_margin = milliseconds(250);
 constexpr Duration min_margin = milliseconds(50);
 
 /// What the kernel needs to end a process, and to free a GiB in pages of 4 KiB: twice the time
-/// measured on a cloud machine (docs/decisions/0012-the-promise-under-load.md), on one CPU.
+/// measured on a cloud machine (docs/decisions/load.md), on one CPU.
 constexpr Duration time_per_process = std::chrono::microseconds(200);
 
 /// What a killed process needs to end where it has to wait for a CPU, with caches that other

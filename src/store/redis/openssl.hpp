@@ -36,7 +36,7 @@ static_assert(OPENSSL_VERSION_MAJOR >= 3, "the names below are those of OpenSSL 
 namespace redlock::redis {
 
 /// The system's OpenSSL, loaded when the first rediss:// server asks for it: linked in, it would
-/// cost every start more than all the rest (docs/decisions/0030-tls-loading.md). Its members are
+/// cost every start more than all the rest (docs/decisions/program.md). Its members are
 /// its functions, under their own names.
 struct OpenSsl {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a name that is declared cannot have any.

@@ -106,7 +106,7 @@ class RedisServer final : public RedisVote {
                                                  Instant deadline);
 
   /// Runs the script by its digest. A server that does not know it gets the text first, by a
-  /// command of its own: an attempt and its undo must stay small (decision 0075).
+  /// command of its own: an attempt and its undo must stay small (docs/decisions/attempts.md).
   asio::awaitable<Result<Reply, Fault>> run_script(std::shared_ptr<Link> link,
                                                    const ScriptCall& call, bool asking,
                                                    Instant deadline);
