@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "script_copies.hpp"
 #include "world.hpp"
 
 namespace redlock::sim {
@@ -14,7 +13,7 @@ namespace {
 
 constexpr std::string_view usage =
     "usage: redlock_sim [--profile NAME] [--seeds FROM-TO | --seed N] [-v] [--expect-violation] "
-    "[--rate] [--functions-once | --coverage FILE]\n"
+    "[--rate] [--quiet]\n"
     "\n"
     "Runs the schedules of these seeds (default: 1-2000). Stops at the first one that violates a "
     "rule, prints its history, and exits 1.\n"
@@ -23,10 +22,6 @@ constexpr std::string_view usage =
     "  --expect-violation   exits 1 when no seed violates a rule\n"
     "  --rate               prints how many schedules ran, what happened in them, and how many ran "
     "per second of processor time\n"
-    "  --functions-once     makes the scripts' functions once, and not in each run as a server "
-    "does: the same, faster\n"
-    "  --coverage FILE      writes the outcomes of the scripts' conditions for coverage.py; a "
-    "violation does not stop the run\n"
     "  --quiet              prints one line for a violation, and no history\n"
     "profiles:\n";
 
@@ -38,8 +33,6 @@ struct Options {
   bool expects_violation = false;
   bool shows_rate = false;
   bool quiet = false;
-  bool makes_functions_once = false;
-  std::string coverage_file{};
 };
 
 bool read_number(std::string_view text, std::uint64_t& number) {
@@ -67,12 +60,6 @@ std::optional<Options> read(int count, char** words) {
       options.expects_violation = true;
     } else if (word == "--rate") {
       options.shows_rate = true;
-    } else if (word == "--functions-once") {
-      options.makes_functions_once = true;
-    } else if (word == "--coverage") {
-      if (value.empty()) return std::nullopt;
-      options.coverage_file = value;
-      ++i;
     } else if (word == "--quiet") {
       options.quiet = true;
     } else if (word == "--seed" || word == "--seeds") {
@@ -87,7 +74,6 @@ std::optional<Options> read(int count, char** words) {
       return std::nullopt;
     }
   }
-  if (options.makes_functions_once && !options.coverage_file.empty()) return std::nullopt;
   return options;
 }
 
@@ -126,13 +112,10 @@ void show_rate(const Totals& totals, double taken) {
 }
 
 int run(const Options& options) {
-  const bool covers = !options.coverage_file.empty();
-  if (covers) script_copies::report_conditions();
-  if (options.makes_functions_once) script_copies::make_functions_once();
   local::LuaHost lua;
   Totals totals;
   bool violated = false;
-  for (std::uint64_t seed = options.from; seed <= options.to && (covers || !violated); ++seed) {
+  for (std::uint64_t seed = options.from; seed <= options.to && !violated; ++seed) {
     World world(*options.profile, seed, /*with_history=*/false, lua);
     const auto violation = world.run();
     world.add_to(totals);
@@ -141,17 +124,12 @@ int run(const Options& options) {
     if (wants_history) show_history(options, seed, lua);
     if (!violation) continue;
     violated = true;
-    if (covers && options.expects_violation) continue;
     fmt::print("seed {} of {} violates {}: {}\n", seed, options.profile->name, violation->rule,
                violation->text);
     if (!options.expects_violation)
       fmt::print("again: redlock_sim --profile {} --seed {}\n", options.profile->name, seed);
   }
   if (options.shows_rate) show_rate(totals, processor_time());
-  if (covers && !script_copies::write_outcomes(options.coverage_file)) {
-    fmt::print(stderr, "cannot write {}\n", options.coverage_file);
-    return 1;
-  }
   if (options.expects_violation && !violated)
     fmt::print("no violation in {} schedules of {}\n", totals.schedules, options.profile->name);
   return violated == options.expects_violation ? 0 : 1;

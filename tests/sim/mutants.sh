@@ -23,7 +23,7 @@ simulate() {
   for profile in "${profiles[@]}"; do
     number=$1
     [[ $profile != nightly ]] || number=$((number / 20 + 1))
-    in_copy timeout "$timeout" build/dev/tests/sim/redlock_sim_fast --quiet --functions-once \
+    in_copy timeout "$timeout" build/dev/tests/sim/redlock_sim --quiet \
       --profile "$profile" --seeds "1-$number" >"$copy/mutant.log" 2>&1 || return
   done
 }
@@ -34,7 +34,7 @@ try() {
   local name=$1 problem whole verdict status=0
   mutate "$name"
   [[ -z $problem ]] || { echo "error: $problem"; return; }
-  if ! build redlock_sim_fast; then
+  if ! build redlock_sim; then
     verdict="error: it does not build: $(grep -m 1 'error' "$copy/mutant.log" || true)"
   else
     simulate "$seeds" || status=$?
@@ -60,7 +60,7 @@ choose "$@"
 make_copy
 echo "mutants: building the simulation as it is"
 configure || die_with_log "the tree does not configure"
-build redlock_sim_fast || die_with_log "the simulation does not build"
+build redlock_sim || die_with_log "the simulation does not build"
 simulate 2000 || die_with_log "the simulation finds a violation although nothing is broken"
 
 try_all
