@@ -1,7 +1,6 @@
 // The locks of packages of npm; README.md tells what a peer is asked, and what it answers.
 // usage: NODE_PATH=DIRECTORY node peer.js LIBRARY NAME TTL-MS SOCKET…
 'use strict';
-const crypto = require('node:crypto');
 const fs = require('node:fs');
 const path = require('node:path');
 const readline = require('node:readline');
@@ -17,74 +16,23 @@ const version = (name) => {
 // The retry delay, in milliseconds.
 const RETRY = 30;
 
-// A lock is refused with an error, which has one of these names; any other error is a defect.
-const REFUSALS = ['LockError', 'ExecutionError'];
+// A lock is refused with an error of this name; any other error is a defect.
+const REFUSAL = 'ExecutionError';
 async function succeeds(promise) {
   try {
     await promise;
     return true;
   } catch (error) {
-    if (REFUSALS.includes(error.name)) return false;
+    if (error.name === REFUSAL) return false;
     throw error;
   }
 }
 
-// SET NX PX by hand, compare and delete, compare and expire.
-class Plain {
+class RedlockLock {
   constructor(name, ttl, clients) {
-    if (clients.length !== 1) throw new Error('one server');
+    const { default: Redlock } = require('redlock');
     this.key = name;
-    this.version = `ioredis ${version('ioredis')}`;
-    this.ttl = ttl;
-    [this.client] = clients;
-  }
-
-  async acquire(blocking) {
-    this.token = crypto.randomUUID();
-    while ((await this.client.set(this.key, this.token, 'PX', this.ttl, 'NX')) !== 'OK') {
-      if (!blocking) return false;
-      await new Promise((resolve) => setTimeout(resolve, RETRY));
-    }
-    return true;
-  }
-
-  async ifOurs(call, ...more) {
-    const script = `if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end return ${call}`;
-    return (await this.client.eval(script, 1, this.key, this.token, ...more)) === 1;
-  }
-
-  extend() { return this.ifOurs("redis.call('pexpire', KEYS[1], ARGV[2])", this.ttl); }
-  release() { return this.ifOurs("redis.call('del', KEYS[1])"); }
-}
-
-class Redlock4 {
-  constructor(name, ttl, clients) {
-    const Redlock = require('redlock4');
-    this.key = name;
-    this.version = `redlock ${version('redlock4')}, ioredis ${version('ioredis')}`;
-    this.ttl = ttl;
-    const settings = { retryDelay: RETRY, retryJitter: RETRY / 3 };
-    this.once = new Redlock(clients, { ...settings, retryCount: 0 });
-    this.patient = new Redlock(clients, { ...settings, retryCount: -1 });
-  }
-
-  async acquire(blocking) {
-    const attempt = (blocking ? this.patient : this.once).lock(this.key, this.ttl);
-    if (!(await succeeds(attempt))) return false;
-    this.lock = await attempt;
-    return true;
-  }
-
-  // Once, also where the lock was waited for: what is lost does not come back.
-  extend() { return succeeds(this.once.extend(this.lock, this.ttl)); }
-  release() { return succeeds(this.once.unlock(this.lock)); }
-}
-
-class Redlock5 {
-  constructor(name, ttl, clients) {
-    const { default: Redlock } = require('redlock5');
-    this.key = name;
-    this.version = `redlock ${version('redlock5')}, ioredis ${version('ioredis')}`;
+    this.version = `redlock ${version('redlock')}, ioredis ${version('ioredis')}`;
     this.ttl = ttl;
     const settings = { retryCount: 0, retryDelay: RETRY, retryJitter: RETRY / 3 };
     this.redlock = new Redlock(clients, settings);
@@ -144,9 +92,7 @@ class Semaphore {
   }
 }
 
-const LIBRARIES = {
-  ioredis: Plain, 'redlock-4': Redlock4, 'redlock-5': Redlock5, 'redis-semaphore': Semaphore,
-};
+const LIBRARIES = { redlock: RedlockLock, 'redis-semaphore': Semaphore };
 
 // Reads a number and writes one more; fails if another process is at it.
 function countOnce(file) {

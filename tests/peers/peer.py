@@ -1,10 +1,9 @@
 #!/usr/bin/python3
-"""The locks of libraries for Python; README.md tells what a peer is asked, and what it answers.
+"""The Lock of redis-py, and peers that are wrong on purpose; README.md tells what a peer is asked, and what it answers.
 
 usage: peer.py LIBRARY NAME TTL-MS SOCKET…
 """
 
-import asyncio
 import importlib.metadata
 import os
 import sys
@@ -17,8 +16,8 @@ import redis
 RETRY = 0.03
 
 
-def version(library):
-    return f"python3-{library} {importlib.metadata.version(library)}"
+def version():
+    return f"python3-redis {importlib.metadata.version('redis')}"
 
 
 class RedisPy:
@@ -26,7 +25,7 @@ class RedisPy:
 
     def __init__(self, name, ttl, sockets):
         (socket,) = sockets
-        self.key, self.version = name, version("redis")
+        self.key, self.version = name, version()
         self.lock = redis.Redis(unix_socket_path=socket).lock(name, timeout=ttl / 1000, sleep=RETRY)
 
     def acquire(self, blocking):
@@ -46,101 +45,12 @@ class RedisPy:
             return False
 
 
-class Sherlock:
-    """The RedisLock of sherlock."""
-
-    def __init__(self, name, ttl, sockets):
-        import sherlock
-
-        (socket,) = sockets
-        self.key, self.version = name, version("sherlock")
-        self.error = sherlock.LockException
-        client = redis.Redis(unix_socket_path=socket)
-        self.lock = sherlock.RedisLock(
-            name, client=client, expire=ttl // 1000, timeout=sys.maxsize, retry_interval=RETRY
-        )
-
-    def acquire(self, blocking):
-        return self.lock.acquire(blocking)
-
-    def extend(self):
-        try:
-            return self.lock.renew()
-        except self.error:
-            return False
-
-    def release(self):
-        try:
-            self.lock.release()
-            return True
-        except self.error:
-            return False
-
-
-class Aioredlock:
-    """Redlock, for asyncio."""
-
-    def __init__(self, name, ttl, sockets):
-        import aioredlock
-
-        self.key, self.version = name, version("aioredlock")
-        self.ttl, self.refusal = ttl / 1000, aioredlock.LockAcquiringError
-        self.loop = asyncio.new_event_loop()
-        self.once, self.patient = (
-            self.loop.run_until_complete(self.manager(aioredlock, sockets, tries))
-            for tries in (1, 3)
-        )
-
-    async def manager(self, aioredlock, sockets, tries):
-        # A timeout for the lock turns off what would extend it unasked.
-        return aioredlock.Aioredlock(
-            [f"unix://{socket}" for socket in sockets],
-            retry_count=tries,
-            retry_delay_min=RETRY / 2,
-            retry_delay_max=RETRY,
-        )
-
-    def succeeds(self, coroutine):
-        try:
-            self.result = self.loop.run_until_complete(coroutine)
-            return True
-        except self.refusal:
-            return False
-
-    def attempt(self):
-        """Tries as often as it does by itself. What a try got of a split vote it keeps until the
-        last has failed: those that never end would keep each other out."""
-        return self.manager_of_lock.lock(self.key, lock_timeout=self.ttl)
-
-    async def settled(self, coroutine):
-        """Undoes a failed attempt before anything else is done: the library does so behind it."""
-        try:
-            return await coroutine
-        finally:
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            await asyncio.gather(*others, return_exceptions=True)
-
-    def acquire(self, blocking):
-        self.manager_of_lock = self.patient if blocking else self.once
-        while not self.succeeds(self.settled(self.attempt())):
-            if not blocking:
-                return False
-        self.lock = self.result
-        return True
-
-    def extend(self):
-        return self.succeeds(self.manager_of_lock.extend(self.lock, self.ttl))
-
-    def release(self):
-        return self.succeeds(self.manager_of_lock.unlock(self.lock))
-
-
 class Plain:
     """SET NX PX by hand, compare and delete, compare and expire: for the mutants below."""
 
     def __init__(self, name, ttl, sockets):
         (socket,) = sockets
-        self.key, self.version, self.ttl = name, version("redis"), ttl
+        self.key, self.version, self.ttl = name, version(), ttl
         self.server = redis.Redis(unix_socket_path=socket)
 
     def set(self):
@@ -193,8 +103,6 @@ class ReleasesAll(Plain):
 
 LIBRARIES = {
     "redis-py": RedisPy,
-    "sherlock": Sherlock,
-    "aioredlock": Aioredlock,
     "takes-all": TakesAll,
     "extends-nothing": ExtendsNothing,
     "extends-all": ExtendsAll,
