@@ -1,6 +1,6 @@
 # What a program that root runs from cron is expected to be compiled with. tests/hardening.sh looks
-# for it in the program. All programs but the fast simulations (tests/sim) get it, in all presets,
-# so that the tests run what users get; _FORTIFY_SOURCE alone needs an optimising compiler.
+# for it in the program. All programs get it, in all presets, so that the tests run what users
+# get; _FORTIFY_SOURCE alone needs an optimising compiler.
 include(CheckCXXCompilerFlag)
 
 # Not CMAKE_POSITION_INDEPENDENT_CODE: the layers are libraries only while building, and -fPIC would
