@@ -9,6 +9,7 @@
 #include "output/command_result.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
+#include "support/timestamp.hpp"
 
 namespace redlock::output {
 namespace {
@@ -64,14 +65,8 @@ std::string former_owner_text(const Owner& owner) {
 
 /// In local time; with the date unless it is today's.
 std::string time_of_day(Milliseconds wall) {
-  const auto local = [](Milliseconds time) {
-    const std::time_t seconds = std::chrono::duration_cast<std::chrono::seconds>(time).count();
-    std::tm fields{};
-    ::localtime_r(&seconds, &fields);
-    return fields;
-  };
-  const std::tm then = local(wall);
-  const std::tm today = local(wall_clock_now());
+  const std::tm then = local_time(wall);
+  const std::tm today = local_time(wall_clock_now());
   const bool is_today = then.tm_year == today.tm_year && then.tm_yday == today.tm_yday;
   const std::string date =
       is_today ? ""

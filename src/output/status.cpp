@@ -4,14 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <ctime>
+#include <cstring>
 #include <iterator>
 
 #include "output/describe.hpp"
 #include "support/columns.hpp"
 #include "support/duration.hpp"
-#include "support/natural_order.hpp"
 #include "support/text.hpp"
+#include "support/timestamp.hpp"
 
 namespace redlock::output {
 namespace {
@@ -26,13 +26,6 @@ using Lines = std::vector<std::string>;
 
 void append(Lines& lines, Lines more) {
   std::ranges::move(more, std::back_inserter(lines));
-}
-
-std::tm local_time(Milliseconds wall) {
-  const std::time_t seconds = std::chrono::floor<std::chrono::seconds>(wall).count();
-  std::tm fields{};
-  ::localtime_r(&seconds, &fields);
-  return fields;
 }
 
 std::string date_text(const std::tm& time) {
@@ -193,6 +186,12 @@ Body paragraphs(const StatusReport& report, const StatusView& view, std::size_t 
       append(lines, fold_hanging(line, 2, width));
   }
   return body;
+}
+
+/// `job2` before `job10`.
+bool comes_before(const std::string& a, const std::string& b) {
+  const int order = ::strverscmp(a.c_str(), b.c_str());
+  return order != 0 ? order < 0 : a < b;  // keys may hold NUL
 }
 
 std::vector<const KeyStatus*> in_natural_order(const std::vector<KeyStatus>& keys) {

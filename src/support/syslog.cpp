@@ -11,6 +11,7 @@
 #include <ctime>
 #include <string>
 
+#include "support/timestamp.hpp"
 #include "support/unique_fd.hpp"
 
 namespace redlock {
@@ -20,9 +21,7 @@ constexpr std::string_view log_path = "/dev/log";
 
 /// `Nov 22 08:55:01`, as every log daemon reads it, in whatever locale.
 std::string time_of_log() {
-  const std::time_t now = std::time(nullptr);
-  std::tm fields{};
-  ::localtime_r(&now, &fields);
+  const std::tm fields = local_time(wall_clock_now());
   constexpr std::array months{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                               "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
   std::array<char, 32> text{};

@@ -20,4 +20,11 @@ std::string timestamp(Milliseconds wall) {
   return text.data();
 }
 
+std::tm local_time(Milliseconds wall) {
+  const std::time_t seconds = std::chrono::floor<std::chrono::seconds>(wall).count();
+  std::tm fields{};
+  ::localtime_r(&seconds, &fields);
+  return fields;
+}
+
 }  // namespace redlock

@@ -11,9 +11,7 @@ namespace redlock::redis {
 /// A command as the list of its words.
 using Command = std::vector<std::string>;
 
-/// A command as a server reads it: an array of strings in RESP. Source: Redis serialization
-/// protocol specification, "Sending commands to a Redis server". hiredis makes the same bytes, but
-/// takes five times as long.
+/// A command as a server reads it: an array of strings in RESP, as hiredis encodes it.
 class EncodedCommand {
  public:
   // Implicit, so that functions that send a command take either form.
