@@ -42,7 +42,8 @@ const std::string& undone_by(const ScriptCall& call);
 bool keeps_the_key(const ScriptCall& call);
 
 /// Whether an attempt on it and its undo, with the login before them, fit into one read of a
-/// server. Then a silent server reads both or neither, whatever became of us (docs/decisions/attempts.md).
+/// server. Then a silent server reads both or neither, whatever became of us
+/// (docs/decisions/attempts.md).
 bool fits_into_one_read(const Resource& resource);
 bool fits_into_one_read(const ScriptCall& call);
 

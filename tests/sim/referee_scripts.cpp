@@ -39,7 +39,8 @@ const Type* value_at(Server& server, const std::string& key) {
   return entry != nullptr ? std::get_if<Type>(&entry->value) : nullptr;
 }
 
-/// While a slot moves, a script gets the lock's key, and only some helper keys (docs/decisions/deployments.md).
+/// While a slot moves, a script gets the lock's key, and only some helper keys
+/// (docs/decisions/deployments.md).
 bool goes_alone(const Run& run) {
   return run.keys.size() == 1 || run.keys.size() == protocol::partial;
 }

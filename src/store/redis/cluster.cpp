@@ -291,7 +291,8 @@ void ClusterServer::doubt(const Address& master) {
 asio::awaitable<Result<Address, Fault>> ClusterServer::master_elsewhere(
     std::uint16_t slot, Address place, Refuted& refuted, Fault fault, Instant deadline) {
   refuted.insert_or_assign(std::move(place), fault);
-  // Not without a name for what is awaited: GCC 12 does not get that right (CONTRIBUTING.md, Style).
+  // Not without a name for what is awaited: GCC 12 does not get that right (CONTRIBUTING.md,
+  // Style).
   const auto no_view = co_await find_view(slot, refuted, deadline);
   if (no_view) co_return unexpected(std::move(fault));
   co_return range_of(slots_, slot)->master;

@@ -19,7 +19,7 @@ struct SetEnding {
 };
 
 asio::awaitable<SetEnding> set_to_the_end(Client& client, std::vector<AcquireOrder> orders,
-                                   WaitPolicy policy) {
+                                          WaitPolicy policy) {
   SetWaiter waiter(client.server_set, std::move(orders), policy, client.interrupt);
   SetEnding ending;
   for (;;) {

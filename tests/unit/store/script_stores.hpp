@@ -55,9 +55,7 @@ class EmbeddedStore final : public ScriptStore {
     Client(local::LuaHost& lua, local::Keyspace& keyspace) : lua_(lua), keyspace_(keyspace) {}
     [[nodiscard]] const std::string& name() const override { return name_; }
     [[nodiscard]] bool was_reached() const override { return true; }
-    asio::awaitable<Result<LockList, Fault>> list(ListRequest) override {
-      co_return LockList();
-    }
+    asio::awaitable<Result<LockList, Fault>> list(ListRequest) override { co_return LockList(); }
     asio::awaitable<void> close(Instant) override { co_return; }
 
     std::string denied;
