@@ -10,7 +10,7 @@ usage() {
   cat <<'END'
 usage: tests/run.sh [quick | --only PART]
 
-PART: dev asan servers plain mutants user load fuzz asan-bats tsan
+PART: dev asan servers plain user load fuzz asan-bats tsan
 
 Installs the packages that are missing, then:
   quick  builds preset dev and runs the unit tests, 200 schedules of the simulation and a few bats
@@ -25,8 +25,6 @@ and without a word all of these but the last three, some beside each other:
   plain  compiles each source by itself, without a preset, as a distribution does: builds the
          program with GCC, and has Clang read the sources; each counts as a test; without a word
          Clang does so every other day, as it knows the same headers
-  mutants  one of the mutants of tests/mutants/list, another each day; it counts as passed when a
-         test notices it
   user   when root: the bats tests of dev once more as an ordinary user without a home, but for
          those to which the user does not matter
   load   the tests that load the machine, when root as both users at once: by themselves, last
@@ -47,7 +45,7 @@ case "$#,${1-}" in
     ;;
   1,quick) only=quick ;;
   2,--only)
-    if [[ ! $2 =~ ^(dev|asan|fuzz|servers|plain|mutants|user|load|asan-bats|tsan)$ ]]; then
+    if [[ ! $2 =~ ^(dev|asan|fuzz|servers|plain|user|load|asan-bats|tsan)$ ]]; then
       echo "run.sh: no such part: $2" >&2
       usage >&2
       exit 64
@@ -225,9 +223,7 @@ finish() {
   for part in "${!running[@]}"; do
     status=0
     await "$part" || status=$?
-    if [[ $part == mutants ]]; then
-      enter_mutants
-    elif [[ $part == plain ]]; then
+    if [[ $part == plain ]]; then
       enter_plain
     else
       enter_results "$part" "$status"
@@ -352,25 +348,6 @@ begin_servers() {
   done
 }
 
-begin_mutants() {
-  build_for mutants dev || return 0
-  begin mutants tests/mutants/rotation.sh
-}
-
-enter_mutants() {
-  local counts caught survived untried
-  counts=$(sed -n 's/^\([0-9]*\) caught, \([0-9]*\) survived, \([0-9]*\) not tried$/\1 \2 \3/p' \
-    "$work/mutants.log")
-  if [[ -z $counts ]]; then
-    fail_part mutants "tests/mutants/rotation.sh did not come to its end"
-    return
-  fi
-  read -r caught survived untried <<<"$counts"
-  passed=$((passed + caught))
-  failed=$((failed + survived + untried))
-  note mutants "$caught passed, $((survived + untried)) failed, 0 skipped"
-}
-
 # Beside tests, which it must not hold up.
 begin_plain() { begin plain nice -n 10 tests/plain_build.sh "$@"; }
 
@@ -461,7 +438,6 @@ run() {
     tsan) run_tsan ;;
     servers) begin_servers "${servers[@]}" ;;
     plain) begin_plain ;;
-    mutants) begin_mutants ;;
     user) begin_user ;;
     load) run_load ;;
     '')
@@ -473,7 +449,6 @@ run() {
       begin_asan
       begin_user
       begin_servers "$(server_of_today)"
-      begin_mutants
       # shellcheck disable=SC2046  # words
       begin_plain $(compilers_of_today)
       run_preset dev dev "${all_but_load[@]}"
