@@ -28,13 +28,16 @@ inline std::size_t majority(std::size_t servers) {
 /// By then a server knows that a client was killed.
 constexpr Milliseconds hang_up_delay{20};
 
+/// How many reasons an attempt may have to fail.
+constexpr std::size_t whys = static_cast<std::size_t>(AttemptFailure::Why::superseded) + 1;
+
 /// What happened in many schedules: shows whether they reach what they should.
 struct Totals {
   std::size_t schedules = 0;
   std::size_t scripts = 0;
   std::size_t grants = 0;
   std::size_t failures = 0;
-  std::array<std::size_t, 13> failures_by_why{};
+  std::array<std::size_t, whys> failures_by_why{};
   Duration virtual_time{};
 };
 
@@ -136,7 +139,7 @@ class World final : public Network {
   std::deque<Process> processes_;
   std::vector<std::shared_ptr<ServerSet>> server_sets_;
   std::deque<Session> sessions_;
-  std::array<std::size_t, 13> failures_{};
+  std::array<std::size_t, whys> failures_{};
   std::size_t foreign_clients_ = 0;
   Nights nights_;
 };

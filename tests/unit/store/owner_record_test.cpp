@@ -95,10 +95,10 @@ TEST(OwnerRecord, KeepsALongNote) {
 TEST(OwnerRecord, CutsWhatOthersMadeTooLong) {
   const auto owner = decode_owner(R"({"host":")" + std::string(max_owner_field + 1, 'x') + R"("})");
   EXPECT_EQ(owner->host.size(), max_owner_field);
-  // In the middle of a character the rest of it is replaced.
+  // Between characters, and with the mark that it goes on.
   const auto cut =
       decode_owner(R"({"host":")" + std::string(max_owner_field - 1, 'x') + "\xc3\xa4" + R"("})");
-  EXPECT_EQ(cut->host, std::string(max_owner_field - 1, 'x') + "\xef\xbf\xbd");
+  EXPECT_EQ(cut->host, std::string(max_owner_field - 3, 'x') + "\xe2\x80\xa6");
 }
 
 TEST(OwnerRecord, IsReadFromAnyObject) {
