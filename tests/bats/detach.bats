@@ -137,6 +137,7 @@ acquire around this one holds the lock: use --detach outside of that, or with an
   assert_unlocked demo 0
 }
 
+# bats test_tags=redis
 @test "a lease for whose file and result there is no room is released, and nothing else is said: 71" {
   local -a keys=()
   local i how

@@ -156,7 +156,7 @@ setup() { setup_one_server; }
 }
 
 @test "release --force breaks each, and --if-fence is for one" {
-  redis 0 mset a theirs b theirs
+  redlock-cli acquire -k a -k b --ttl 1m >/dev/null
   run redlock-cli release --force -k a -k b --if-fence 3
   assert_failure 64
   redlock-cli release --force -q -k a -k b

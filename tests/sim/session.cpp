@@ -9,11 +9,6 @@
 namespace redlock::sim {
 namespace {
 
-constexpr const char* words[] = {"busy",      "maybe busy",    "split",     "unavailable",
-                                 "denied",    "misconfigured", "duplicate", "guarded",
-                                 "too slow",  "interrupted",   "outgrown",  "inherited",
-                                 "superseded"};
-
 std::string describe(const SessionPlan& plan) {
   const std::string mode = plan.mode.slots > 0 ? fmt::format(", one of {} slots", plan.mode.slots)
                            : plan.mode.shared  ? ", shared"
@@ -30,7 +25,38 @@ std::string describe(const SessionPlan& plan) {
 }  // namespace
 
 const char* word_for(AttemptFailure::Why why) {
-  return words[static_cast<std::size_t>(why)];
+  using Why = AttemptFailure::Why;
+  switch (why) {
+    case Why::busy:
+      return "busy";
+    case Why::maybe_busy:
+      return "maybe busy";
+    case Why::split:
+      return "split";
+    case Why::unavailable:
+      return "unavailable";
+    case Why::denied:
+      return "denied";
+    case Why::misconfigured:
+      return "misconfigured";
+    case Why::duplicate:
+      return "duplicate";
+    case Why::guarded:
+      return "guarded";
+    case Why::too_slow:
+      return "too slow";
+    case Why::interrupted:
+      return "interrupted";
+    case Why::parent_too_weak:
+      return "parent too weak";
+    case Why::parent_too_short:
+      return "parent too short";
+    case Why::held_around_us:
+      return "held around us";
+    case Why::superseded:
+      return "superseded";
+  }
+  return "unknown";
 }
 
 Session::Session(World& world, SessionPlan plan, std::string name)
