@@ -44,7 +44,7 @@ has_heard() { [[ $(wc -l <"$BATS_TEST_TMPDIR/heard") == "$1" ]]; }
 # TERM as `docker stop` and `systemctl stop` send it; the shell has died of it then.
 term_front() {
   local command
-  command=$(ps -o ppid= "$STEP")
+  command=$(ps -o ppid= "$STEP" | tr -d ' ')
   kill -TERM "$FRONT"
   wait_until is_dead "$command"
 }
