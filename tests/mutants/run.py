@@ -121,7 +121,7 @@ class Copy:
             succeeded, told = self.run(*self.tests(test, "--stop-on-failure"))
             if succeeded:
                 return "survived"
-            failed = re.search(r"^\s*\d+ - (\S+) \(", told, re.M)
+            failed = re.search(r"^\s*\d+ - (\S+).* \(", told, re.M)
             return f"caught by {failed[1]}" if failed else "error: ctest failed, but no test did"
         finally:
             write(path, whole)
