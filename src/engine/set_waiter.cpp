@@ -56,6 +56,11 @@ asio::awaitable<std::variant<std::shared_ptr<HeldSet>, SetFailure>> SetWaiter::n
   }
 }
 
+asio::awaitable<void> SetWaiter::give_up() {
+  waiter_.reset();
+  co_await release_held();
+}
+
 /// A lock that only our own parent lease holds is not busy: it is ours, had a quorum said so.
 void SetWaiter::blame_silence(AttemptFailure& failure) const {
   const bool by_parent =

@@ -36,6 +36,9 @@ class SetWaiter {
 
   asio::awaitable<std::variant<std::shared_ptr<HeldSet>, SetFailure>> next();
 
+  /// Ends the wait for a reason of the caller's: leaves the queue, and releases what is held.
+  asio::awaitable<void> give_up();
+
  private:
   [[nodiscard]] const AcquireOrder& current() const { return orders_[set_->leases().size()]; }
   [[nodiscard]] WaitPolicy remaining_policy() const;

@@ -27,6 +27,7 @@ constexpr int mebibyte_shift = 20;
 
 constexpr std::string_view shield_killed_text =
     "a process that guards the lock (lock-shield) was killed";
+constexpr std::string_view front_killed_text = "the front process was killed";
 
 /// Whether one of the leases ends with the run; the others are those of a process around it.
 bool has_own(const std::vector<Lease>& leases) {
@@ -92,13 +93,16 @@ Finish RunReporter::conclude_too_late() {
       "the lease was over, or nearly, before the command could start; it was not started");
 }
 
-Finish RunReporter::conclude_shield_killed() {
-  return conclude(CommandResult::os_error,
-                  fmt::format("{}; the command was not run", shield_killed_text));
+Finish RunReporter::conclude_guard_killed(child::Guard which) {
+  return conclude(
+      CommandResult::os_error,
+      fmt::format("{}; the command was not run",
+                  which == child::Guard::shield ? shield_killed_text : front_killed_text));
 }
 
 /// A process of the command may still run, so the lock is left to expire.
 Finish RunReporter::conclude_unkillable() {
+  report_.left.assign(ending_.left.begin(), ending_.left.end());
   return conclude(CommandResult::unconfirmed,
                   output::unsafe_text(/*dead=*/false, report_.left, report_.late));
 }

@@ -92,7 +92,7 @@ class RunReporter {
   Finish conclude_refused(std::string why);  ///< an option cannot be had under these leases
   Finish conclude_not_started(const child::ExecFailure& failure);
   Finish conclude_too_late();
-  Finish conclude_shield_killed();  ///< before the command was started
+  Finish conclude_guard_killed(child::Guard which);  ///< before the command was started
   Finish conclude_unkillable();
   Finish conclude_ended();
 

@@ -47,8 +47,9 @@ asio::awaitable<Finish> Tenancy::live() {
 
 /// A signal, or the end of another guard, ended the wait.
 Finish Tenancy::conclude_interrupted() const {
-  return parts_.job.ended_by() == 0 && parts_.job.shield_is_gone()
-             ? parts_.reporter.conclude_shield_killed()
+  return parts_.job.ended_by() == 0
+             ? parts_.reporter.conclude_guard_killed(
+                   parts_.job.shield_is_gone() ? child::Guard::shield : child::Guard::front)
              : parts_.reporter.conclude_interrupted(parts_.job.ended_by());
 }
 

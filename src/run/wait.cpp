@@ -136,10 +136,14 @@ class Reporting {
   std::shared_ptr<Reporter> reporter_;
 };
 
-/// Whether the holder, of our host, is an ancestor of ours that waits for us.
+/// Whether the holder, of our host, is an ancestor of ours that waits for us, and nothing but its
+/// lease is in our way. A parent lease that no quorum has told of yet may still be inherited.
 bool is_held_around_us(const Resource& resource, const AttemptFailure& failure,
                        const std::string& our_host) {
-  if (!failure.holder || !failure.holder->owner) return false;
+  using Why = AttemptFailure::Why;
+  const bool is_busy =
+      failure.why == Why::busy || failure.why == Why::maybe_busy || failure.why == Why::split;
+  if (!is_busy || !failure.holder || !failure.holder->owner) return false;
   const Owner& owner = *failure.holder->owner;
   if (owner.host != our_host || owner.finished) return false;
   const auto pid = static_cast<pid_t>(owner.pid);
@@ -193,7 +197,7 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(
     pid_t job_group) {
   const Instant began = session.clock().now();
   const std::string host = orders.front().owner.host;
-  std::optional<SetFailure> around_us;
+  bool told_around_us = false;
   LeaseId looked_at;
   std::optional<Reporting> reporting;
   SetWaiter waiter(session.server_set(), std::move(orders), policy, session.interrupt());
@@ -202,7 +206,6 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(
     if (auto* set = std::get_if<std::shared_ptr<HeldSet>>(&step)) co_return std::move(*set);
     SetFailure& failure = std::get<SetFailure>(step);
     if (failure.final) {
-      if (around_us && !insists_on_wait) co_return unexpected<SetFailure>(std::move(*around_us));
       if (failure.failure.why == AttemptFailure::Why::superseded) {
         session.events().report(output::event::Superseded{
             failure.resource, failure.failure.queue.superseded_by, session.clock().now() - began});
@@ -214,17 +217,18 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(
     (*reporting)->learn(failure.resource, failure.failure);
     const auto& holder = failure.failure.holder;
     const bool is_new = holder && std::exchange(looked_at, holder->id) != holder->id;
-    if (is_new && !around_us && is_held_around_us(failure.resource, failure.failure, host)) {
-      around_us = failure;
-      around_us->failure.why = AttemptFailure::Why::held_around_us;
-      if (!insists_on_wait) {
-        session.interrupt().raise();
-      } else {
-        session.console().notice(
-            fmt::format("{}: {}", output::key_text(failure.resource),
-                        output::held_around_us_text(*failure.failure.holder->owner)));
-      }
+    if (!is_new || told_around_us || !is_held_around_us(failure.resource, failure.failure, host))
+      continue;
+    if (!insists_on_wait) {
+      co_await waiter.give_up();
+      failure.failure.why = AttemptFailure::Why::held_around_us;
+      failure.final = true;
+      co_return unexpected<SetFailure>(std::move(failure));
     }
+    told_around_us = true;
+    session.console().notice(
+        fmt::format("{}: {}", output::key_text(failure.resource),
+                    output::held_around_us_text(*failure.failure.holder->owner)));
   }
 }
 

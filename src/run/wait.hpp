@@ -25,7 +25,7 @@ void report_not_acquired(const Session& session, const output::Outcome& outcome,
 /// Waits for the locks, all or none, as the policy says, and reports the wait to the user: on a
 /// terminal in one line that is redrawn, elsewhere in one line at the start and one a minute.
 /// `job_group`: the process group by which the terminal knows us.
-/// | A wait for a lock that an ancestor of ours holds until we end would never end: it fails with
+/// A wait for a lock that an ancestor of ours holds until we end would never end: it fails with
 /// held_around_us, unless the user insists on waiting; then it is told in one line.
 asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(
     Session& session, std::vector<AcquireOrder> orders, WaitPolicy policy, bool insists_on_wait,

@@ -234,6 +234,26 @@ token() { redis 0 get demo; }
 }
 
 # bats test_tags=redis
+@test "an inner run that starts while no quorum answers waits for one, and then runs" {
+  start_servers 2
+  export REDLOCK_SERVER=$SERVERS
+  start_background outer redlock-cli run -t 60s -k demo -- sh -c '
+    echo ready; until [ -e "$0/go" ]; do sleep 0.1; done
+    redlock-cli run -k demo --events-fd 8 -- touch "$0/ran" 8>"$0/events"; echo "inner $?"' \
+    "$BATS_TEST_TMPDIR"
+  wait_for_stdout outer ready
+  pause_server 1
+  pause_server 2
+  touch "$BATS_TEST_TMPDIR/go"
+  wait_until grep -qs '"waiting"' "$BATS_TEST_TMPDIR/events"
+  resume_server 1
+  resume_server 2
+  wait_background outer
+  assert_equal "$output" "$(printf 'ready\ninner 0')"
+  assert [ -e "$BATS_TEST_TMPDIR/ran" ]
+}
+
+# bats test_tags=redis
 @test "another set of servers is another lock" {
   start_servers 1
   run redlock-cli run -k demo -- redlock-cli run -n -S "${SERVER_URL[1]}" -k demo \

@@ -144,6 +144,20 @@ TEST_F(SetWaiterTest, GivesEverythingBackWhenItIsInterrupted) {
   EXPECT_EQ(world.stores_in_use(resource("a")), 0U);
 }
 
+TEST_F(SetWaiterTest, GivesEverythingBackWhenItsCallerGivesUp) {
+  hold("b", std::nullopt);
+  const auto give_up = [](Client& who, std::vector<AcquireOrder> what) -> asio::awaitable<bool> {
+    SetWaiter waiter(who.server_set, std::move(what), for_ever, who.interrupt);
+    for (int attempts = 0; attempts < 2; ++attempts) (void)co_await waiter.next();
+    co_await waiter.give_up();
+    co_return true;
+  };
+  EXPECT_TRUE(world.run(give_up(client, orders())));
+  world.settle_for(5s);
+  EXPECT_EQ(world.stores_in_use(resource("a")), 0U);
+  EXPECT_TRUE(world.store(0).waiting(resource("b")).empty());
+}
+
 TEST_F(SetWaiterTest, NeverDeadlocksWithOthersThatSort) {
   std::vector<SetEnding> endings(4);
   for (std::size_t i = 0; i < endings.size(); ++i) {
