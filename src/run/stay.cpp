@@ -74,9 +74,8 @@ asio::awaitable<bool> Stay::outlast_nested_runs() {
   const Instant hold_until = supervisor_.hold_until();
   while (!nested_->empty() && !leases_->lost() && !parts_.job.guard_is_gone() && now() < hold_until)
     co_await changed_.wait_until(hold_until);
-  if (parts_.job.guard_is_gone()) {
-    (void)co_await supervisor_.kill_rest();
-  } else if (!nested_->empty() && !leases_->lost()) {
+  if (parts_.job.guard_is_gone()) co_return co_await supervisor_.kill_rest();
+  if (!nested_->empty() && !leases_->lost()) {
     parts_.reporter.report_max_hold();
     co_return co_await supervisor_.stop_rest();
   }
