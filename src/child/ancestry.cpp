@@ -1,8 +1,10 @@
 #include "child/ancestry.hpp"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -59,6 +61,15 @@ bool is_command_of(pid_t process, pid_t holder) {
   return true;
 }
 
+/// The same of a holder process whose command a signal has ended: what it waits for is the
+/// command's process group, which is that of the front process, or has lost its leader.
+bool is_awaited_by(pid_t process, pid_t front) {
+  const pid_t group = ::getpgid(process);
+  if (group <= 0) return false;
+  const bool has_lost_leader = ::kill(group, 0) != 0 && errno == ESRCH;
+  return group == ::getpgid(front) || (has_lost_leader && ::getsid(process) == ::getsid(front));
+}
+
 }  // namespace
 
 std::optional<ProcessIdentity> identify(pid_t pid) {
@@ -95,6 +106,7 @@ bool runs_us(pid_t pid, const std::string& key) {
       const bool is_shielded = is_called(last[2], shield_title);
       const pid_t holder = last[is_shielded ? 1 : 2];
       const pid_t command = last[is_shielded ? 0 : 1];
+      if (is_called(holder, awaiter_title)) return is_awaited_by(command, pid);
       return is_called(holder, holder_title) && is_command_of(command, holder);
     }
     last = {last[1], last[2], stat->parent};

@@ -24,7 +24,7 @@ struct Header {
   int number;
   int in_file;  ///< 1: the text is in the file sent with the packet; no bool, so no padding
   pid_t sender;
-  int reached_command;
+  int reached_job;
 };
 
 /// Room for one descriptor beside a packet.
@@ -93,7 +93,7 @@ std::pair<Channel, Channel> Channel::make_pair() {
 
 bool Channel::send(const Message& message) const {
   Header header{message.kind, message.number, message.text.size() > max_packet_text ? 1 : 0,
-                message.sender, message.reached_command ? 1 : 0};
+                message.sender, message.reached_job ? 1 : 0};
   std::string text = message.text;
   std::array<iovec, 2> parts{iovec{&header, sizeof header}, iovec{text.data(), text.size()}};
   msghdr packet{};
@@ -142,9 +142,9 @@ std::pair<std::optional<Message>, Channel::Empty> Channel::receive() const {
   } else {
     text.resize(static_cast<std::size_t>(length) - sizeof header);
   }
-  return {Message{header.kind, header.number, std::move(text), header.sender,
-                  header.reached_command != 0},
-          Empty::nothing_yet};
+  return {
+      Message{header.kind, header.number, std::move(text), header.sender, header.reached_job != 0},
+      Empty::nothing_yet};
 }
 
 }  // namespace redlock::child

@@ -14,7 +14,7 @@ namespace redlock::child {
 struct Message {
   enum class Kind : int {
     signal,       ///< front process: a signal for the wait, or for the command; `number`, `sender`,
-                  ///< `reached_command`
+                  ///< `reached_job`
     handed_over,  ///< front process: the script has the report
     go,           ///< front process: start the command; a paused one does not answer; `number` as
                   ///< in may_start
@@ -33,8 +33,8 @@ struct Message {
   Kind kind = Kind::signal;
   int number = 0;
   std::string text{};
-  pid_t sender = 0;              ///< 0: the kernel, or unknown
-  bool reached_command = false;  ///< it was sent to the process group that the command is in
+  pid_t sender = 0;          ///< 0: the kernel, or unknown
+  bool reached_job = false;  ///< it was sent to the job's process group, the command being in it
 };
 
 /// One end of a connection between the front process and the holder process. Messages arrive whole

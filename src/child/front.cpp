@@ -64,8 +64,9 @@ bool Front::fork_holder(int argc, char** argv, CiCookies cookies) {
 Verdict Front::guard() {
   while (!verdict_) {
     wait_for_event();
-    watchdog_.tend_children();
     pass_on(relay_.due());
+    // After it: a SIGCHLD that it has read is not reported again.
+    watchdog_.tend_children();
     for (;;) {
       const auto [message, empty] = front_end_->receive();
       if (message) {
@@ -96,8 +97,7 @@ void Front::pass_on(const std::vector<PassedSignal>& signals) {
 }
 
 void Front::pass_on(const PassedSignal& signal) {
-  front_end_->send(
-      {Message::Kind::signal, signal.number, {}, signal.sender, signal.reached_command});
+  front_end_->send({Message::Kind::signal, signal.number, {}, signal.sender, signal.reached_job});
   // CONT, because a holder process that another process stopped could not even end.
   if (watchdog_.holder() != 0) ::kill(watchdog_.holder(), SIGCONT);
 }

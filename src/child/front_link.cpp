@@ -37,6 +37,7 @@ FrontLink::FrontLink(asio::any_io_executor executor, const Clock& clock, Channel
                      SignalGate& gate, pid_t front)
     : executor_(std::move(executor)),
       clock_(clock),
+      gate_(gate),
       front_(front),
       channel_(std::move(channel)),
       channel_readable_(executor_, channel_.fd()),
@@ -101,7 +102,7 @@ asio::awaitable<void> FrontLink::listen_to_front() {
     } else if (!message) {
       on_front_gone();
     } else if (message->kind == Message::Kind::signal) {
-      handlers_.signal({message->number, message->sender, message->reached_command});
+      handlers_.signal({message->number, message->sender, message->reached_job});
     } else if (message->kind == Message::Kind::handed_over) {
       handed_over_ = true;
       event_->notify();
@@ -139,7 +140,7 @@ SignalMask FrontLink::look_at_guards() {
     const auto shield = look_at(shield_.pid);
     if ((shield && shield->is_dying) || ::getppid() != shield_.pid) on_shield_gone();
   }
-  return front ? front->pending : 0;
+  return front ? gate_.readable_of(front->pending) : 0;
 }
 
 void FrontLink::on_signal(const ReceivedSignal& signal) {

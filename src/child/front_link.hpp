@@ -55,7 +55,7 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
 
   /// Looks at the front process and the shield themselves, whose end shows otherwise only once they
   /// got a CPU to end: when one was killed, that is reported before this returns. Returns the
-  /// signals that were sent to the front process, and that it has not read. Call it when the
+  /// signals that were sent to the front process, and that it will read. Call it when the
   /// command has ended: what was sent before that shows here. Blocks for at most two milliseconds
   /// each.
   SignalMask look_at_guards();
@@ -101,6 +101,7 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
 
   asio::any_io_executor executor_;
   const Clock& clock_;
+  const SignalGate& gate_;
   pid_t front_;
   Channel channel_;
   Readable channel_readable_;

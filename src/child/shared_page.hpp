@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "child/signal_state.hpp"
+#include "child/signal_times.hpp"
 #include "child/tree.hpp"
 #include "support/boot_clock.hpp"
 
@@ -49,10 +49,9 @@ struct SharedPage {
 
   /// The signals that the front process has got since the command may have been there, whether or
   /// not they are passed on. Written by the front process.
-  std::atomic<SignalMask> signals_of_front{0};
+  SignalTimes signals_of_front;
 
   static_assert(std::atomic<std::int64_t>::is_always_lock_free &&
-                std::atomic<SignalMask>::is_always_lock_free &&
                 std::atomic<bool>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free);
 
   void set_deadline(Instant instant) {

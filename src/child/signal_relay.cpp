@@ -16,8 +16,8 @@ constexpr Milliseconds group_delivery{10};
 /// it for ever.
 constexpr Milliseconds witness_timeout{3000};
 
-PassedSignal passed(const ReceivedSignal& signal, bool reached_command) {
-  return {signal.number, signal.sender, reached_command};
+PassedSignal passed(const ReceivedSignal& signal, bool reached_job) {
+  return {signal.number, signal.sender, reached_job};
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ std::vector<PassedSignal> SignalRelay::command_starts() {
   if (witness_) witness_->forget();
   read_gate(signals);
   has_command_ = true;
-  got_ = 0;
+  got_.clear();
   return signals;
 }
 
@@ -73,7 +73,7 @@ Instant SignalRelay::next_instant() const {
 void SignalRelay::read_gate(Signals& signals) {
   while (const auto signal = gate_.read()) {
     if (signal->number == SIGCHLD) continue;  // the end of the channel says it
-    if (has_command_) got_ |= mask_of(signal->number);
+    if (has_command_) got_.note(signal->number, BootClock::now());
     if (!has_command_) {
       if (ends_a_wait(signal->number)) signals.push_back(passed(*signal, false));
     } else if (shares_group_) {
@@ -114,7 +114,7 @@ bool SignalRelay::is_decided(Held& held, Instant now) {
   return answered || now >= held.until;
 }
 
-/// Not started yet: it waits in our group. Reaped: there is none to reach.
+/// Not started yet: it waits in our group. Reaped: the holder process knows whom it waits for.
 bool SignalRelay::is_command_in_group() const {
   const pid_t command = command_.kill_argument;
   return command == 0 || ::getpgid(command) == ::getpgrp();

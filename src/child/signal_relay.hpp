@@ -2,11 +2,10 @@
 
 #include <sys/types.h>
 
-#include <atomic>
 #include <memory>
 #include <vector>
 
-#include "child/signal_state.hpp"
+#include "child/signal_times.hpp"
 #include "child/signals.hpp"
 #include "child/tree.hpp"
 #include "child/witness.hpp"
@@ -27,8 +26,7 @@ class SignalRelay {
  public:
   /// All must outlive it. `shares_group`: the command will be in our process group. `got` takes
   /// every signal that arrives while there may be a command.
-  SignalRelay(SignalGate& gate, const CommandTarget& command, bool shares_group,
-              std::atomic<SignalMask>& got)
+  SignalRelay(SignalGate& gate, const CommandTarget& command, bool shares_group, SignalTimes& got)
       : gate_(gate), command_(command), shares_group_(shares_group), got_(got) {}
 
   /// Starts the witness, where there is to be one; its pid, or 0. Call it before the command can
@@ -72,7 +70,7 @@ class SignalRelay {
   SignalGate& gate_;
   const CommandTarget& command_;
   bool shares_group_;
-  std::atomic<SignalMask>& got_;
+  SignalTimes& got_;
   bool has_command_ = false;
   std::unique_ptr<Witness> witness_;
   std::vector<Held> held_;  ///< each signal of a sender once, in order

@@ -16,6 +16,11 @@ constexpr SignalMask deadly = mask_of(SIGKILL) | mask_of(SIGILL) | mask_of(SIGTR
                               mask_of(SIGABRT) | mask_of(SIGBUS) | mask_of(SIGFPE) |
                               mask_of(SIGSEGV) | mask_of(SIGSYS);
 
+/// The usual ones of which a process ends that does nothing about them. A stopped one keeps them
+/// pending.
+constexpr SignalMask ending = mask_of(SIGHUP) | mask_of(SIGINT) | mask_of(SIGQUIT) |
+                              mask_of(SIGPIPE) | mask_of(SIGALRM) | mask_of(SIGTERM);
+
 SignalMask mask_in(const std::string& status, std::string_view name) {
   const auto line = status.find(name);
   if (line == std::string::npos) return 0;
@@ -37,7 +42,10 @@ std::optional<SignalState> signal_state_in(const std::string& stat,
   state.is_settled = process->state == 'T' || process->state == 't';
   const std::string text = status();
   state.pending = mask_in(text, "\nSigPnd:") | mask_in(text, "\nShdPnd:");
-  state.is_dying = (state.pending & ~mask_in(text, "\nSigBlk:") & deadly) != 0;
+  const SignalMask survived =
+      mask_in(text, "\nSigBlk:") | mask_in(text, "\nSigIgn:") | mask_in(text, "\nSigCgt:");
+  const SignalMask fatal = state.is_settled ? deadly : deadly | ending;
+  state.is_dying = (state.pending & ~survived & fatal) != 0;
   return state;
 }
 

@@ -129,6 +129,7 @@ InheritedSignals InheritedSignals::capture() {
   ::pthread_sigmask(SIG_BLOCK, nullptr, &inherited.mask_);
   inherited.ignored_child_ = is_ignored(SIGCHLD);
   inherited.ignored_pipe_ = is_ignored(SIGPIPE);
+  inherited.ignored_urgent_ = is_ignored(SIGURG);
   return inherited;
 }
 
@@ -145,6 +146,7 @@ bool InheritedSignals::blocked(int signal) const noexcept {
 void InheritedSignals::restore_dispositions() const noexcept {
   if (ignored_child_) set_disposition(SIGCHLD, SIG_IGN);
   if (!ignored_pipe_) set_disposition(SIGPIPE, SIG_DFL);
+  if (ignored_urgent_) set_disposition(SIGURG, SIG_IGN);
 }
 
 void InheritedSignals::restore_mask() const noexcept {
@@ -152,19 +154,18 @@ void InheritedSignals::restore_mask() const noexcept {
 }
 
 SignalGate::SignalGate(const InheritedSignals& inherited) {
-  sigset_t collected;
-  sigemptyset(&collected);
-  sigaddset(&collected, SIGCHLD);
+  sigemptyset(&collected_);
+  sigaddset(&collected_, SIGCHLD);
   for (int signal = 1; signal <= last_signal; ++signal) {
     const bool wanted = ends_a_wait(signal) || signal == SIGCONT || signal == SIGWINCH;
-    if (wanted && !inherited.blocked(signal)) sigaddset(&collected, signal);
+    if (wanted && !inherited.blocked(signal)) sigaddset(&collected_, signal);
   }
-  if (const int error = ::pthread_sigmask(SIG_BLOCK, &collected, nullptr); error != 0) {
+  if (const int error = ::pthread_sigmask(SIG_BLOCK, &collected_, nullptr); error != 0) {
     throw std::system_error(error, std::generic_category(), "pthread_sigmask");
   }
   if (inherited.ignored(SIGCHLD)) set_disposition(SIGCHLD, SIG_DFL);
   set_disposition(SIGPIPE, SIG_IGN);
-  fd_ = UniqueFd(::signalfd(-1, &collected, SFD_NONBLOCK | SFD_CLOEXEC));
+  fd_ = UniqueFd(::signalfd(-1, &collected_, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!fd_) throw_errno("signalfd");
 }
 
@@ -182,6 +183,16 @@ std::optional<ReceivedSignal> SignalGate::read() {
     const bool from_kernel = info.ssi_code == SI_KERNEL;
     return ReceivedSignal{signal, from_kernel, from_kernel ? 0 : static_cast<pid_t>(info.ssi_pid)};
   }
+}
+
+SignalMask SignalGate::readable_of(SignalMask pending) const {
+  SignalMask readable = 0;
+  for (int signal = 1; signal <= last_signal; ++signal) {
+    const bool is_pending = (pending & mask_of(signal)) != 0;
+    if (is_pending && sigismember(&collected_, signal) == 1 && !is_ignored(signal))
+      readable |= mask_of(signal);
+  }
+  return readable;
 }
 
 void ignore_all() noexcept {

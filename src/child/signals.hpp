@@ -9,14 +9,16 @@
 #include <string_view>
 #include <vector>
 
+#include "child/signal_state.hpp"
 #include "support/boot_clock.hpp"
 #include "support/unique_fd.hpp"
 
 namespace redlock::child {
 
 /// The signal mask and the ignored signals that this process was started with: a command must start
-/// with exactly these. Only the dispositions of CHLD and PIPE are ever changed while there may be a
-/// command; every other signal that must not act on us is blocked. So those two alone are recorded.
+/// with exactly these. Only the dispositions of CHLD, PIPE and URG (by write_briefly()) are ever
+/// changed while there may be a command; every other signal that must not act on us is blocked. So
+/// those alone are recorded.
 class InheritedSignals {
  public:
   /// Reads the state of this process; call it before any code changes it.
@@ -34,6 +36,7 @@ class InheritedSignals {
   sigset_t mask_{};
   bool ignored_child_ = false;
   bool ignored_pipe_ = false;
+  bool ignored_urgent_ = false;
 };
 
 struct ReceivedSignal {
@@ -51,8 +54,8 @@ bool is_typed(const ReceivedSignal& signal) noexcept;
 /// A signal as the front process passes it on to the holder process.
 struct PassedSignal {
   int number;
-  pid_t sender = 0;              ///< as in ReceivedSignal
-  bool reached_command = false;  ///< it was sent to the process group that the command is in
+  pid_t sender = 0;          ///< as in ReceivedSignal
+  bool reached_job = false;  ///< it was sent to the job's process group, the command being in it
 };
 
 /// How long before its twin the signal of one kill may have been noted: whoever notes it may have
@@ -77,7 +80,12 @@ class SignalGate {
   /// The next signal, or nothing when none is pending.
   std::optional<ReceivedSignal> read();
 
+  /// Those of `pending` that read() would return: not what was blocked at the start, and stays
+  /// pending for ever, and not what is ignored.
+  [[nodiscard]] SignalMask readable_of(SignalMask pending) const;
+
  private:
+  sigset_t collected_{};
   UniqueFd fd_;
 };
 

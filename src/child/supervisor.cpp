@@ -27,9 +27,19 @@ constexpr Milliseconds group_interval{100};
 /// What is waited for is worth a line only when it takes a while.
 constexpr Milliseconds awaited_unseen{1000};
 
+/// How long after a signal, or for the grace if that is longer, a command that ends by itself is
+/// taken to do so because of it: it may clean up first. A signal of long ago, such as a HUP for a
+/// reload, has been acted upon.
+constexpr Milliseconds signal_memory{60'000};
+
 /// A process that has been killed takes a moment to end.
 constexpr Milliseconds settle_timeout{50};
 constexpr Milliseconds settle_interval{5};
+
+bool is_dying(pid_t pid) {
+  const auto state = signal_state(pid);
+  return state && state->is_dying;
+}
 
 }  // namespace
 
@@ -128,16 +138,31 @@ void Supervisor::guard_is_gone(Guard which) {
   event_->notify();
 }
 
-void Supervisor::pass_on(int signal, bool reached) {
-  if (status_ && plan_.descendants == Descendants::wait) {  // for these
-    tree_.signal(signal, deadline_, reached ? joined_group_ : 0);
-  } else if (status_ && !reached) {
-    for (const pid_t pid : rest_of_group()) ::kill(pid, signal);
-  } else if (!reached && page_.target.kill_argument != 0) {  // not reaped: the pid is its own
+void Supervisor::pass_on(int signal, Reached reached) {
+  if (status_) return pass_on_to_rest(signal, reached);
+  pass_on_to_command(signal, reached);
+}
+
+void Supervisor::pass_on_to_command(int signal, Reached reached) {
+  bool to_group = true;
+  if (reached == Reached::none) {
+    if (page_.target.kill_argument == 0) return;  // reaped: the pid may be another process's
     note_signals(mask_of(signal));
-    const bool to_group = plan_.signal_to == SignalTo::group && ::getpgid(pid_) == pid_;
+    to_group = plan_.signal_to == SignalTo::group && ::getpgid(pid_) == pid_;
     ::kill(to_group ? -pid_ : pid_, signal);
-    signalled_alone_ |= !to_group && asks_to_end(signal);
+  }
+  signalled_alone_ |= !to_group && asks_to_end(signal);
+  group_was_told_ |= to_group && signal == plan_.stop_signal;
+}
+
+/// The front process, which asked whether the command was in its group, did not ask about these.
+void Supervisor::pass_on_to_rest(int signal, Reached reached) {
+  if (reached == Reached::everything) return;
+  const pid_t spared_group = reached == Reached::job ? joined_group_ : 0;
+  if (plan_.descendants == Descendants::wait) {
+    tree_.signal(signal, deadline_, spared_group);
+  } else if (spared_group == 0 || group_ != spared_group) {
+    for (const pid_t pid : rest_of_group()) ::kill(pid, signal);
   }
 }
 
@@ -195,7 +220,10 @@ asio::awaitable<Ending> Supervisor::finish() {
   if (is_promised) ending.late = std::max(Duration::zero(), over - deadline_);
   if (!tree_.nothing_left()) ending.left = tree_.descendants();
   // What `acquire` leaves behind in the command does no work that the lock is for.
-  if (dead) std::erase_if(ending.left, has_guard_title);
+  if (dead) {
+    std::erase_if(ending.left, has_guard_title);
+    std::erase_if(ending.left, is_dying);
+  }
   co_return ending;
 }
 
@@ -260,9 +288,11 @@ bool Supervisor::all_ended() const {
 }
 
 Instant Supervisor::next_poll(Instant now) const {
-  if (pid_namespace_ && status_) return std::min(next_instant(), now + orphan_interval);
-  const bool awaits = awaits_group_ && plan_.descendants == Descendants::leave;
-  return awaits ? std::min(next_instant(), now + group_interval) : next_instant();
+  Instant next = next_instant();
+  if (awaits_group_) next = std::min(next, tell_awaited_at_);
+  if (pid_namespace_ && status_) return std::min(next, now + orphan_interval);
+  const bool polls = awaits_group_ && plan_.descendants == Descendants::leave;
+  return polls ? std::min(next, now + group_interval) : next;
 }
 
 bool Supervisor::may_leave() const {
@@ -274,12 +304,17 @@ bool Supervisor::asks_to_end(int signal) const noexcept {
          signal == plan_.stop_signal;
 }
 
-/// A signal that it died of, and that we know of, counts as well.
+/// One that asks to end may come from anyone (`kill -TERM -- -PGID`). Any other counts where we
+/// know of it.
 bool Supervisor::was_ended_by_signal(int status) const {
-  const SignalMask signals = signals_ | page_.signals_of_front;
+  const int fatal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  if (asks_to_end(fatal)) return true;
+  const Instant recent = ended_at_ - std::max<Duration>(plan_.grace, signal_memory);
   for (int signal = 1; signal < NSIG; ++signal) {
-    const bool ends = asks_to_end(signal) || (WIFSIGNALED(status) && WTERMSIG(status) == signal);
-    if (ends && (signals & mask_of(signal)) != 0) return true;
+    const bool ends = signal == fatal || asks_to_end(signal);
+    if (ends && (signals_.noted_since(signal, recent) ||
+                 page_.signals_of_front.noted_since(signal, recent)))
+      return true;
   }
   return false;
 }
@@ -295,6 +330,8 @@ void Supervisor::note_end(int status) {
   // Whoever listens may learn of signals that were on their way to us.
   events_.ended(page_.stopping || page_.stopped_by_front);
   awaits_group_ = was_ended_by_signal(status);
+  // Others that the command left running see that we do not wait for them.
+  if (awaits_group_ && plan_.descendants == Descendants::leave) set_name(awaiter_title);
   tell_awaited_at_ = ended_at_ + awaited_unseen;
   const bool are_told = plan_.descendants == Descendants::kill || is_stopping();
   if (awaits_group_ && signalled_alone_ && !are_told) {
@@ -305,7 +342,8 @@ void Supervisor::note_end(int status) {
 void Supervisor::tell_rest_to_end(Instant now) {
   page_.stopping = true;
   kill_at_ = grace_end(now);
-  tree_.signal(plan_.stop_signal, *kill_at_);
+  const bool has_heard = awaits_group_ && group_was_told_ && !signalled_alone_;
+  tree_.signal(plan_.stop_signal, *kill_at_, has_heard ? group_ : 0);
 }
 
 /// Of two reasons the one that came first: it decides what becomes of the command, and the exit
@@ -333,7 +371,7 @@ void Supervisor::stop(StopReason reason, Instant now) {
   page_.stopping = how != OnLost::warn;
   kill_at_ = how == OnLost::kill ? grace_end(now) : Instant::max();
   if (how != OnLost::warn && !page_.stopped_by_front) tree_.signal(plan_.stop_signal, *kill_at_);
-  // After the signal: nothing comes before that.
+  // Not before the signal: no message may delay it.
   events_.stopping(reason, meter_.worst_delay());
 }
 

@@ -11,7 +11,7 @@
 #include "child/isolation.hpp"
 #include "child/pid_namespace.hpp"
 #include "child/shared_page.hpp"
-#include "child/signal_state.hpp"
+#include "child/signal_times.hpp"
 #include "child/signals.hpp"
 #include "child/stop_meter.hpp"
 #include "child/stop_plan.hpp"
@@ -22,6 +22,13 @@ namespace redlock::child {
 
 /// The other processes that guard the command.
 enum class Guard { front, shield };
+
+/// Who has got a signal already that is passed on, as far as can be told.
+enum class Reached {
+  none,
+  job,        ///< all that is in the job's process group, the command being in it
+  everything  ///< all of ours, one by one: the manager of our control group sent it
+};
 
 /// How a command ended.
 struct Ending {
@@ -37,7 +44,8 @@ struct Ending {
   Duration late{};           ///< how long after the deadline the last of the tree was seen dead;
                              ///< zero: in time, or not promised
   std::vector<pid_t> left;   ///< descendants that still run; unless it is unkillable, without
-                             ///< processes of ours that only keep or release another lease
+                             ///< those that were killed or are on the way out, and processes of
+                             ///< ours that only keep or release another lease
   std::vector<pid_t> swept;  ///< descendants that the command left running, killed with their pid
                              ///< namespace
 };
@@ -116,12 +124,12 @@ class Supervisor {
   void guard_is_gone(Guard which);
 
   /// Passes a signal on to the command: where it leads a process group, and SignalTo says so, to
-  /// that; else to it alone. When it has ended, to the processes that are waited for. `reached`:
-  /// not to what got it already, which is the command with all that is in its group.
-  void pass_on(int signal, bool reached);
+  /// that; else to it alone. When it has ended, to the processes that are waited for. Not to what
+  /// has got it already.
+  void pass_on(int signal, Reached reached);
 
   /// These signals were sent to the command, or to us for it, whether or not it got them.
-  void note_signals(SignalMask signals) noexcept { signals_ |= signals; }
+  void note_signals(SignalMask signals) noexcept { signals_.note_all(signals, clock_.now()); }
 
   /// A child changed its state (SIGCHLD): it ended, stopped or continued.
   void on_child();
@@ -154,6 +162,8 @@ class Supervisor {
   void note_end(int status);
   [[nodiscard]] bool asks_to_end(int signal) const noexcept;
   [[nodiscard]] bool was_ended_by_signal(int status) const;
+  void pass_on_to_command(int signal, Reached reached);
+  void pass_on_to_rest(int signal, Reached reached);
   [[nodiscard]] std::vector<pid_t> rest_of_group() const;
   [[nodiscard]] bool is_stopping() const noexcept { return kill_at_.has_value(); }
   [[nodiscard]] Instant kill_by() const { return deadline_ - margin_; }
@@ -178,8 +188,9 @@ class Supervisor {
   std::optional<Instant> kill_at_;  ///< set by the stop signal; Instant::max(): never
   std::optional<int> status_;
   Instant ended_at_;              ///< when the command was seen to end
-  SignalMask signals_ = 0;        ///< sent to the command, as far as this process knows
+  SignalTimes signals_;           ///< sent to the command, as far as this process knows
   bool signalled_alone_ = false;  ///< the command got one, and its group did not
+  bool group_was_told_ = false;   ///< its group got the stop signal
   bool awaits_group_ = false;     ///< a signal has ended the command
   Instant tell_awaited_at_;       ///< when the user learns of that
   pid_t pid_ = 0;

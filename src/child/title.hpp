@@ -9,6 +9,8 @@ namespace redlock::child {
 /// The processes of this program that only keep a lease, release it, or stand by those that do.
 inline constexpr std::string_view holder_title = "lock-holder";
 inline constexpr std::string_view shield_title = "lock-shield";  ///< the parent of such a holder
+inline constexpr std::string_view awaiter_title =
+    "lock-awaiter";  ///< such a holder, when a signal has ended its command: it awaits the group
 inline constexpr std::string_view releaser_title = "lock-releaser";
 inline constexpr std::string_view witness_title = "lock-witness";  ///< of signals to a job
 

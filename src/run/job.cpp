@@ -46,23 +46,26 @@ void Job::on_signal(const child::PassedSignal& signal) {
 
 asio::awaitable<void> Job::pass_on(child::PassedSignal signal) {
   supervisor_->note_signals(child::mask_of(signal.number));
-  const bool reached = co_await has_reached_command(signal);
+  const child::Reached reached = co_await reached_by(signal);
   // Of the processes that the command left behind, only the nested runs are ours to end.
-  if (nested_runs_ && !reached) nested_runs_->pass_on(signal.number);
+  if (nested_runs_ && reached != child::Reached::everything)
+    nested_runs_->pass_on(signal.number, reached == child::Reached::job ? group_.value_or(0) : 0);
   supervisor_->pass_on(signal.number, reached);
 }
 
-/// Whether the command has got the signal itself. In doubt it has not: twice is better than never.
+/// Who has got the signal from its sender. In doubt nobody: twice is better than never.
 /// A sender that reaches us, outside of the job's process group, as well as the front process picks
 /// processes one by one. The manager of our control group leaves none of its processes out, others
 /// may have looked for this program.
-asio::awaitable<bool> Job::has_reached_command(child::PassedSignal signal) {
+asio::awaitable<child::Reached> Job::reached_by(child::PassedSignal signal) {
+  using child::Reached;
   const bool is_managed = child::is_managed_by(signal.sender, supervisor_->command());
-  if (!is_managed && !signal.reached_command) co_return false;
+  if (!is_managed && !signal.reached_job) co_return Reached::none;
   // Nobody waits for a signal that is not to be passed on: there is time to see that it is.
-  const Duration time = signal.reached_command ? child::twin_memory : sweep_time;
+  const Duration time = signal.reached_job ? child::twin_memory : sweep_time;
   const bool one_by_one = co_await link_->gets_too(signal, session_.clock().now() + time);
-  co_return one_by_one ? is_managed : signal.reached_command;
+  if (one_by_one) co_return is_managed ? Reached::everything : Reached::none;
+  co_return signal.reached_job ? Reached::job : Reached::none;
 }
 
 void Job::on_child() {

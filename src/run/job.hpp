@@ -74,7 +74,7 @@ class Job {
   void on_child();
   void on_guard_gone(child::Guard which);
   asio::awaitable<void> pass_on(child::PassedSignal signal);
-  asio::awaitable<bool> has_reached_command(child::PassedSignal signal);
+  asio::awaitable<child::Reached> reached_by(child::PassedSignal signal);
 
   Session& session_;
   std::optional<pid_t> group_;

@@ -11,6 +11,8 @@
 #include <optional>
 #include <system_error>
 
+#include "child/process_stat.hpp"
+#include "child/title.hpp"
 #include "run/unix_name.hpp"
 #include "support/digest.hpp"
 #include "support/spawn.hpp"
@@ -48,6 +50,17 @@ std::optional<ucred> peer_of(const UniqueFd& connection) {
 /// A user's own processes; as root, those of every user: a job may change its user.
 bool may_connect(const ucred& peer) {
   return ::geteuid() == 0 || peer.uid == 0 || peer.uid == ::geteuid();
+}
+
+/// The process group of the front process of a run; 0 where it cannot be told. Its holder process
+/// is its child, or its grandchild behind a shield; both have left the group.
+pid_t group_of_front(pid_t holder) {
+  const auto of_holder = holder > 0 ? child::read_process_stat(holder) : std::nullopt;
+  if (!of_holder) return 0;
+  const pid_t parent = of_holder->parent;
+  if (!child::has_guard_title(parent)) return ::getpgid(parent);
+  const auto of_shield = child::read_process_stat(parent);
+  return of_shield ? ::getpgid(of_shield->parent) : 0;
 }
 
 /// A run takes two descriptors: its connection, and the duplicate that waits for it.
@@ -200,9 +213,11 @@ std::vector<pid_t> NestedRuns::holders() const {
   return pids;
 }
 
-void NestedRuns::pass_on(int signal) const {
-  for (const Run& run : runs_)
-    (void)::send(run.connection.get(), &signal, sizeof signal, MSG_NOSIGNAL);
+void NestedRuns::pass_on(int signal, pid_t spared_group) const {
+  for (const Run& run : runs_) {
+    if (spared_group == 0 || group_of_front(run.holder) != spared_group)
+      (void)::send(run.connection.get(), &signal, sizeof signal, MSG_NOSIGNAL);
+  }
 }
 
 }  // namespace redlock::run

@@ -49,8 +49,9 @@ class NestedRuns : public std::enable_shared_from_this<NestedRuns> {
   /// The pids of their holder processes; without those in pid namespaces that we do not see.
   [[nodiscard]] std::vector<pid_t> holders() const;
 
-  /// Passes a signal on to all of them.
-  void pass_on(int signal) const;
+  /// Passes a signal on to all of them but those whose front process is in this process group, and
+  /// got it there; 0: to all.
+  void pass_on(int signal, pid_t spared_group) const;
 
  private:
   /// A connection that has not shown a token yet.

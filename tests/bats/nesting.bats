@@ -307,3 +307,22 @@ end: .*--preserve-env=REDLOCK_HELD"
   wait_until test -e entered
   assert_equal "$(grep "waits for this one" inner.err)" ""
 }
+
+@test "so does what outlives a command that a signal has ended, while its group is waited for" {
+  cd "$BATS_TEST_TMPDIR"
+  printf '%s\n' 'until [ -e go ]; do sleep 0.1; done
+    exec env -u REDLOCK_HELD -u REDLOCK_LEASE redlock-cli run -k demo --events-fd 8 \
+      -- touch entered 8>events 2>inner.err' >inner
+  start_background outer redlock-cli run -k demo -- sh -c '
+    (setsid sh inner >/dev/null 2>&1 &)
+    (trap "" TERM; until [ -e end ]; do sleep 0.1; done) &
+    kill -TERM $$; sleep 1000'
+  wait_for_stderr outer "a signal ended the command; the lock is kept"
+  touch go
+  wait_until grep -qs waiting events
+  touch end
+  wait_background outer
+  assert_equal "$status" 143
+  wait_until test -e entered
+  assert_equal "$(grep "waits for this one" inner.err)" ""
+}

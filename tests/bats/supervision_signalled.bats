@@ -65,6 +65,20 @@ rest of its process group has ended: $STEP (step)"
   assert_equal "$(keys_at 0)" ""
 }
 
+@test "a step that outlives the shell keeps the lock whoever signals the command's group" {
+  start_steps
+  local command
+  command=$(ps -o ppid= "$STEP")
+  kill -TERM -- -"${command// /}"
+  wait_until is_dead "$command"
+  wait_for_stderr ours "a signal ended the command; the lock is kept"
+  assert_equal "$(redis 0 exists demo)" 1
+  touch "$BATS_TEST_TMPDIR/step_end"
+  wait_background ours
+  assert_equal "$status" 143
+  assert_equal "$(keys_at 0)" ""
+}
+
 @test "a second signal goes to the step" {
   start_steps
   term_front
@@ -119,10 +133,12 @@ rest of its process group has ended: $STEP (step)"
   wait_background ours
   assert_equal "$status" 143
   assert_tree_dead
+  assert has_heard 1
 
   rm "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/heard"
   start_steps --descendants wait
   term_front
+  wait_for_stderr ours "a signal ended the command; the lock is kept"
   touch "$BATS_TEST_TMPDIR/step_end"
   wait_until is_dead "$STEP"
   assert_equal "$(redis 0 exists demo)" 1

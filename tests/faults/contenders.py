@@ -18,7 +18,7 @@ LONG_HOLD = 15
 CLONE_NEWUTS = 0x04000000
 # How often a front process has a child of others, and so a shield.
 SHIELDED = 0.25
-GUARDS = {"lock-holder": "holder", "lock-shield": "shield"}
+GUARDS = {"lock-holder": "holder", "lock-awaiter": "holder", "lock-shield": "shield"}
 PR_SET_PDEATHSIG = 1
 MANY_DESCRIPTORS = 4096
 # A CI agent's: it kills all processes that have it, as the end of a job does.

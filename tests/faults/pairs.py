@@ -54,7 +54,7 @@ SHAPES = {
     "shielded": ("front", "shield", "holder", "command"),
     "job": ("front", "witness", "holder", "command"),
 }
-GUARDS = {"lock-holder": "holder", "lock-shield": "shield"}
+GUARDS = {"lock-holder": "holder", "lock-awaiter": "holder", "lock-shield": "shield"}
 UNGUARDED = {"command", "witness"}
 APART = [{"front", "holder"}, {"shield", "holder"}]
 

@@ -124,7 +124,7 @@ std::map<int, bool> signals_until(const Channel& channel, int last) {
   std::map<int, bool> signals;
   for (auto next = next_message(channel); next && next->number != last;
        next = next_message(channel)) {
-    if (next->kind == Message::Kind::signal) signals[next->number] = next->reached_command;
+    if (next->kind == Message::Kind::signal) signals[next->number] = next->reached_job;
   }
   return signals;
 }

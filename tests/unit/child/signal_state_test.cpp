@@ -37,6 +37,14 @@ TEST(SignalStateIn, KnowsWhatWaitsAndWhatKills) {
   }
 }
 
+TEST(SignalStateIn, AnEndingSignalKillsWhatDoesNothingAboutIt) {
+  const std::string term = "0000000000004000";
+  const std::string status = status_text(none, term.c_str(), none);
+  EXPECT_TRUE(state('R', usual_flags, status)->is_dying);
+  EXPECT_FALSE(state('T', usual_flags, status)->is_dying);
+  EXPECT_FALSE(state('R', usual_flags, status + "SigCgt:\t" + term + "\n")->is_dying);
+}
+
 TEST(SignalStateIn, KnowsAnEndThatIsUnderWay) {
   const std::string status = status_text(none, none, none);
   EXPECT_TRUE(state('R', usual_flags | 0x4, status)->is_dying);

@@ -98,6 +98,7 @@ void supervise(const StopPlan& with, const std::string& script, When when,
     events.ended = [](bool) {};
     events.stopping = [](StopReason, const Delay&) {};
     events.strained = [](const StopCost&, Duration) {};
+    events.awaiting = [](const std::vector<pid_t>&) {};
     Supervisor supervisor(clock, with, *page, *isolation, std::move(events));
     const auto pump = std::make_shared<SignalPump>(io.get_executor(), gate);
     pump->start([&supervisor](const ReceivedSignal&) { supervisor.on_child(); });
@@ -268,7 +269,7 @@ TEST(Supervisor, TheDeadlineMovesForwardOnly) {
         EXPECT_EQ(scene.page.get_deadline(), before);
         scene.supervisor.move_deadline(before + 1min);
         EXPECT_EQ(scene.page.get_deadline(), before + 1min);
-        scene.supervisor.pass_on(SIGUSR1, /*reached=*/false);
+        scene.supervisor.pass_on(SIGUSR1, Reached::none);
       },
       [](const Ending& ending, const SharedPage&) { EXPECT_EQ(WEXITSTATUS(ending.status), 3); });
 }
@@ -283,6 +284,52 @@ TEST(Supervisor, WhatIsLeftRunningIsToldToEndOnce) {
         EXPECT_EQ(ending.status, 0);
         EXPECT_TRUE(ending.left.empty());
         EXPECT_TRUE(page.stopping);
+      });
+}
+
+/// A shell that has left a process in its group; USR1 to it alone makes it end by itself.
+constexpr const char* leaves_one = "sleep 2 & trap 'exit 3' USR1";
+
+void signal_command(const SharedPage& page, int signal) {
+  ::kill(-page.target.kill_argument, signal);
+}
+
+TEST(Supervisor, TheGroupOfWhatASignalEndedIsAwaited) {
+  supervise(
+      plan, running(leaves_one), When::while_it_runs,
+      [](Scene scene) {
+        scene.supervisor.note_signals(mask_of(SIGHUP));
+        signal_command(scene.page, SIGUSR1);
+      },
+      [](const Ending& ending, const SharedPage&) {
+        EXPECT_EQ(WEXITSTATUS(ending.status), 3);
+        EXPECT_TRUE(ending.left.empty());
+      });
+}
+
+TEST(Supervisor, ASignalOfLongAgoHasNotEndedIt) {
+  supervise(
+      plan, running(leaves_one), When::while_it_runs,
+      [](Scene scene) {
+        scene.supervisor.note_signals(mask_of(SIGHUP));
+        scene.page.signals_of_front.note(SIGHUP, scene.clock.now());
+        scene.clock.jump(2min);
+        signal_command(scene.page, SIGUSR1);
+      },
+      [](const Ending& ending, const SharedPage&) {
+        EXPECT_EQ(WEXITSTATUS(ending.status), 3);
+        EXPECT_EQ(ending.left.size(), 1U);
+        for (const pid_t pid : ending.left) ::kill(pid, SIGKILL);
+      });
+}
+
+TEST(Supervisor, ASignalThatAsksToEndMayComeFromAnyone) {
+  supervise(
+      plan, running(leaves_one), When::while_it_runs,
+      [](Scene scene) { signal_command(scene.page, SIGTERM); },
+      [](const Ending& ending, const SharedPage&) {
+        EXPECT_EQ(WTERMSIG(ending.status), SIGTERM);
+        EXPECT_TRUE(ending.left.empty());
       });
 }
 

@@ -194,7 +194,7 @@ TEST_F(Nested, TrustsNoOtherProcessUnderTheParentsName) {
 TEST_F(Nested, GetsTheSignalsThatItsParentPassesOn) {
   runs->listen();
   EXPECT_TRUE(join(held_by(::getpid())));
-  runs->pass_on(SIGTERM);
+  runs->pass_on(SIGTERM, /*spared_group=*/0);
   run_until([&] { return !signals.empty(); });
   EXPECT_EQ(signals, std::vector<int>{SIGTERM});
 }
