@@ -108,17 +108,21 @@ void DescendantWalk::read_children(pid_t pid) {
   }
 }
 
-bool only_dead_descendants() {
-  // What is dead has no children. One that lives is below a child of ours that lives: at the first
-  // look, or, if its parent died meanwhile, as a child that is new at the second.
-  const auto look = [] {
+bool only_dead_children() {
+  // What is dead has no children, so that the walk goes no deeper. One that lives is a child of
+  // ours, or below one that lives: at the first look, or, if its parent died meanwhile, as a child
+  // that is new at the second.
+  const auto look = []() -> std::optional<std::vector<pid_t>> {
     std::vector<pid_t> pids;
     DescendantWalk walk({::getpid()});
-    while (const auto pid = walk.next()) pids.push_back(*pid);
+    while (const auto pid = walk.next()) {
+      if (is_living(*pid)) return std::nullopt;
+      pids.push_back(*pid);
+    }
     return walk.complete() ? std::optional(std::move(pids)) : std::nullopt;
   };
   const auto first = look();
-  return first && std::none_of(first->begin(), first->end(), is_living) && look() == first;
+  return first && look() == first;
 }
 
 std::vector<pid_t> living_descendants(const std::vector<pid_t>& roots, Instant until) {

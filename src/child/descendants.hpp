@@ -48,10 +48,10 @@ class DescendantWalk {
   bool complete_ = true;
 };
 
-/// Whether this process has no descendants but dead ones, which the kernel keeps because the
-/// process that traces them (a debugger) has not waited for them. False when /proc does not show
-/// it.
-bool only_dead_descendants();
+/// Whether this process has no children but dead ones, which the kernel keeps because the process
+/// that traces them (a debugger) has not waited for them. Then all its descendants are dead. Looks
+/// no further than the first that lives. False when /proc does not show it.
+bool only_dead_children();
 
 /// The living descendants of these processes, parents before children, without these. Processes
 /// whose parents have ended cannot be found this way any more. At the instant `until` it returns

@@ -83,7 +83,9 @@ std::optional<ProcessStat> read_process_stat(pid_t pid) {
   stat->living = threads.empty() || std::any_of(threads.begin(), threads.end(), [&](int thread) {
                    const auto of_thread =
                        read_proc_file(tasks + "/" + std::to_string(thread) + "/stat");
-                   const auto its = of_thread ? process_stat_in(*of_thread) : std::nullopt;
+                   // For want of descriptors or memory it cannot be read, and may live.
+                   if (!of_thread) return errno != ENOENT && errno != ESRCH;
+                   const auto its = process_stat_in(*of_thread);
                    return its && !is_dead_state(its->state);
                  });
   return stat;

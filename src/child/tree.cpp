@@ -34,6 +34,7 @@ ProcessTree::ProcessTree(CommandTarget& target) : target_(target) {
 }
 
 std::vector<pid_t> ProcessTree::roots() const {
+  if (root_ == gone) return {};
   return {root_ != 0 ? root_ : ::getpid()};
 }
 
@@ -137,7 +138,7 @@ bool ProcessTree::nothing_left() const {
   if (cgroup_ != nullptr && cgroup_->populated()) return false;
   siginfo_t ended{};
   if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0) return errno == ECHILD;
-  return ended.si_pid == 0 && only_dead_descendants();
+  return ended.si_pid == 0 && only_dead_children();
 }
 
 }  // namespace redlock::child

@@ -53,6 +53,9 @@ class ProcessTree {
   /// The tree consists of the descendants of this child alone, not of all of ours.
   void set_root(pid_t root) noexcept { root_ = root; }
 
+  /// That child was reaped: what was below it cannot be found any more.
+  void root_is_gone() noexcept { root_ = gone; }
+
   /// A descendant that is a guard of ours and none of the command's processes: only kill_and_reap()
   /// touches it, but its descendants belong to the tree.
   void add_guard(pid_t pid) { guards_.insert(pid); }
@@ -111,7 +114,9 @@ class ProcessTree {
   [[nodiscard]] std::optional<Ended> reap_next();
 
   CommandTarget& target_;
-  pid_t root_ = 0;  ///< 0: this process
+  static constexpr pid_t gone = -1;
+
+  pid_t root_ = 0;  ///< 0: this process; gone: none
   std::set<pid_t> guards_;
   const Cgroup* cgroup_ = nullptr;
   std::set<pid_t> killed_;  ///< sent KILL, and not reaped yet

@@ -73,7 +73,12 @@ void Watchdog::tend_children() {
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
     // When its shield was killed, the holder process is our child.
     const pid_t ended = info.si_pid;
-    if (ended == child_ || ended == witness_ || ended == holder()) return;
+    if (ended == child_ || ended == holder()) return;
+    // A witness that was killed would hide all that end after it.
+    if (ended == witness_) {
+      tree_.remove_guard(witness_);
+      witness_ = 0;
+    }
     ::waitpid(ended, nullptr, WNOHANG);
   }
 }
@@ -158,6 +163,7 @@ bool Watchdog::kill_and_confirm(Instant until) {
   int status = 0;
   if (::waitpid(child_, &status, WNOHANG) != child_) return false;
   reaped_ = true;
+  tree_.root_is_gone();
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;  // a shield that was killed proves nothing
 }
 

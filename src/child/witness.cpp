@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cerrno>
-#include <limits>
 #include <system_error>
 
 #include "child/descriptors.hpp"
@@ -85,7 +84,7 @@ Witness::~Witness() {
 }
 
 int Witness::ask() {
-  ::kill(pid_, question);
+  if (!has_ended()) ::kill(pid_, question);  // else the pid may be another process's
   return ++questions_;
 }
 
@@ -100,7 +99,7 @@ void Witness::listen() {
     }
   }
   // Another process killed it: there is nothing to wait for.
-  if (length == 0) answers_ = std::numeric_limits<int>::max();
+  if (length == 0) answers_ = all_answered;
 }
 
 bool Witness::saw(const ReceivedSignal& signal, Instant since) {

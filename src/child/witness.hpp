@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <limits>
 #include <map>
 
 #include "child/signals.hpp"
@@ -47,6 +48,10 @@ class Witness {
   void forget();
 
  private:
+  static constexpr int all_answered = std::numeric_limits<int>::max();
+
+  [[nodiscard]] bool has_ended() const noexcept { return answers_ == all_answered; }
+
   UniqueFd seen_;                            ///< a report for every signal and every answer
   std::map<ReceivedSignal, Instant> heard_;  ///< not asked about yet, and when it got them
   int questions_ = 0;
