@@ -16,28 +16,30 @@ constexpr int interruption = SIGURG;
 
 void do_nothing(int) {}
 
-/// While it lives, the signal interrupts whatever waits.
+/// Installs the handler for the rest of the process: another thread may be writing, too, and a
+/// disposition is the whole process's.
+bool install_handler() noexcept {
+  struct sigaction interrupting {};
+  interrupting.sa_handler = do_nothing;  // without SA_RESTART
+  sigemptyset(&interrupting.sa_mask);
+  return ::sigaction(interruption, &interrupting, nullptr) == 0;
+}
+
+/// While it lives, the signal interrupts whatever this thread waits for.
 class Interruptible {
  public:
   Interruptible() noexcept {
-    struct sigaction interrupting {};
-    interrupting.sa_handler = do_nothing;  // without SA_RESTART
-    sigemptyset(&interrupting.sa_mask);
-    ::sigaction(interruption, &interrupting, &action_);
+    [[maybe_unused]] static const bool installed = install_handler();
     sigset_t only;
     sigemptyset(&only);
     sigaddset(&only, interruption);
     ::pthread_sigmask(SIG_UNBLOCK, &only, &mask_);
   }
-  ~Interruptible() {
-    ::pthread_sigmask(SIG_SETMASK, &mask_, nullptr);
-    ::sigaction(interruption, &action_, nullptr);
-  }
+  ~Interruptible() { ::pthread_sigmask(SIG_SETMASK, &mask_, nullptr); }
   Interruptible(const Interruptible&) = delete;
   Interruptible& operator=(const Interruptible&) = delete;
 
  private:
-  struct sigaction action_ {};
   sigset_t mask_{};
 };
 
