@@ -148,10 +148,15 @@ asio::awaitable<void> Acquisition::take_back(HeldSet& leases) {
 }
 
 Handout Acquisition::interrupted() const {
-  if (ended_by_ == 0)
+  if (ended_by_ == 0) {
+    std::string why =
+        called_off_.empty()
+            ? "the process that was to hand the lock over was killed; nothing was locked"
+            : called_off_;
     return conclude(output::outcome_of("acquire", options_.resources,
-                                       output::CommandResult::os_error, called_off_),
+                                       output::CommandResult::os_error, std::move(why)),
                     /*busy=*/false);
+  }
   const Finish finish{0, ended_by_};
   output::Outcome outcome =
       output::outcome_of("acquire", options_.resources, output::CommandResult::interrupted, {});

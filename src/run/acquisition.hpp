@@ -87,7 +87,7 @@ class Acquisition {
   std::shared_ptr<ParentLinks> parents_;  ///< with --while-pid; a signal to the parent run is not
                                           ///< meant for the watched process
   int ended_by_ = 0;
-  std::string called_off_;  ///< the reason; empty: it was not called off
+  std::string called_off_;  ///< the reason; empty: the front process was killed
   bool done_ = false;
   bool wrote_file_ = false;
 };

@@ -33,19 +33,19 @@ asio::awaitable<int> BackgroundHolder::live() {
       handout = co_await acquisition_.undo(handout.leases, why);
   }
   co_await hand_over(std::move(handout));
-  co_await session_.server_set().close(CloseMode::drain);
+  co_await close_servers();
   co_return 0;
 }
 
 /// The front process says of one that it does not hear of that it was killed, and that its lock
 /// expires by itself: so it is told how it ended, whatever else cannot be passed on.
 asio::awaitable<void> BackgroundHolder::hand_over(Handout handout) {
-  const bool reported = report(handout);
+  const bool reported = co_await report(handout);
   if (!reported && handout.leases)
     handout = co_await acquisition_.undo(handout.leases, not_handed_over);
-  if (!reported && !report(handout)) {
+  if (!reported && !co_await report(handout)) {
     handout.text = handout.short_text;  // a longer one needs a file
-    (void)report(handout);
+    (void)co_await report(handout);
   }
   if (!handout.leases) co_return;
 
@@ -60,11 +60,19 @@ asio::awaitable<void> BackgroundHolder::hand_over(Handout handout) {
 }
 
 /// False when the report cannot be sent to the front process.
-bool BackgroundHolder::report(const Handout& handout) const {
-  // Without a lease nothing depends on us any more, and we end before the front process does.
-  if (!handout.leases) output::StandardError::of_process().finish();
+asio::awaitable<bool> BackgroundHolder::report(const Handout& handout) {
+  if (!handout.leases) {
+    // First what others wait for: our place in the queue, and a lock that was released again. Then
+    // nothing depends on us any more, and the last line may wait before the front process ends.
+    co_await close_servers();
+    output::StandardError::of_process().finish();
+  }
   const Finish& finish = handout.finish;
-  return link_->report(finish.exit_code, finish.signal, handout.text);
+  co_return link_->report(finish.exit_code, finish.signal, handout.text);
+}
+
+asio::awaitable<void> BackgroundHolder::close_servers() {
+  if (!std::exchange(closed_, true)) co_await session_.server_set().close(CloseMode::drain);
 }
 
 void BackgroundHolder::renew(const std::shared_ptr<HeldSet>& leases) {

@@ -69,12 +69,14 @@ class BackgroundHolder {
  private:
   void renew(const std::shared_ptr<HeldSet>& leases);
   asio::awaitable<void> hand_over(Handout handout);
-  [[nodiscard]] bool report(const Handout& handout) const;
+  asio::awaitable<bool> report(const Handout& handout);
+  asio::awaitable<void> close_servers();
 
   Session& session_;
   std::shared_ptr<child::FrontLink> link_;
   pid_t job_group_;
   Acquisition acquisition_;
+  bool closed_ = false;  ///< the servers
 };
 
 /// The process of such a holder, with a session and a link to the front process of its own.

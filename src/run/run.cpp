@@ -54,9 +54,9 @@ void write_status(const SessionOptions& about, const RunOptions& options,
     about.console.error("cannot write to the --status-fd");
 }
 
-/// Writes what the front process reports when the holder process cannot.
+/// Writes what the front process reports when the holder process cannot. `waited`: since the start.
 Finish report_without_holder(const SessionOptions& about, const RunOptions& options,
-                             const child::Verdict& verdict) {
+                             const child::Verdict& verdict, EventWriter* events, Duration waited) {
   using Source = child::Verdict::Source;
   const bool never_was = verdict.source == Source::not_forked;
   const bool died = verdict.source == Source::holder_died || never_was;
@@ -82,6 +82,11 @@ Finish report_without_holder(const SessionOptions& about, const RunOptions& opti
     message += "; the command was stopped before the lock could expire";
   }
   report.outcome = output::outcome_of("run", options.resources, result, message);
+  if (events != nullptr && verdict.command_began) {
+    events->on(output::event::Lost{std::nullopt, report.reason}, wall_clock_now());
+  } else if (events != nullptr) {
+    events->on(output::event::NotAcquired{report.outcome, waited}, wall_clock_now());
+  }
   const std::string json = output::run_json(report) + "\n";
   write_status(about, options, json);
   if (about.json) {
@@ -120,6 +125,7 @@ child::Isolation isolate(const RunOptions& options, bool has_terminal) {
 }  // namespace
 
 Finish run(const RunOptions& options, const SessionOptions& about, const Start& start) {
+  const Instant began = BootClock::now();
   child::SignalGate gate(start.inherited);
   std::size_t descriptors =
       descriptors_of_holder + descriptors_per_server * options.servers.servers.size();
@@ -145,10 +151,10 @@ Finish run(const RunOptions& options, const SessionOptions& about, const Start& 
   const child::Verdict verdict = front.guard();
   front.wait_for_holder();
   const bool reported = verdict.source == child::Verdict::Source::report;
-  if (!reported && event_writer)
-    event_writer->on(output::event::Lost{std::nullopt, std::string(describe(verdict.source))},
-                     wall_clock_now());
-  if (!reported) return report_without_holder(about, options, verdict);
+  if (!reported) {
+    return report_without_holder(about, options, verdict, event_writer.get(),
+                                 BootClock::now() - began);
+  }
   write_status(about, options, verdict.report);
   return Finish{verdict.exit_code, verdict.signal};
 }

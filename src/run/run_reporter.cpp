@@ -196,7 +196,7 @@ void RunReporter::report_trouble(const Resource& resource, const LeaseInTrouble&
     session_.events().report(output::event::RenewalFailed{resource, trouble.faults});
 }
 
-/// Reported only after the stop signal: nothing comes before that.
+/// Reported only after the stop signal, which no message may delay.
 void RunReporter::note_lost(const Resource& resource, const LeaseEnded& end) {
   report_.reason = output::ended_text(end);
   lost_ = resource;
@@ -261,13 +261,14 @@ void RunReporter::report_command_ended(const child::Ending& ending, Duration hel
   report_.held = held;
   report_.ended_at = session_.clock().wall();
   report_.late = ending.late;
-  report_.left.assign(ending.left.begin(), ending.left.end());
   if (!ending.unkillable) {  // else its status tells nothing
     if (WIFEXITED(ending.status)) report_.command_exit = WEXITSTATUS(ending.status);
     if (WIFSIGNALED(ending.status)) report_.command_signal = WTERMSIG(ending.status);
   }
-  session_.events().report(
-      output::event::Ended{report_.command_exit, report_.command_signal, held, report_.left});
+  session_.events().report(output::event::Ended{report_.command_exit,
+                                                report_.command_signal,
+                                                held,
+                                                {ending.left.begin(), ending.left.end()}});
 }
 
 std::optional<Owner> RunReporter::finished_owner(Duration expire_in) const {
