@@ -12,8 +12,9 @@ namespace redlock::child {
 /// threads.
 void hide_ci_cookies();
 
-/// Whether a process is to do so: one that ends by itself with what it guards is, one that guards
-/// nothing is what the agent is meant to find.
+/// Whether the holder process hides them. The holder of a `run` or of --while-pid does: it ends
+/// with the command or process that it guards. The holder of --detach does not: it guards no
+/// process, and the agent is to end it with the job.
 enum class CiCookies { hide, keep };
 
 }  // namespace redlock::child

@@ -13,15 +13,15 @@ namespace redlock::child {
 /// of its container.
 bool may_have_foreign_children() noexcept;
 
-/// Between a front process with foreign children and its holder process. Orphans of the holder
-/// process are reparented to this process, and no orphans of the foreign children are. It does
-/// nothing until the holder process has ended. If that exited with 0, it has done its work, and its
-/// remaining descendants may live. Otherwise this process kills them, and exits with 0 when all of
-/// them are dead.
+/// A process between the holder process and a front process that has children of others. When the
+/// holder process has ended, its orphans become children of the shield alone; without a shield they
+/// would become children of the front process, which could not tell them from those of others.
 ///
-/// Without it orphans would go to the front process, which cannot tell them from others. So the
-/// holder process ends the command when it is killed. The front process continues it when it is
-/// stopped: everything waits for its end.
+/// The shield waits for the holder process. If that exited with 0, its remaining descendants may
+/// live, and the shield exits. Otherwise it kills them, and exits with 0 when all of them are dead.
+///
+/// When the shield is killed, the holder process ends the command. When it is stopped, the front
+/// process continues it, because it waits for the shield's end.
 struct Shield {
   pid_t pid = 0;      ///< 0: there is none
   UniqueFd lifeline;  ///< reads end of file once it has ended
