@@ -78,6 +78,7 @@ struct Scene {
   JumpingClock& clock;
   SharedPage& page;
   Supervisor& supervisor;
+  std::function<void()>& when_awaiting;  ///< what is left of the command's group
 };
 
 enum class When { while_it_runs, when_it_has_ended };
@@ -98,7 +99,10 @@ void supervise(const StopPlan& with, const std::string& script, When when,
     events.ended = [](bool) {};
     events.stopping = [](StopReason, const Delay&) {};
     events.strained = [](const StopCost&, Duration) {};
-    events.awaiting = [](const std::vector<pid_t>&) {};
+    std::function<void()> when_awaiting;
+    events.awaiting = [&when_awaiting](const std::vector<pid_t>&) {
+      if (when_awaiting) when_awaiting();
+    };
     Supervisor supervisor(clock, with, *page, *isolation, std::move(events));
     const auto pump = std::make_shared<SignalPump>(io.get_executor(), gate);
     pump->start([&supervisor](const ReceivedSignal&) { supervisor.on_child(); });
@@ -121,7 +125,7 @@ void supervise(const StopPlan& with, const std::string& script, When when,
       io.stop();
     });
     if (when == When::while_it_runs) io.poll();  // it waits now
-    change({clock, *page, supervisor});
+    change({clock, *page, supervisor, when_awaiting});
     io.run();
     then(*ending, *page);
   });
@@ -327,6 +331,23 @@ TEST(Supervisor, ASignalThatAsksToEndMayComeFromAnyone) {
   supervise(
       plan, running(leaves_one), When::while_it_runs,
       [](Scene scene) { signal_command(scene.page, SIGTERM); },
+      [](const Ending& ending, const SharedPage&) {
+        EXPECT_EQ(WTERMSIG(ending.status), SIGTERM);
+        EXPECT_TRUE(ending.left.empty());
+      });
+}
+
+/// ^C at a terminal, where what is left of the command is not in the job's group.
+TEST(Supervisor, ASignalToTheJobIsPassedOnToTheRestOutsideOfIt) {
+  supervise(
+      plan, "sleep 1000 & echo; while :; do sleep 0.01; done", When::while_it_runs,
+      [](Scene scene) {
+        scene.when_awaiting = [&supervisor = scene.supervisor] {
+          supervisor.pass_on(SIGINT, Reached::everything);
+          supervisor.pass_on(SIGTERM, Reached::job);
+        };
+        signal_command(scene.page, SIGTERM);
+      },
       [](const Ending& ending, const SharedPage&) {
         EXPECT_EQ(WTERMSIG(ending.status), SIGTERM);
         EXPECT_TRUE(ending.left.empty());
