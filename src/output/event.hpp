@@ -81,6 +81,12 @@ struct Stopping {
   child::StopReason why;
 };
 
+/// A signal ended the command, and the lock is kept until these processes have ended, too. Before
+/// Ended, and only when it takes a while.
+struct Awaiting {
+  std::vector<long> pids;
+};
+
 /// The command has ended; both empty: its status is not known.
 struct Ended {
   std::optional<int> exit_code;
@@ -99,7 +105,7 @@ struct Released {
 };
 
 using Any = std::variant<Waiting, WaitShown, Superseded, NotAcquired, Fresh, Acquired,
-                         RenewalFailed, RenewedAgain, Lost, Stopping, Ended, Released>;
+                         RenewalFailed, RenewedAgain, Lost, Stopping, Awaiting, Ended, Released>;
 
 }  // namespace event
 

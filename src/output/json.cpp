@@ -259,6 +259,10 @@ void set_event(Json& json, const event::Stopping& stopping) {
   json["why"] = stopping.why == child::StopReason::max_hold ? "max_hold" : "lost";
 }
 
+void set_event(Json& json, const event::Awaiting& awaiting) {
+  json["pids"] = awaiting.pids;
+}
+
 void set_event(Json& json, const event::Ended& ended) {
   if (ended.exit_code) json["command_exit"] = *ended.exit_code;
   if (ended.signal) json["command_signal"] = *ended.signal;
@@ -283,6 +287,7 @@ struct EventName {
   std::string_view operator()(const event::RenewedAgain&) const { return "renewed_again"; }
   std::string_view operator()(const event::Lost&) const { return "lost"; }
   std::string_view operator()(const event::Stopping&) const { return "stopping"; }
+  std::string_view operator()(const event::Awaiting&) const { return "awaiting"; }
   std::string_view operator()(const event::Ended&) const { return "ended"; }
   std::string_view operator()(const event::Released&) const { return "released"; }
 };

@@ -241,6 +241,7 @@ void RunReporter::report_unkillable(const std::vector<pid_t>& pids) const {
 }
 
 void RunReporter::report_awaiting(const std::vector<pid_t>& pids) const {
+  session_.events().report(output::event::Awaiting{{pids.begin(), pids.end()}});
   std::vector<std::string> names;
   for (const pid_t pid : pids) names.push_back(child::process_text(pid));
   session_.console().notice(

@@ -1,6 +1,7 @@
 #include "run/service_status.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "output/describe.hpp"
 
@@ -29,6 +30,10 @@ void ServiceStatus::on(const event::Any& event, Milliseconds) {
     tell_("STOPPING", "1");
   } else if (const auto* lost = std::get_if<event::Lost>(&event)) {
     status(fmt::format("lost {}: {}", key_, lost->reason));
+  } else if (const auto* awaiting = std::get_if<event::Awaiting>(&event)) {
+    status(fmt::format("keeps {} until what a signal left of the command has ended: {}", key_,
+                       fmt::join(awaiting->pids, " ")));
+    tell_("STOPPING", "1");
   } else if (std::holds_alternative<event::Stopping>(event) ||
              std::holds_alternative<event::Ended>(event)) {
     tell_("STOPPING", "1");

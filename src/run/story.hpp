@@ -29,6 +29,7 @@ class Story final : public output::EventListener {
   void tell(const output::event::RenewedAgain&);
   void tell(const output::event::Lost& lost);
   void tell(const output::event::Stopping& stopping);
+  void tell(const output::event::Awaiting&) {}  ///< the reporter names the processes
   void tell(const output::event::Ended& ended);
   void tell(const output::event::Released& released);
 

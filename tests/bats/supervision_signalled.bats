@@ -50,10 +50,11 @@ term_front() {
 }
 
 @test "a step that outlives the shell keeps the lock, and is named after a second" {
-  start_steps
+  start_steps --events-fd 2
   term_front
   wait_for_stderr ours "redlock-cli: demo: a signal ended the command; the lock is kept until the \
 rest of its process group has ended: $STEP (step)"
+  assert_regex "$(<"$(background_stderr ours)")" "\"awaiting\".*\"pids\":\[$STEP[],]"
   assert has_heard 1
   assert_equal "$(redis 0 exists demo)" 1
   touch "$BATS_TEST_TMPDIR/step_end"
