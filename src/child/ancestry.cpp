@@ -114,6 +114,18 @@ bool runs_us(pid_t pid, const std::string& key) {
   return false;
 }
 
+std::vector<pid_t> awaited_by(pid_t front) {
+  std::vector<pid_t> awaited;
+  for (const pid_t below : living_descendants({front})) {
+    if (!is_called(below, awaiter_title)) continue;
+    for (const pid_t process : living_descendants({below})) {
+      if (is_awaited_by(process, front)) awaited.push_back(process);
+    }
+    break;
+  }
+  return awaited;
+}
+
 bool in_first_pid_namespace() {
   // PROC_PID_INIT_INO of the kernel, part of its interface. Without namespaces there is no such
   // link.

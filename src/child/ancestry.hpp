@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/parent_lease.hpp"
 
@@ -30,5 +31,10 @@ bool runs_us(pid_t pid, const std::string& key);
 /// Whether we are in the machine's initial pid namespace, the one whose PID 1 is the machine's
 /// init.
 bool in_first_pid_namespace();
+
+/// What the lock of a `run` is still kept for after a signal has ended its command: the living rest
+/// of the command's process group. `front`: its front process, on this host. Empty: nothing, or
+/// /proc does not show it.
+std::vector<pid_t> awaited_by(pid_t front);
 
 }  // namespace redlock::child

@@ -28,12 +28,6 @@ namespace {
 constexpr std::size_t max_keys = 64;
 constexpr std::size_t max_key_bytes = 32 * 1024;
 
-std::string host_name() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return {};
-  return name.data();
-}
-
 /// The user's name as /etc/passwd has it. Nearly every user is there, and the name service takes
 /// longer than two round trips to a server on this host, so it is asked only for the others.
 std::string user_name() {
@@ -156,6 +150,12 @@ int read_conflict_exit_code(const Settings& settings) {
 }
 
 }  // namespace
+
+std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return {};
+  return name.data();
+}
 
 std::vector<Resource> read_keys(const Settings& settings) {
   const auto setting = settings.find(option::key);

@@ -27,6 +27,9 @@ Ttl require_room(const Settings& settings, Ttl fallback, const TtlDemands& deman
 /// --ttl of a command that requires it; `why` follows "needs --ttl DUR".
 Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string_view why);
 
+/// This host, as owner records name it.
+std::string host_name();
+
 /// Host and user.
 Owner this_user();
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "child/ancestry.hpp"
 #include "cli/command_session.hpp"
 #include "cli/commands.hpp"
 #include "cli/option_rows.hpp"
@@ -87,6 +88,14 @@ class ScanLine {
   bool shown_ = false;
 };
 
+/// Only on the holder's own host: its record cannot tell without a round trip of the holder's.
+std::vector<pid_t> awaited_by_holder(const Inspection& inspection) {
+  if (!inspection.holder || !inspection.holder->owner) return {};
+  const Owner& owner = *inspection.holder->owner;
+  if (!owner.supervised || owner.finished || owner.host != host_name()) return {};
+  return child::awaited_by(static_cast<pid_t>(owner.pid));
+}
+
 asio::awaitable<output::StatusReport> inspect_locks(run::Session& session,
                                                     const StatusOptions& options) {
   ServerSet& server_set = session.server_set();
@@ -112,7 +121,9 @@ asio::awaitable<output::StatusReport> inspect_locks(run::Session& session,
     if (options.max_age) demand_runs(votes);
     if (report.faults.empty())
       report.faults = faults_among(server_set, [&](std::size_t s) { return &votes[s]; });
-    report.keys.push_back({resources[i], summarize(votes), server_set.names(), std::move(votes)});
+    output::KeyStatus key{resources[i], summarize(votes), server_set.names(), std::move(votes)};
+    key.awaited = awaited_by_holder(key.inspection);
+    report.keys.push_back(std::move(key));
   }
   report.at = session.clock().wall();
   co_return report;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -72,10 +74,11 @@ struct KeyStatus {
   Inspection inspection;
   std::vector<std::string> servers;  ///< names, in the order of votes
   std::vector<InspectVote> votes;
+  std::vector<pid_t> awaited{};  ///< child::awaited_by() its holder
 };
 
 /// status:
-/// {"command","exit_code","locks":[{"key","state","holder","shares":{"count","first":[…]},
+/// {"command","exit_code","locks":[{"key","state","holder","awaits","shares":{"count","first":[…]},
 /// "waiters":{"count","first":[…]},"last","last_success","servers":[…]}],"faults":[…]}.
 std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<ServerFault>& faults,
                         const std::vector<ServerFault>& skipped, int exit_code);

@@ -1,12 +1,14 @@
 #include "output/status.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <iterator>
 
+#include "child/process_stat.hpp"
 #include "output/describe.hpp"
 #include "support/columns.hpp"
 #include "support/duration.hpp"
@@ -149,6 +151,13 @@ Lines details_of(const KeyStatus& key, Milliseconds now, bool with_servers) {
   Lines lines;
   if (key.inspection.holder && key.inspection.holder->fence)
     lines.push_back("fence " + key.inspection.holder->fence->text());
+  if (!key.awaited.empty()) {
+    std::vector<std::string> processes;
+    for (const pid_t pid : key.awaited) processes.push_back(child::process_text(pid));
+    lines.push_back(
+        fmt::format("a signal ended its command; the lock is kept until these have ended: {}",
+                    fmt::join(processes, ", ")));
+  }
   append(lines, parties_lines(key.inspection.parties));
   const auto moment = [now](Duration ago) { return moment_text(now, ago); };
   if (key.inspection.state == InspectState::free)
