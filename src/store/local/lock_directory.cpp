@@ -202,8 +202,8 @@ Result<std::optional<microseconds>, Fault> read_base(const Directory& directory,
   const auto base = decode({text.data(), static_cast<std::size_t>(size)});
   if (!base) {
     return unexpected(
-        Fault{FaultKind::garbage,
-              "its file is damaged: " + name + "; when nothing runs under its locks, remove it"});
+        Fault{FaultKind::garbage, "its file is damaged: " + directory.path + "/" + name +
+                                      "; when nothing runs under its locks, remove it"});
   }
   if (base->time_namespace != time_namespace()) {
     return unexpected(Fault{FaultKind::misconfigured,
@@ -267,7 +267,7 @@ Result<Directory, Fault> open_directory(const Place& place) {
   mode_t mode = S_IRUSR | S_IWUSR;
   if ((status.st_mode & S_IWGRP) != 0) mode |= S_IRGRP | S_IWGRP;
   if ((status.st_mode & S_IWOTH) != 0) mode |= S_IROTH | S_IWOTH;
-  return Directory{std::move(*fd), mode, status.st_gid};
+  return Directory{std::move(*fd), mode, status.st_gid, escape_for_terminal(place.directory)};
 }
 
 std::vector<std::string> names_in(const Directory& directory) {

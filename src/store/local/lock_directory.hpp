@@ -39,6 +39,7 @@ struct Directory {
   mode_t file_mode;  ///< of its files: users who may write to the directory may read and write
                      ///< them, and no others
   gid_t group;
+  std::string path;  ///< for messages: escaped
 };
 
 /// To be done again for each question: a directory that was moved away must not go on holding locks

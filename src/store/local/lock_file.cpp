@@ -81,7 +81,7 @@ std::optional<LockFile::Opened> LockFile::lock(UniqueFd fd, const Directory& dir
     remove_temporary_names(directory, named);
     return Busy{};
   }
-  return LockFile(std::move(fd), name);
+  return LockFile(std::move(fd), name, directory.path + "/" + name);
 }
 
 bool LockFile::is_named(const Directory& directory) const {
@@ -103,7 +103,7 @@ Result<format::Found, Fault> LockFile::load(std::string_view boot_id) const {
   if (std::holds_alternative<format::Damaged>(found)) {
     return unexpected(
         Fault{FaultKind::garbage,
-              "its file is damaged: " + name_ + "; when nothing runs under that lock, remove it"});
+              "its file is damaged: " + path_ + "; when nothing runs under that lock, remove it"});
   }
   return found;
 }

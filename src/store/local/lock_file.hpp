@@ -46,11 +46,13 @@ class LockFile {
                                           const std::string& body) const;
 
  private:
-  LockFile(UniqueFd fd, const std::string& name) : fd_(std::move(fd)), name_(name) {}
+  LockFile(UniqueFd fd, std::string name, std::string path)
+      : fd_(std::move(fd)), name_(std::move(name)), path_(std::move(path)) {}
   [[nodiscard]] Result<void, Fault> make_room(std::size_t body_size) const;
 
   UniqueFd fd_;
   std::string name_;
+  std::string path_;  ///< for messages
 };
 
 /// Whether it is the name of a lock file.

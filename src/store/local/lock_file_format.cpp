@@ -52,8 +52,7 @@ std::string digest_of(const Header& header) {
 struct Slot {
   enum class State {
     unwritten,   ///< zeros
-    begun,       ///< the first bytes of a header, then zeros: its writer died
-    torn,        ///< bytes of two headers: its writer died
+    begun,       ///< the first bytes of a header, then zeros: its writer's host failed
     other_boot,  ///< a header of another boot
     ours,        ///< a header of this boot
     damaged,     ///< no writer leaves this
@@ -75,19 +74,19 @@ Slot read_slot(const ReadAt& read_at, std::size_t offset, std::string_view boot_
     slot.state = damaged;
   } else if (view(header.digest) == digest_of(header)) {
     slot.state = view(header.boot_id) == boot_id ? ours : other_boot;
-  } else {
-    slot.state = written.size() < bytes.size() ? begun : torn;
+  } else if (written.size() < bytes.size()) {
+    slot.state = begun;
   }
   return slot;
 }
 
 /// Whether writers of this boot leave `other` beside their newest header: the copy before it, and
-/// none beside the first.
+/// none of theirs beside the first. A header is written in one step, so no death of a process cuts
+/// it: what is no header was one, perhaps of a newer copy.
 bool fits(const Slot& newest, const Slot& other) {
   using enum Slot::State;
-  if (newest.header.generation == 1) return other.state != damaged;
-  if (other.state == ours) return other.header.generation + 1 == newest.header.generation;
-  return other.state == torn || other.state == begun;
+  if (newest.header.generation == 1) return other.state == unwritten || other.state == other_boot;
+  return other.state == ours && other.header.generation + 1 == newest.header.generation;
 }
 
 /// Whether no writer of this boot has finished a copy, and nothing but writers was here: the first

@@ -17,11 +17,12 @@ namespace redlock::local {
 /// A lock file byte by byte: two slots, each a header and a body; the copy with the larger
 /// generation counts. A change goes into the other slot, first the body, then the header. A process
 /// that dies in the middle leaves the former copy: no client was told of the new one.
-/// | The first copy of a boot goes into the first slot of a file of zeros, so that whatever a
-/// writer's death leaves is known: a copy and the one before it, one of them perhaps cut off, or
-/// the beginning of the first header and zeros. A header is valid by its own digest and names its
-/// body's. Anything else was done by another program, and whether a lease was lost with it is
-/// unknown. That is Damaged, not free.
+/// | A header is less than a page and written in one step, which the death of a process does not
+/// cut. The first copy of a boot goes into the first slot of a file of zeros, so that whatever a
+/// writer's death leaves is known: zeros, the first copy beside zeros, or a copy and the one before
+/// it. The beginning of a first header beside zeros is what a host's failure can leave. A header is
+/// valid by its own digest and names its body's. Anything else was done by another program, and
+/// whether a lease was lost with it is unknown. That is Damaged, not free.
 namespace format {
 
 // Data from another boot counts as missing: the processes that held the locks are gone.

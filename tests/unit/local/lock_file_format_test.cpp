@@ -112,7 +112,7 @@ TEST(LockFileFormatTest, TheLastOfManyCopiesCounts) {
 }
 
 /// The death of the writer at any byte leaves what was there before, or what it wrote if nothing
-/// was missing.
+/// was missing. It cannot cut a header; if anything did, the copy from before would not count.
 TEST(LockFileFormatTest, ACrashAtAnyByteLeavesTheCopyFromBefore) {
   File file;
   std::string before = "nothing";
@@ -121,9 +121,16 @@ TEST(LockFileFormatTest, ACrashAtAnyByteLeavesTheCopyFromBefore) {
     const std::vector<Write> writes = file.plan(one_key(next));
     std::size_t total = 0;
     for (const Write& write : writes) total += write.bytes.size();
+    File whole = file;
+    whole.apply(writes, writes[0].bytes.size());
     for (std::size_t count = 0; count < total; ++count) {
       File torn = file;
       torn.apply(writes, count);
+      const bool cuts_header = before != "nothing" && count > writes[0].bytes.size();
+      if (cuts_header && torn.bytes != whole.bytes) {
+        ASSERT_EQ(seen(torn.read()), "damaged") << next << " after " << count << " bytes";
+        continue;
+      }
       ASSERT_EQ(seen(torn.read()), before) << next << " after " << count << " bytes";
       torn.store(one_key("successor"));
       ASSERT_EQ(seen(torn.read()), "successor") << "and can be written on";
@@ -184,6 +191,26 @@ TEST(LockFileFormatTest, AHeaderThatAnotherProgramWroteOverIsDamagedNotFree) {
     File flipped = file;
     for (const std::size_t offset : {std::size_t{0}, slot_size}) flipped.bytes[offset + 150] ^= 1;
     EXPECT_EQ(seen(flipped.read()), "damaged") << copies;
+  }
+}
+
+/// A lock that is held does not become free, nor its former state come back, by a byte of the
+/// newest header, of the one before it, or of both.
+TEST(LockFileFormatTest, AHeaderWithAnyByteFlippedIsDamagedNotFree) {
+  for (const int copies : {1, 2, 3, 4}) {
+    File file;
+    for (int i = 0; i < copies; ++i) file.store(one_key(std::to_string(i)));
+    const std::size_t newest = std::get<Stored>(file.read()).slot * slot_size;
+    for (std::size_t i = 0; i < header_size; ++i) {
+      for (const char bits : {'\x01', '\x80', '\xff'}) {
+        File changed = file;
+        changed.bytes[newest + i] = static_cast<char>(changed.bytes[newest + i] ^ bits);
+        ASSERT_EQ(seen(changed.read()), "damaged") << copies << " copies, byte " << i;
+        char& before = changed.bytes[slot_size - newest + i];
+        before = static_cast<char>(before ^ bits);
+        ASSERT_EQ(seen(changed.read()), "damaged") << copies << " copies, byte " << i << " of both";
+      }
+    }
   }
 }
 
