@@ -41,6 +41,7 @@ foreach(name IN LISTS names)
 endforeach()
 string(SHA1 digest "${text}")
 load_script("${UNDO}" undo)
+resolve_protocol("" undo)
 file(WRITE "${OUTPUT}" "// Made from src/store/scripts by cmake/EmbedScripts.cmake.
 #include \"store/script.hpp\"
 

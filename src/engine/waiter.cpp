@@ -36,12 +36,6 @@ Waiter::Waiter(ServerSet& server_set, AcquireOrder order, WaitPolicy policy, Int
 
 asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
   if (try_at_) co_await rest();
-  if (stood_still_too_long()) {
-    AttemptFailure failure{};
-    failure.why = AttemptFailure::Why::superseded;
-    member_.reset();
-    co_return GaveUp{std::move(failure)};
-  }
   const bool was_queued = is_queued() && member_->in_queue();
   if (is_queued()) member_->begin_attempt();
   Approach approach{is_queued() ? &*member_ : nullptr, slot_};
@@ -85,23 +79,29 @@ void Waiter::enter(const WaitState& next, const AttemptFailure& failure) {
 }
 
 void Waiter::take_ticket(Ticket ticket) {
-  std::string id = QueueMember::new_id(server_set_, order_.owner.host);
-  if (order_.supersession) {
-    Supersession& ours = *order_.supersession;
-    if (ours.id.empty()) {
-      ours.id = std::move(id);
-      ours.ticket = ticket;
-    }
-    id = ours.id;
-    ticket = ours.ticket;
+  const auto new_id = [this] { return QueueMember::new_id(server_set_, order_.owner.host); };
+  if (!order_.supersession) {
+    member_.emplace(server_set_, order_.resource, ticket, new_id());
+    return;
   }
-  member_.emplace(server_set_, order_.resource, ticket, std::move(id));
+  Supersession& ours = *order_.supersession;
+  if (ours.id.empty()) {
+    ours.id = new_id();
+    ours.ticket = ticket;
+  }
+  member_.emplace(server_set_, order_.resource, ours.ticket, ours.id);
 }
 
 asio::awaitable<Result<Lease, AttemptFailure>> Waiter::attempt_with_ticket(Approach& approach) {
   Supersession& ours = *order_.supersession;
   if (!member_ && !ours.id.empty()) take_ticket(ours.ticket);
   for (;;) {
+    // Also between drawing the ticket and showing it.
+    if (stood_still_too_long()) {
+      AttemptFailure failure{};
+      failure.why = AttemptFailure::Why::superseded;
+      co_return unexpected<AttemptFailure>(std::move(failure));
+    }
     // It shows its ticket also where it is not queued. Else it could be let in after a newer one.
     if (member_ && !is_queued()) approach.outside = &*member_;
     const Instant t0 = server_set_.clock().now();

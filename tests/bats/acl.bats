@@ -340,7 +340,7 @@ rule_of() {
   # deploy is the third's, and goes to the first.
   eval "$(redlock-cli acquire -k deploy -t 1m --export)"
   begin_migration "$(redis 2 cluster keyslot deploy)" "$(holder_of deploy)" 0
-  move_keys "$(holder_of deploy)" 0 deploy
+  move_keys "$(holder_of deploy)" 0 deploy 'redlock:owner:{deploy}'
   run -0 redlock-cli extend -t 2m
   run -0 redlock-cli release
 }

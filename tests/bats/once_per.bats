@@ -225,9 +225,17 @@ days_kept() { echo $(($(redis 0 pttl 'redlock:last:{demo}') / 86400000)); }
     redis 0 set 'redlock:last:{demo}' "$value" >/dev/null
     assert_runs_once
   done
-  redis 0 del 'redlock:last:{demo}' >/dev/null
+}
+
+# bats test_tags=redis
+@test "a record that cannot be read is an error, and the run is not made again" {
   redis 0 rpush 'redlock:last:{demo}' x >/dev/null
-  assert_runs_once
+  assert_refused 69 WRONGTYPE redlock-cli run -k demo -n --once-per 20h -- touch "$BATS_TEST_TMPDIR/ran"
+  [[ ! -e $BATS_TEST_TMPDIR/ran ]]
+  run -0 redlock-cli status demo
+  # Without a period nobody asks for it, and the run is recorded in its place.
+  run -0 redlock-cli run -k demo -- true
+  run -0 redlock-cli status demo --max-age 1h
 }
 
 # bats test_tags=redis

@@ -19,9 +19,9 @@ std::vector<std::string_view> views_of(std::span<const std::string> words);
 
 /// Runs one of the Redis commands in the lock scripts, in the forms that they use:
 ///
-///   GET · SET key value [NX] [PX ms] · DEL key… · TYPE · PTTL · PEXPIRE · TIME
+///   GET · GETRANGE · STRLEN · SET key value [NX] [PX ms] · DEL key… · TYPE · PTTL · PEXPIRE · TIME
 ///   PUBLISH · PUBSUB NUMSUB channel…
-///   HSET key field value… · HGET · HMGET · HDEL
+///   HSET key field value… · HGET · HMGET · HDEL · HLEN
 ///   ZADD key score member · ZSCORE · ZRANK · ZREM · ZCARD · ZCOUNT · ZREMRANGEBYSCORE
 ///   ZRANGE key start stop [WITHSCORES] · ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset
 ///   count]

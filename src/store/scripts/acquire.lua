@@ -97,11 +97,12 @@ end
 
 local runs, unreadable = '', nil
 if ARGV.wants_runs == '1' then
+  -- Else a run that the period forbids would be made again (R11).
   runs, unreadable = stored_runs()
   if not runs then return unreadable end
 end
 
-local fence, failure
+local fence
 if mode == WORD.alone then
   fence, failure = grant_exclusive(token, id, ttl, ARGV.supervised, ARGV.record, time)
   if not fence then return failure end

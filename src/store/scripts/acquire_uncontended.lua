@@ -1,8 +1,9 @@
 -- The usual case: an exclusive lease of a lock that no client holds, shares or waits for. Anything
 -- else falls through to acquire.lua, which describes arguments and reply.
 if ARGV.mode == WORD.alone and ARGV.waiter == '' and ARGV.supersedes == '0'
-  and ARGV.wants_runs == '0' and redis.pcall('PTTL', KEYS.lock) == -2
-  and redis.pcall('ZCARD', KEYS.readers) == 0 and redis.pcall('ZCARD', KEYS.queue) == 0 then
+  and ARGV.wants_runs == '0' and not KEYS[NUMBER.partial]
+  and redis.pcall('PTTL', KEYS.lock) == -2 and redis.pcall('ZCARD', KEYS.readers) == 0
+  and redis.pcall('ZCARD', KEYS.queue) == 0 then
   local id, time = redis.sha1hex(ARGV.token), now()
   local fence, failure, is_mute =
     grant_exclusive(ARGV.token, id, tonumber(ARGV.ttl), ARGV.supervised, ARGV.record, time)

@@ -1,4 +1,6 @@
--- Gives our lease a new ttl. Never shortens it, and never restores an expired one.
+-- Gives our lease a new ttl. Never shortens it, and never restores an expired one. With some of the
+-- keys (D1) it does what these allow, and says ELSEWHERE where that is not enough to know that the
+-- lease is ours.
 -- ARGV: token, ttl, slot or -1, fence or 0 (the caller does not know it)
 -- -> {'extended', …} as `held`, describing our own lease, with the slot at the end if it is a share
 --    | {'gone', …} | {'held', …} | an error
@@ -28,10 +30,12 @@ end
 if not is_marked then return not_ours(id, false, nil, time) end
 write_without_memory()
 local slot = tonumber(ARGV.slot)
-if describe_share('', id, ends, time)[REPLY.holder.behind] ~= slot then
-  return {WORD.gone, NUMBER.gone_unknown}
+local share, unreadable = describe_share('', id, ends, time)
+if share[REPLY.holder.behind] ~= slot then
+  return unreadable or {WORD.gone, NUMBER.gone_unknown}
 end
 if slot >= 0 then
+  if not KEYS.slots then return redis.error_reply(ELSEWHERE) end
   -- The table of slots may have been lost since, and another let in (M2).
   local other_end, there = end_of_other_in(slot, id, time)
   if other_end then return describe_share(WORD.held, there, other_end, time) end

@@ -1,10 +1,14 @@
 -- Restores a lease on a server that lost it, after a quorum extended it in the same round (R5).
 -- ARGV: token, ttl, fence, age, supervised, owner record, mode (x or s), slot or -1
--- -> {'healed'} | {'gone', 1} when it was released by hand meanwhile | {'held', …} | an error
+-- -> {'healed'} | {'gone', …} when it was released by hand or broken meanwhile
+--    | {'held', …} | an error
 local token, ttl, slot = ARGV.token, tonumber(ARGV.ttl), tonumber(ARGV.slot)
 local id, time = redis.sha1hex(token), now()
--- An error ends the script: what was released must not come back (R11).
-if redis.call('ZSCORE', KEYS.released, id) then return {WORD.gone, NUMBER.gone_released} end
+-- An error ends the script: what was released, or broken by force, must not come back (R11).
+if redis.call('ZSCORE', KEYS.released, id)
+  or redis.call('ZSCORE', KEYS.released, 'broken:' .. id) then
+  return not_ours(id, false, nil, time)
+end
 
 local state, value, type_name = standing(time)
 if not state then return value end
@@ -14,6 +18,7 @@ local since = time - tonumber(ARGV.age)
 if ARGV.mode == WORD.alone then
   if state ~= 'free' and value ~= token then return describe(WORD.held, value, type_name, time) end
   local set = redis.pcall('SET', KEYS.lock, token, 'NX', 'PX', ARGV.ttl)
+  if not set and value ~= token then set = redis.error_reply(NOT_SET) end
   if is_error(set) then return set end
   write_owner(id, ARGV.fence, since, ARGV.supervised, ARGV.record, ttl)
 else

@@ -7,11 +7,11 @@
 --              time, the last runs or ''};
 --              each list has the first MOST
 local MOST = 16
-forget_absent()
+local is_partial = forget_absent()
 local time = now()
 local state, value, type_name = standing(time)
 if not state then return value end
-local runs, unreadable = stored_runs()
+local runs, unreadable = stored_runs(true)
 if not runs then return unreadable end
 
 local waiters = {}
@@ -36,9 +36,11 @@ if KEYS.readers then
 end
 local free_slots = ''
 if value == SHARED then
-  local taken, count = taken_slots(NUMBER.max_slots, time)
+  local taken, count, _, unknown = taken_slots(NUMBER.max_slots, time)
   if not taken then return count end
   free_slots = free_digits(taken, count)
+  -- No slot is known to be free then, but people see the rest all the same.
+  if unknown and not is_partial then free_slots = string.rep('0', NUMBER.max_slots) end
 end
 local parties = {
   KEYS.queue and redis.call('ZCARD', KEYS.queue) or 0, waiters, share_count, shares, free_slots,

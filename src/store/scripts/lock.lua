@@ -14,12 +14,10 @@ local function forget_absent()
   return true
 end
 
-local LAST_BYTE = 255 -- our values are shorter; of a longer one this much is enough to name it
-
 -- The lock's value, or the beginning of a long one, which a foreign client may use as data: to read
 -- all of it would take the server long. '' also when there is no key. Or an error.
 local function read_lock()
-  local value = redis.pcall('GETRANGE', KEYS.lock, 0, LAST_BYTE)
+  local value = redis.pcall('GETRANGE', KEYS.lock, 0, NUMBER.last_byte)
   -- A user may have the right to GET alone. Any other error is the same again.
   if is_error(value) then value = redis.pcall('GET', KEYS.lock) or '' end
   return value
@@ -52,7 +50,8 @@ end
 -- The state of the lock: 'free'; 'shared', SHARED; 'held' with the results of look(); or nil and
 -- the error. Without shares the lock is shared while the marker lives. Shares without their marker
 -- hold it, and let no reader in that would make the marker anew: the lock was deleted, and their
--- holders are to notice (M1). So losing one of the two keys does not lose both.
+-- holders are to notice (M1). So losing one of the two keys does not lose both: without its shares
+-- the marker keeps writers out until it ends, or with the next reader, whose share then bounds it.
 local function standing(time)
   local value, type_name = look()
   if is_error(value) then return nil, value end
@@ -135,15 +134,16 @@ local function describe(word, value, type_name, time)
   }
 end
 
--- The same for one share, with its slot at the end.
+-- The same for one share, with its slot at the end; and the error if its entry cannot be read.
 local function describe_share(word, id, ends, time)
-  local fence, since, supervised, slot, record =
-    parts_of_share(redis.pcall('HGET', KEYS.shares, id))
+  local stored = redis.error_reply(ELSEWHERE)
+  if KEYS.shares then stored = redis.pcall('HGET', KEYS.shares, id) end
+  local fence, since, supervised, slot, record = parts_of_share(stored)
   local age = since and math.max(0, time - tonumber(since)) or -1
   return {
     word, id, 'string', ends - time, 1, fence or '', age, tonumber(supervised) or 0, record or '',
     tonumber(slot) or -1
-  }
+  }, first_error(stored)
 end
 
 -- The owner record of the process that broke this lease by force ('': the record is unreadable), or
@@ -298,7 +298,8 @@ end
 -- last of them, and which of these shares ends first; or nil and the error. However many slots
 -- there are, this takes a few calls, and reads no more of the table of slots than it takes to find
 -- all living shares there. The table may have been lost: a share that is not in it says itself in
--- which slot it is. -> at the end the error if that cannot be read
+-- which slot it is; of more than NUMBER.max_slots living readers only those that end first say it.
+-- -> at the end the error if that cannot be read
 local function taken_slots(limit, time)
   local living = KEYS.readers and living_readers(time) or {}
   if is_error(living) then return nil, living end
@@ -335,7 +336,11 @@ local function taken_slots(limit, time)
 
   local others = {}
   for id in pairs(number_missing > 0 and missing or {}) do others[#others + 1] = id end
-  local shares = others[1] and redis.pcall('HMGET', KEYS.shares, unpack(others)) or {}
+  local shares = {}
+  if others[1] then
+    shares = KEYS.shares and redis.pcall('HMGET', KEYS.shares, unpack(others))
+      or redis.error_reply(ELSEWHERE)
+  end
   for i, stored in ipairs(shares) do
     local _, _, _, slot = parts_of_share(stored)
     slot = tonumber(slot)

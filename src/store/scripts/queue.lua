@@ -275,10 +275,16 @@ local function enqueue(id, ticket, mode, polls, life, record, time)
   return before ~= nil
 end
 
--- -> ticket, id and record of the newest waiter so far that supersedes older ones; nil: none
+-- -> ticket, id and record of the newest waiter so far that supersedes older ones; nil: none; or,
+-- where what is stored is in another format, which is a newer version's, nil, nil, nil and an error
 local function newest_superseder()
-  local ticket, id, record = string.match(
-    redis.call('HGET', KEYS.waiters, NEWEST) or '', '^(%d+) (%S+) (.*)$')
+  local stored = redis.call('HGET', KEYS.waiters, NEWEST)
+  if not stored then return nil end
+  local ticket, id, record = string.match(stored, '^(%d+) (%S+) (.*)$')
+  if not ticket then
+    return nil, nil, nil, redis.error_reply(
+      'ERR the newest run that supersedes others is of a newer version: upgrade redlock-cli')
+  end
   return tonumber(ticket), id, record
 end
 
@@ -292,7 +298,9 @@ local function supersede(id, ticket, record, state, time)
     drop(loser)
     if rank == 0 then notify_first_of_end(state, time) end
   end
-  local its_ticket, other, its_record = newest_superseder()
+  local its_ticket, other, its_record, unreadable = newest_superseder()
+  -- It may be newer than this one, and must not be forgotten.
+  if unreadable then return nil, nil, unreadable end
   if other and (its_ticket > ticket or its_ticket == ticket and other > id) then
     leave(id)
     return other, its_record

@@ -26,6 +26,10 @@ if not how then return ends end
 
 local rest
 if by_hand then
+  -- Only these tell whether a run keeps the lease (R9).
+  local told_by = KEYS.owner
+  if how == 'shared' then told_by = KEYS.shares end
+  if not told_by then return redis.error_reply(ELSEWHERE) end
   local ours = how == 'exclusive' and describe(WORD.supervised, token, nil, time)
     or describe_share(WORD.supervised, id, ends, time)
   if ours[REPLY.holder.supervised] == 1 and not is_kept(ours[REPLY.holder.record]) then

@@ -10,12 +10,14 @@
 -- things hold for later formats: the string begins with the three numbers, and a line begins with
 -- the number of its format and the fence.
 
--- The string, '' when there is none or the client asks for none; or nil and the error.
-local function stored_runs()
+-- The string, '' when there is none or the client asks for none; or nil and the error. `lenient`:
+-- what is no string is none.
+local function stored_runs(lenient)
   local stored = KEYS.last and redis.pcall('GET', KEYS.last)
   if is_error(stored) then
-    if not string.find(stored.err, 'WRONGTYPE', 1, true) then return nil, stored end
-    return ''
+    local is_other_type = string.find(stored.err, 'WRONGTYPE', 1, true)
+    if lenient and is_other_type then return '' end
+    return nil, stored
   end
   return stored or ''
 end
@@ -36,7 +38,7 @@ end
 local function record_run(run, record, time)
   local remember_for, success, fence, ran, ended_ago, rest, other = string.match(
     run, '^(%d+) ([01]) (%d+) (%d+) (%d+) (%d+ %S+ %S+ %S+) ?(.*)$')
-  local stored = KEYS.last and stored_runs()
+  local stored = KEYS.last and stored_runs(true)
   if not remember_for or not stored then return false end
   local ended = math.max(0, time - tonumber(ended_ago))
   local started = decimal(math.max(0, ended - tonumber(ran)))

@@ -65,6 +65,17 @@ TEST_P(LostKeysTest, WithoutItsTableASlotIsStillTaken) {
   EXPECT_EQ(std::get<Taken>(inspect()).parties.free_slots, "00");
 }
 
+TEST_P(LostKeysTest, NoSlotIsShownAsFreeWhereItCannotBeTold) {
+  EXPECT_EQ(slot_of(acquire('a', two_slots)), 0U);
+  store_->run({"DEL", helper_.slots()});
+  store_->run({"DEL", helper_.shares()});
+  store_->run({"SET", helper_.shares(), "no hash"});
+  EXPECT_EQ(std::get<Taken>(inspect()).parties.free_slots.substr(0, 2), "00");
+  EXPECT_TRUE(answers<Fault>(acquire('b', two_slots)));
+  // Not that it is gone: that would end the command at once.
+  EXPECT_TRUE(answers<Fault>(extend('a', 0)));
+}
+
 TEST_P(LostKeysTest, AnExtensionRestoresTheTableOfSlots) {
   EXPECT_EQ(slot_of(acquire('a', two_slots)), 0U);
   for (const Words& damage :

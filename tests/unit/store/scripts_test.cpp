@@ -542,6 +542,18 @@ TEST_F(ScriptsTest, HealDoesNotBringBackWhatWasReleasedByHand) {
   EXPECT_FALSE(exists("deploy"));
 }
 
+TEST_F(ScriptsTest, HealDoesNotBringBackWhatWasBrokenByForce) {
+  const Fence fence = acquired(token());
+  Owner breaker = some_owner();
+  breaker.note = "it hangs";
+  ASSERT_TRUE(std::holds_alternative<Broken>(break_lock({}, breaker)));
+  const NotOurs answer = not_ours(heal(token(), fence));
+  EXPECT_EQ(answer.why, NotOurs::Why::gone);
+  ASSERT_TRUE(answer.breaker.has_value());
+  EXPECT_EQ(answer.breaker->note, "it hangs");
+  EXPECT_FALSE(exists("deploy"));
+}
+
 TEST_F(ScriptsTest, HealOfAShareSaysWhatCouldNotBeWritten) {
   redis_({"ACL", "SETUSER", "default", "-hset"});
   const HealRequest share{resource_, token(), ttl(), Fence(1), {1500ms, true, "{}"}, {true, {}}};
@@ -690,6 +702,19 @@ TEST_F(ScriptsTest, ARunThatIsWrittenInNoKnownWayIsNotRecorded) {
   EXPECT_FALSE(exists(helper_.last()));
 }
 
+/// Else the period would be open, and the run made again.
+TEST_F(ScriptsTest, WhoAsksForTheLastRunsIsNotToldThatThereAreNoneWhereTheyCannotBeRead) {
+  redis_({"SADD", helper_.last(), "x"});
+  AcquireRequest request{resource_, token(), ttl(), some_owner()};
+  request.wants_runs = true;
+  EXPECT_NE(fault_of(drive_.run(server_.acquire(request, drive_.soon()))).text.find("WRONGTYPE"),
+            std::string::npos);
+  EXPECT_FALSE(exists("deploy"));
+  EXPECT_TRUE(std::holds_alternative<Free>(inspect()));
+  request.wants_runs = false;
+  EXPECT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire(request, drive_.soon()))));
+}
+
 TEST_F(ScriptsTest, TombstonesGoWhenTheyHaveServed) {
   redis_({"ZADD", helper_.released(), "1", "old"});
   acquired(token());
@@ -825,6 +850,9 @@ TEST_F(ScriptsTest, OfALargeValueNoMoreIsReadThanTellsThatItIsForeign) {
       drive_.run(server_.acquire({resource_, token(), ttl(), some_owner()}, drive_.soon()));
   ASSERT_TRUE(std::holds_alternative<Held>(vote));
   EXPECT_TRUE(std::get<Held>(vote).holder.foreign);
+  EXPECT_EQ(not_ours(release(token())).why, NotOurs::Why::held);
+  redis_({"EVAL", std::string(scripts::undo), "1", "deploy", token().secret()});
+  EXPECT_TRUE(exists("deploy"));
   EXPECT_EQ(redis_({"INFO", "commandstats"}).text.find("cmdstat_get:"), std::string::npos);
 }
 
@@ -1131,6 +1159,18 @@ TEST_F(ScriptsTest, ANewerWaiterSupersedesAnOlderOneWithoutMemory) {
   ASSERT_TRUE(std::holds_alternative<Held>(vote));
   EXPECT_EQ(std::get<Held>(vote).queue.superseder, "newer");
   redis_({"CONFIG", "SET", "maxmemory", "0"});
+}
+
+TEST_F(ScriptsTest, ANewestSupersederOfANewerVersionIsNeitherPassedNorForgotten) {
+  redis_({"HSET", helper_.waiters(), "+", "{\"ticket\": 7}"});
+  AcquireRequest request{resource_, token(), ttl(), some_owner()};
+  request.supersedes = true;
+  request.entry = QueueEntry{"me", 9, false, 35s};
+  EXPECT_NE(
+      fault_of(drive_.run(server_.acquire(request, drive_.soon()))).text.find("newer version"),
+      std::string::npos);
+  EXPECT_EQ(redis_({"HGET", helper_.waiters(), "+"}).text, "{\"ticket\": 7}");
+  EXPECT_FALSE(exists("deploy"));
 }
 
 TEST_F(ScriptsTest, AMuteHolderIsKnownToThoseWhoWait) {
@@ -1525,6 +1565,18 @@ class ScriptsAloneTest : public ScriptsTest {
     if (reply && reply->type == Reply::Type::error) ADD_FAILURE() << reply->text;
     return reply;
   }
+  /// With the keys at these positions, the lock's key in the place of the others, and once more.
+  ScriptReply partial(ScriptCall call, std::initializer_list<std::size_t> here) {
+    std::vector<std::string> keys(protocol::partial, call.keys.front());
+    for (const std::size_t position : here) keys.at(position) = call.keys.at(position);
+    call.keys = std::move(keys);
+    return drive_.run(server_.ask(std::move(call), /*asking=*/false, drive_.soon()));
+  }
+  static void expect_elsewhere(const ScriptReply& reply) {
+    ASSERT_TRUE(reply.has_value()) << reply.error().text;
+    EXPECT_EQ(reply->type, Reply::Type::error);
+    EXPECT_NE(reply->text.find("elsewhere"), std::string::npos) << reply->text;
+  }
   ExtendVote extend_alone(Token with, Ttl length) {
     return extend_vote(alone(extend_call({resource_, std::move(with), length})));
   }
@@ -1558,22 +1610,49 @@ TEST_F(ScriptsAloneTest, WhatIsGoneIsGone) {
 }
 
 TEST_F(ScriptsAloneTest, ReleaseReleasesWhatIsOurs) {
-  for (const bool by_hand : {false, true}) {
-    acquired(token());
-    EXPECT_TRUE(std::holds_alternative<Released>(release_alone(token(), by_hand)));
-    EXPECT_FALSE(exists("deploy"));
-  }
+  acquired(token());
+  EXPECT_TRUE(std::holds_alternative<Released>(release_alone(token(), false)));
+  EXPECT_FALSE(exists("deploy"));
   acquired(token());
   EXPECT_TRUE(std::holds_alternative<Released>(release_alone(token(), false, 5s)));
   EXPECT_GT(pttl("deploy"), 0);
   EXPECT_LE(pttl("deploy"), 5'000);
 }
 
+TEST_F(ScriptsAloneTest, ReleaseByHandIsRefusedWhereTheOwnerRecordIsElsewhere) {
+  acquired(token());
+  expect_elsewhere(partial(release_call({resource_, token(), /*by_hand=*/true}), {}));
+  EXPECT_TRUE(exists("deploy"));
+  EXPECT_TRUE(std::holds_alternative<Released>(release_vote(
+      partial(release_call({resource_, token(), /*by_hand=*/true}), {protocol::key::owner}))));
+  EXPECT_FALSE(exists("deploy"));
+}
+
 TEST_F(ScriptsAloneTest, ReleaseByHandReleasesALockWithoutAnExpiry) {
   acquired(token());
   redis_({"PERSIST", "deploy"});
-  EXPECT_TRUE(std::holds_alternative<Released>(release_alone(token(), /*by_hand=*/true)));
+  EXPECT_TRUE(std::holds_alternative<Released>(release_vote(
+      partial(release_call({resource_, token(), /*by_hand=*/true}), {protocol::key::owner}))));
   EXPECT_FALSE(exists("deploy"));
+}
+
+TEST_F(ScriptsAloneTest, NothingIsGrantedWithoutTheOtherKeys) {
+  expect_elsewhere(partial(acquire_call({resource_, token(), ttl(), some_owner()}), {}));
+  EXPECT_FALSE(exists("deploy"));
+}
+
+TEST_F(ScriptsAloneTest, ASlotWhoseKeysAreElsewhereIsNotGone) {
+  namespace key = protocol::key;
+  const AcquireRequest request{resource_, token(), ttl(), some_owner(), Mode{true, 2}};
+  ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire(request, drive_.soon()))));
+  const ScriptCall call = extend_call({resource_, token(), ttl(60s), 0});
+  expect_elsewhere(partial(call, {key::readers, key::slots}));
+  expect_elsewhere(partial(call, {key::readers, key::shares}));
+  EXPECT_TRUE(std::holds_alternative<Extended>(
+      extend_vote(partial(call, {key::readers, key::shares, key::slots}))));
+  redis_({"DEL", helper_.slots()});
+  const AcquireRequest other{resource_, token('b'), ttl(), some_owner(), Mode{true, 2}};
+  expect_elsewhere(partial(acquire_call(other), {key::readers}));
 }
 
 TEST_F(ScriptsAloneTest, NoWaiterIsQueuedAgainAndNoRunIsRecorded) {
