@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -16,6 +17,7 @@
 #include "output/outcome.hpp"
 #include "run/command_error.hpp"
 #include "run/session.hpp"
+#include "support/text.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -127,30 +129,61 @@ asio::awaitable<run::Finish> release(run::Session& session, const LeaseHandle& h
   co_return report.finish();
 }
 
-/// The first vote that names what is no lease of ours, or nullptr.
-const ForeignKey* foreign_key_in(const std::vector<BreakVote>& votes) {
-  const auto vote = std::ranges::find_if(
-      votes, [](const BreakVote& one) { return std::holds_alternative<ForeignKey>(one); });
-  return vote != votes.end() ? &std::get<ForeignKey>(*vote) : nullptr;
+/// What is no lease of ours, and the servers that have it under the key.
+struct ForeignAt {
+  const ForeignKey* key;
+  std::vector<std::string> servers;
+};
+
+/// All that the votes name. The servers may have different data.
+std::vector<ForeignAt> foreign_keys_in(const std::vector<BreakVote>& votes,
+                                       const std::vector<std::string>& servers) {
+  std::vector<ForeignAt> found;
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    const auto* key = std::get_if<ForeignKey>(&votes[i]);
+    if (key == nullptr) continue;
+    const auto same = std::ranges::find_if(
+        found, [&](const ForeignAt& one) { return one.key->holder.id == key->holder.id; });
+    if (same == found.end()) {
+      found.push_back({key, {servers[i]}});
+    } else {
+      same->servers.push_back(servers[i]);
+    }
+  }
+  return found;
+}
+
+std::string foreign_keys_text(const std::vector<ForeignAt>& found) {
+  if (found.size() == 1) return output::foreign_key_text(*found.front().key);
+  std::vector<std::string> texts;
+  for (const ForeignAt& one : found) {
+    texts.push_back(fmt::format(
+        "at {}: {}", escape_for_terminal(fmt::format("{}", fmt::join(one.servers, ", "))),
+        output::foreign_key_text(*one.key)));
+  }
+  return fmt::format("{}", fmt::join(texts, "; "));
 }
 
 /// Only a string with an expiry looks like a lock: to break anything else is not advised.
-std::string left_alone_text(const Resource& resource, const ForeignKey& key) {
-  const bool is_like_a_lock = key.holder.type == "string" && key.holder.remaining;
+std::string left_alone_text(const Resource& resource, const std::vector<ForeignAt>& found) {
+  const bool are_like_locks = std::ranges::all_of(found, [](const ForeignAt& one) {
+    return one.key->holder.type == "string" && one.key->holder.remaining;
+  });
   return fmt::format(
       "left alone: no lock of redlock-cli, or one whose owner record was lost: {}; {}",
-      output::foreign_key_text(key),
-      is_like_a_lock ? fmt::format("`redlock-cli release {} --force --foreign` breaks it",
+      foreign_keys_text(found),
+      are_like_locks ? fmt::format("`redlock-cli release {} --force --foreign` breaks it",
                                    output::key_option(resource))
                      : "find out whose data it is, and lock another key");
 }
 
 /// The combined votes on breaking a lock.
 output::Outcome outcome_of_break(const Resource& resource, const std::vector<BreakVote>& votes,
+                                 const std::vector<std::string>& servers,
                                  const std::vector<ServerFault>& faults) {
   std::optional<Holder> broken;
   std::optional<Holder> other;
-  const ForeignKey* const foreign = foreign_key_in(votes);
+  const std::vector<ForeignAt> foreign = foreign_keys_in(votes, servers);
   std::size_t times_broken = 0;
   for (const BreakVote& vote : votes) {
     if (const auto* done = std::get_if<Broken>(&vote);
@@ -170,9 +203,12 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
         "release", {resource}, output::CommandResult::lost,
         fmt::format("broken at {} of {} servers only, the others have another fence: {}",
                     times_broken, votes.size(), output::held_text(*other)));
-  } else if (foreign != nullptr && broken_by_quorum(votes) == nullptr) {
+  } else if (!foreign.empty() && broken_by_quorum(votes) == nullptr) {
+    std::string text;
+    if (times_broken > 0)
+      text = fmt::format("broken at {} of {} servers only; ", times_broken, votes.size());
     outcome = output::outcome_of("release", {resource}, output::CommandResult::usage,
-                                 left_alone_text(resource, *foreign));
+                                 text + left_alone_text(resource, foreign));
   } else if (other && !broken) {
     outcome = output::outcome_of("release", {resource}, output::CommandResult::lost,
                                  "left alone, it has another fence: " + output::held_text(*other));
@@ -182,7 +218,7 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
         broken ? "broken; it was " + output::held_text(*broken) : "nothing to break: it is free");
   }
   outcome.holder = broken ? broken : other;
-  if (!outcome.holder && foreign != nullptr) outcome.holder = foreign->holder;
+  if (!outcome.holder && !foreign.empty()) outcome.holder = foreign.front().key->holder;
   outcome.faults = faults;
   return outcome;
 }
@@ -194,15 +230,16 @@ asio::awaitable<run::Finish> break_them(run::Session& session, std::vector<Resou
   for (const Resource& resource : resources) {
     request.resource = resource;
     std::vector<BreakVote> votes = co_await break_lock(session.server_set(), request);
-    if (const ForeignKey* key = and_foreign ? foreign_key_in(votes) : nullptr) {
+    const std::vector<std::string> servers = session.server_set().names();
+    const std::vector<ForeignAt> foreign = foreign_keys_in(votes, servers);
+    if (and_foreign && !foreign.empty()) {
       session.console().notice(fmt::format("{}: breaking what is no lock of redlock-cli: {}",
-                                           output::key_text(resource),
-                                           output::foreign_key_text(*key)));
+                                           output::key_text(resource), foreign_keys_text(foreign)));
       votes = co_await break_foreign(session.server_set(), request, std::move(votes));
     }
     const auto faults =
         faults_among(session.server_set(), [&](std::size_t i) { return &votes[i]; });
-    report.add(outcome_of_break(resource, votes, faults));
+    report.add(outcome_of_break(resource, votes, servers, faults));
   }
   co_await session.server_set().close(CloseMode::immediate);
   co_return report.finish();

@@ -648,6 +648,33 @@ a key of type hash with 1 element, without expiry$"
 }
 
 # bats test_tags=redis
+@test "of several servers with different data --foreign shows all that it breaks, and where" {
+  start_servers 2
+  export REDLOCK_SERVER=$SERVERS
+  redis 0 hset demo field 1
+  redis 1 set demo 12345
+  redis 2 set demo 12345
+  assert_refused 64 "a key of type hash with 1 element, without expiry; at " \
+    redlock-cli release -k demo --force
+  run -0 redlock-cli release -k demo --force --foreign
+  assert_line --index 0 --regexp \
+    "breaking what is no lock of redlock-cli: at [^,;]+: a key of type hash with 1 element, \
+without expiry; at [^,;]+, [^,;]+: a string of 5 bytes, without expiry$"
+  for nr in 0 1 2; do assert_equal "$(redis "$nr" exists demo)" 0; done
+}
+
+# bats test_tags=redis
+@test "a lock that was broken at a minority only is not said to be left alone" {
+  start_servers 2
+  export REDLOCK_SERVER=$SERVERS
+  run -0 redlock-cli acquire -k demo --ttl 60s
+  for nr in 0 1; do redis "$nr" set demo theirs; done
+  assert_refused 64 "demo: broken at 1 of 3 servers only; left alone: no lock of redlock-cli" \
+    redlock-cli release -k demo --force
+  assert_equal "$(redis 2 exists demo)" 0
+}
+
+# bats test_tags=redis
 @test "a large value is not fetched to see that it is no lock" {
   local before after
   redis 0 set demo "$(head -c 60000 /dev/zero | tr '\0' x)"
