@@ -147,9 +147,16 @@ ExitCode code_of(const output::StatusReport& report, const StatusOptions& option
   return report.skipped.empty() ? ExitCode::done : ExitCode::unavailable;  // not known to be free
 }
 
-/// The check that --max-age makes of one key.
-bool is_recent(const output::KeyStatus& key, Duration max_age) {
-  return fresh_success({key.inspection.runs}, max_age).has_value();
+/// The check that --max-age makes of one key: by the rule of --once-per.
+std::optional<PastRun> recent_success(const output::KeyStatus& key, Duration max_age) {
+  return fresh_success(key.inspection.runs_by_server, max_age);
+}
+
+std::string check_text(const output::KeyStatus& key, Duration max_age) {
+  const auto recent = recent_success(key, max_age);
+  LastRuns runs = key.inspection.runs;
+  if (recent) runs.success = recent;
+  return output::check_text(runs, max_age, recent.has_value());
 }
 
 /// One line for each key, as a monitoring system shows it.
@@ -157,17 +164,16 @@ std::string check_text(const output::StatusReport& report, Duration max_age) {
   std::string text;
   for (const output::KeyStatus& key : report.keys) {
     const bool unknown = key.inspection.state == InspectState::unavailable;
-    text += fmt::format(
-        "{}: {}\n", output::key_text(key.resource),
-        unknown ? output::inspection_text(key.inspection)
-                : output::check_text(key.inspection.runs, max_age, is_recent(key, max_age)));
+    text +=
+        fmt::format("{}: {}\n", output::key_text(key.resource),
+                    unknown ? output::inspection_text(key.inspection) : check_text(key, max_age));
   }
   return text;
 }
 
 int code_of_check(const output::StatusReport& report, Duration max_age) {
   const bool all_recent = std::ranges::all_of(
-      report.keys, [max_age](const auto& key) { return is_recent(key, max_age); });
+      report.keys, [max_age](const auto& key) { return recent_success(key, max_age).has_value(); });
   return all_recent ? to_int(ExitCode::done) : exit_too_old;
 }
 

@@ -359,15 +359,14 @@ Inspection summarize(const std::vector<InspectVote>& all_votes) {
     inspection.holder = *lead.holder;
     inspection.holder->fence = fence_of_most(votes, lead.holder->id);
   }
-  std::vector<LastRuns> runs;
   for (const InspectVote& vote : votes) {
-    if (const LastRuns* some = runs_in(vote)) runs.push_back(*some);
+    if (const LastRuns* some = runs_in(vote)) inspection.runs_by_server.push_back(*some);
     const LockParties* parties = parties_in(vote);
     const auto size = [](const LockParties& some) { return some.waiters + some.shares; };
     if (parties != nullptr && size(*parties) > size(inspection.parties))
       inspection.parties = *parties;
   }
-  inspection.runs = latest_of(runs);
+  inspection.runs = latest_of(inspection.runs_by_server);
   if (free >= quorum) {
     inspection.state = InspectState::free;
   } else if (lead.votes >= quorum) {

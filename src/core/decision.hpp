@@ -166,6 +166,7 @@ struct Inspection {
   std::optional<Holder> holder;
   LockParties parties;  ///< from the server that knows of the most
   LastRuns runs{};
+  std::vector<LastRuns> runs_by_server{};  ///< of those that answered
 };
 Inspection summarize(const std::vector<InspectVote>& votes);
 

@@ -76,9 +76,9 @@ struct LastRuns {
   std::optional<PastRun> last{};
   std::optional<PastRun> success{};  ///< the last one that ended with exit code 0
   bool newer = false;                ///< written by a newer version, so that not all of it is known
-  std::optional<Fault> unreadable{};                    ///< why the server does not tell them
-  Duration kept_for{Milliseconds(protocol::run_life)};  ///< from the end of a run; older ones are
-                                                        ///< forgotten
+  std::optional<Fault> unreadable{};   ///< why the server does not tell them
+  std::optional<Duration> kept_for{};  ///< how long the record lives from the end of a run;
+                                       ///< nothing: there is none
 };
 
 /// What a release records of the run that ends with it.

@@ -200,8 +200,9 @@ LastRuns last_runs_of(std::string_view text, Duration time) {
   const auto first_space = std::min(head.find(' '), head.size());
   const auto second_space = std::min(head.find(' ', first_space + 1), head.size());
   if (second_space == head.size()) return runs;
-  if (const auto kept_for = whole_number(head.substr(0, first_space)))
-    runs.kept_for = std::max(runs.kept_for, from_wire(*kept_for));
+  // An older version keeps it for less than this one does.
+  if (const auto kept_for = whole_number(head.substr(0, first_space)); kept_for && *kept_for > 0)
+    runs.kept_for = from_wire(*kept_for);
   const auto started = whole_number(head.substr(first_space + 1, second_space - first_space - 1));
   const auto fence_word = head.substr(second_space + 1);
   const auto fence = Fence::from_text(fence_word.substr(0, fence_word.find(' ')));

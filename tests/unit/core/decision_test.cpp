@@ -11,6 +11,8 @@
 #include <variant>
 #include <vector>
 
+#include "core/last_runs.hpp"
+
 namespace redlock {
 
 void PrintTo(AcquireDecision decision, std::ostream* out) {
@@ -622,6 +624,18 @@ TEST(Summarize, CountsAServerUnderTwoNamesOnce) {
   EXPECT_EQ(summarize({Free{{}, one}, Free{{}, two}, taken}).state, InspectState::free);
   EXPECT_EQ(summarize({Free{}, Free{}, taken}).state, InspectState::free)
       << "those that do not tell";
+}
+
+TEST(Summarize, KeepsWhatEachServerTellsOfTheRuns) {
+  using namespace std::chrono_literals;
+  Free old_run;
+  old_run.runs.success = PastRun{Fence(9), 47h};
+  Free fresh_run;
+  fresh_run.runs.success = PastRun{Fence(7), 3h};
+  const Inspection inspection = summarize({old_run, fresh_run, fault(FaultKind::silent)});
+  EXPECT_EQ(inspection.runs.success->fence, Fence(9));
+  ASSERT_EQ(inspection.runs_by_server.size(), 2U);
+  EXPECT_EQ(fresh_success(inspection.runs_by_server, 26h)->fence, Fence(7));
 }
 
 TEST(FreeSlots, AreThoseThatAreFreeOnAQuorum) {

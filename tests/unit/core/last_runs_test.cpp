@@ -70,6 +70,20 @@ TEST(LatestRuns, AreTheLastRunAndTheLastSuccessOfAllServers) {
   EXPECT_FALSE(latest_of({{}, {}}).last);
 }
 
+/// A server that lost its data, and whose clock was behind, has smaller fences.
+TEST(LatestRuns, OfTheLargestFenceMayBeTooOldWhereAnotherIsFresh) {
+  const std::vector<LastRuns> servers{success(9, 47h), success(7, 3h)};
+  EXPECT_EQ(latest_of(servers).success->fence, Fence(9));
+  EXPECT_EQ(closed_by(servers), 7U);
+}
+
+TEST(LatestRuns, AreKeptForAsLongAsTheirRecordSays) {
+  EXPECT_EQ(latest_of({{}, {}}).kept_for, std::nullopt);
+  LastRuns older;
+  older.kept_for = 24h * 30;
+  EXPECT_EQ(latest_of({{}, older}).kept_for, 24h * 30);
+}
+
 TEST(LatestRuns, AreANewerVersionsWhereOneServerHasSuch) {
   LastRuns newer;
   newer.newer = true;

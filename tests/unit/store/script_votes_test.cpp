@@ -363,8 +363,9 @@ TEST(LastRuns, AreReadWithTheirAges) {
 }
 
 TEST(LastRuns, AreKeptForSeventyDaysOrLonger) {
-  EXPECT_EQ(runs_in("").kept_for, 24h * 70);
-  EXPECT_EQ(runs_in("0 0 0\n" + failed + "{}").kept_for, 24h * 70);
+  EXPECT_EQ(runs_in("").kept_for, std::nullopt);
+  EXPECT_EQ(runs_in("0 0 0\n" + failed + "{}").kept_for, std::nullopt);
+  EXPECT_EQ(runs_in("2592000000 0 0\n" + failed + "{}").kept_for, 24h * 30);
   EXPECT_EQ(runs_in("8640000000 0 0\n" + failed + "{}").kept_for, 24h * 100);
 }
 
