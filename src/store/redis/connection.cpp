@@ -101,7 +101,8 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(EncodedCommand command
   if (open->answer) co_return std::move(*open->answer);
 
   late_ = true;
-  transport_->disown();
+  // One that has answered is the master until no new connection opens, or sentinels say otherwise.
+  if (!heard_) transport_->disown();
   const std::string span = time_given(deadline - asked);
   if (connected_) co_return unexpected(of_server({FaultKind::silent, "no answer within " + span}));
   const std::string awaited = transport_->awaited();
@@ -218,6 +219,7 @@ asio::awaitable<void> Connection::write_rest() {
 }
 
 void Connection::deliver(Reply reply) {
+  heard_ = true;
   if (open_.empty() && on_message_) return on_message_(&reply);
   if (open_.empty()) return fail(Fault{FaultKind::garbage, "an answer to nothing that was asked"});
   const std::shared_ptr<Open> open = std::move(open_.front());

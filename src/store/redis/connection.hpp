@@ -150,6 +150,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool greets_;  ///< the answer to the greeting is still to come
   std::optional<Greeting> greeting_;
   bool connected_ = false;
+  bool heard_ = false;  ///< the server answered something
   bool late_ = false;
   bool aborted_ = false;
   bool acted_for_stranger_ = false;

@@ -1,11 +1,17 @@
 #include "store/redis/sentinel.hpp"
 
+#include <algorithm>
+#include <map>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "store/redis/connection.hpp"
 #include "store/redis/error_reply.hpp"
 #include "store/redis/login.hpp"
 #include "store/redis/topology.hpp"
+#include "support/number.hpp"
+#include "support/spawn.hpp"
 #include "support/text.hpp"
 
 namespace redlock::redis {
@@ -27,6 +33,18 @@ Result<Address, Fault> master_from(const Reply& reply, const std::string& master
       return std::move(*address);
   }
   return unexpected(Fault{FaultKind::garbage, "malformed Sentinel reply"});
+}
+
+/// SENTINEL MASTER: some 25 fields and their values; later versions may have more.
+constexpr ReplyLimits details_limits{.elements = 256};
+
+/// The config-epoch among them.
+std::optional<std::uint64_t> epoch_in(const Reply& details) {
+  for (std::size_t i = 0; i + 1 < details.elements.size(); i += 2) {
+    if (details.elements[i].text != "config-epoch") continue;
+    return whole_number<std::uint64_t>(details.elements[i + 1].text);
+  }
+  return std::nullopt;
 }
 
 class SentinelTransport final : public Transport {
@@ -83,7 +101,9 @@ class SentinelTransport final : public Transport {
   [[nodiscard]] Fault explain(const asio::error_code& error) const override {
     return below_->explain(error);
   }
-  [[nodiscard]] bool stays_on_this_host() const override { return below_->stays_on_this_host(); }
+  [[nodiscard]] bool stays_on_this_host() const override {
+    return below_ && below_->stays_on_this_host();
+  }
 
   void disown() override {
     if (master_) sentinels_->disown(*std::exchange(master_, std::nullopt));
@@ -112,18 +132,20 @@ Sentinels::Sentinels(asio::any_io_executor executor, const Clock& clock, Endpoin
       sources_(endpoint_.members) {}
 
 asio::awaitable<Result<Endpoint, Fault>> Sentinels::locate(Instant deadline) {
-  if (found_) co_return endpoint_.server_at(*std::exchange(found_, std::nullopt));
-  Search search = co_await this->search(deadline);
-  if (search.master) co_return endpoint_.server_at(*search.master);
-  if (!search.disowned) co_return unexpected(std::move(search.faults));
-  disowned_.clear();
-  co_return endpoint_.server_at(*search.disowned);
+  const auto found = std::exchange(found_, std::nullopt);
+  if (found && clock_.now() < found_until_) co_return endpoint_.server_at(*found);
+  const auto master = co_await search(deadline);
+  if (!master) co_return unexpected(master.error());
+  if (disowned_.contains(*master)) disowned_.clear();
+  co_return endpoint_.server_at(*master);
 }
 
 asio::awaitable<bool> Sentinels::finds_another(Instant deadline) {
-  const Search search = co_await this->search(deadline);
-  found_ = search.master;
-  co_return found_.has_value();
+  const auto master = co_await search(deadline);
+  if (!master || disowned_.contains(*master)) co_return false;
+  found_ = *master;
+  found_until_ = deadline;
+  co_return true;
 }
 
 void Sentinels::disown(const Address& master) {
@@ -131,45 +153,98 @@ void Sentinels::disown(const Address& master) {
   if (found_ == master) found_.reset();
 }
 
-asio::awaitable<Sentinels::Search> Sentinels::search(Instant deadline) {
-  Search search;
-  for (const Address& sentinel : sources_.in_order()) {
-    auto master = co_await ask(sentinel, time_for_one(clock_.now(), deadline));
-    if (master && !disowned_.contains(*master)) {
-      sources_.prefer(sentinel);
-      search.master = std::move(*master);
-      co_return search;
-    }
-    sources_.pass_over(sentinel);
-    if (!master) {
-      add_fault(search.faults,
-                {master.error().kind, "the sentinel " + escape_for_terminal(sentinel.text()) +
-                                          ": " + master.error().text});
-    } else if (!search.disowned) {
-      search.disowned = std::move(*master);
-    }
-  }
-  co_return search;
+void Sentinels::confirm() {
+  disowned_.clear();
+  found_.reset();
 }
 
-asio::awaitable<Result<Address, Fault>> Sentinels::ask(Address sentinel, Instant deadline) {
+asio::awaitable<Result<Address, Fault>> Sentinels::search(Instant deadline) {
+  return disowned_.empty() ? first_named(deadline) : best_named(deadline);
+}
+
+asio::awaitable<Result<Address, Fault>> Sentinels::first_named(Instant deadline) {
+  Fault faults;
+  for (const Address& sentinel : sources_.in_order()) {
+    const auto view =
+        co_await ask(sentinel, /*with_epoch=*/false, time_for_one(clock_.now(), deadline));
+    if (view) {
+      sources_.prefer(sentinel);
+      co_return view->master;
+    }
+    sources_.pass_over(sentinel);
+    add_fault(faults, view.error());
+  }
+  co_return unexpected(std::move(faults));
+}
+
+asio::awaitable<Result<Address, Fault>> Sentinels::best_named(Instant deadline) {
+  const std::vector<Address> sentinels = sources_.in_order();
+  std::vector<std::optional<Result<View, Fault>>> views(sentinels.size());
+  const Instant until = time_for_one(clock_.now(), deadline);
+  const auto ask_one = [&](std::size_t i) -> asio::awaitable<void> {
+    views[i] = co_await ask(sentinels[i], /*with_epoch=*/true, until);
+  };
+  co_await run_all(executor_, clock_, sentinels.size(), ask_one);
+
+  Fault faults;
+  std::map<Address, std::size_t> votes;
+  bool all_tell_epochs = true;
+  for (const auto& view : views) {
+    if (!*view) {
+      add_fault(faults, view->error());
+      continue;
+    }
+    ++votes[(*view)->master];
+    all_tell_epochs = all_tell_epochs && (*view)->epoch.has_value();
+  }
+  if (votes.empty()) co_return unexpected(std::move(faults));
+
+  // One that is merely silent is still the master: were a few sentinels believed that are cut off
+  // together with an old master, the lock could be taken twice.
+  const auto rank = [&](const std::optional<Result<View, Fault>>& view) {
+    if (!*view) return std::tuple(std::uint64_t{0}, std::size_t{0}, false);
+    const View& seen = **view;
+    return std::tuple(all_tell_epochs ? *seen.epoch : 0, votes[seen.master],
+                      !disowned_.contains(seen.master));
+  };
+  const Address best = (*std::ranges::max_element(views, {}, rank))->value().master;
+  for (std::size_t i = sentinels.size(); i-- > 0;) {
+    if (*views[i] && (*views[i])->master == best) {
+      sources_.prefer(sentinels[i]);
+    } else {
+      sources_.pass_over(sentinels[i]);
+    }
+  }
+  co_return best;
+}
+
+asio::awaitable<Result<Sentinels::View, Fault>> Sentinels::ask(Address sentinel, bool with_epoch,
+                                                               Instant deadline) {
   const Endpoint endpoint = endpoint_.sentinel_at(sentinel);
   const auto connection = std::make_shared<Connection>(
       executor_, clock_, make_transport(executor_, clock_, endpoint, tls_),
       login_commands(endpoint, endpoint.password));
+  const auto fault_of = [&](const Fault& fault) {
+    connection->abort();
+    return unexpected(Fault{
+        fault.kind, "the sentinel " + escape_for_terminal(sentinel.text()) + ": " + fault.text});
+  };
   connection->start(deadline);
   Command question{"SENTINEL", "get-master-addr-by-name", endpoint_.master};
   const auto reply = co_await connection->request(question, ReplyLimits{}, deadline);
-  if (!reply) {
-    connection->abort();
-    co_return unexpected(reply.error());
+  if (!reply) co_return fault_of(reply.error());
+  const auto master = master_from(*reply, endpoint_.master);
+  if (!master) co_return fault_of(master.error());
+  if (is_loopback(master->host) && !connection->stays_on_this_host())
+    co_return fault_of(foreign_loopback(*master));
+  View view{*master, std::nullopt};
+  if (with_epoch) {
+    Command details{"SENTINEL", "MASTER", endpoint_.master};
+    const auto told = co_await connection->request(details, details_limits, deadline);
+    if (told) view.epoch = epoch_in(*told);
   }
-  auto master = master_from(*reply, endpoint_.master);
-  const bool leads_astray =
-      master && is_loopback(master->host) && !connection->stays_on_this_host();
   connection->abort();
-  if (leads_astray) co_return unexpected(foreign_loopback(*master));
-  co_return master;
+  co_return view;
 }
 
 std::unique_ptr<Transport> make_sentinel_transport(asio::any_io_executor executor,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <asio/any_io_executor.hpp>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
@@ -23,30 +24,35 @@ class Sentinels {
   Sentinels(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint,
             std::shared_ptr<TlsSource> tls);
 
-  /// The master's endpoint, from the first sentinel that names one which is not disowned; where all
-  /// name such a one, that is tried again, and no master counts as disowned any more. The sentinel
-  /// that was right last is asked first. Each gets a part of the time until `deadline`, so that
-  /// some is left for the master.
+  /// The master's endpoint. It is the one that the first sentinel names which answers; that which
+  /// was right last is asked first. After a master was disowned, all sentinels are compared: the
+  /// largest config-epoch decides, then the number of those that name it, and only between equals
+  /// that one is disowned. So a disowned master may be given again; then none counts as disowned
+  /// any more. The sentinels get a part of the time until `deadline`, so that some is left for the
+  /// master.
   asio::awaitable<Result<Endpoint, Fault>> locate(Instant deadline);
 
-  /// Whether some sentinel names a master that is not disowned: then locate() gives that one next.
+  /// Whether the sentinels name a master that is not disowned: then locate() gives that one next,
+  /// until `deadline`.
   asio::awaitable<bool> finds_another(Instant deadline);
 
   /// This server cannot be reached, is silent, or is no master.
   void disown(const Address& master);
 
   /// The server that was located last has turned out to be a master.
-  void confirm() { disowned_.clear(); }
+  void confirm();
 
  private:
-  /// What the sentinels name, in their order, up to one that is not disowned.
-  struct Search {
-    std::optional<Address> master;
-    std::optional<Address> disowned;  ///< the first such that was named
-    Fault faults;                     ///< of the sentinels that name none
+  /// What one sentinel says.
+  struct View {
+    Address master;
+    std::optional<std::uint64_t> epoch;  ///< of the fail-over to it; nothing: it does not tell
   };
-  asio::awaitable<Search> search(Instant deadline);
-  asio::awaitable<Result<Address, Fault>> ask(Address sentinel, Instant deadline);
+  /// The master to believe, or why there is none.
+  asio::awaitable<Result<Address, Fault>> search(Instant deadline);
+  asio::awaitable<Result<Address, Fault>> first_named(Instant deadline);
+  asio::awaitable<Result<Address, Fault>> best_named(Instant deadline);
+  asio::awaitable<Result<View, Fault>> ask(Address sentinel, bool with_epoch, Instant deadline);
 
   asio::any_io_executor executor_;
   const Clock& clock_;
@@ -55,6 +61,7 @@ class Sentinels {
   ViewSources sources_;
   std::set<Address> disowned_;
   std::optional<Address> found_;  ///< what locate() gives next, without asking
+  Instant found_until_;           ///< it is of use until then
 };
 
 /// A transport to the server that is the master when it opens. A master that cannot be reached is

@@ -38,6 +38,35 @@ class SentinelTest : public ::testing::Test {
     co_await peer.expect_end();
   }
 
+  /// The same where all are compared; with -1 it may not tell the epoch.
+  static asio::awaitable<void> compared(FakeTcpServer& sentinel, std::string reply,
+                                        int epoch = -1) {
+    Peer peer = co_await sentinel.accept();
+    co_await peer.expect(wire("SENTINEL get-master-addr-by-name mymaster"));
+    co_await peer.send(std::move(reply));
+    co_await peer.expect(wire("SENTINEL MASTER mymaster"));
+    std::string details = "-NOPERM this user may not\r\n";
+    if (epoch >= 0) {
+      const std::string digits = std::to_string(epoch);
+      details = "*4\r\n$4\r\nname\r\n$8\r\nmymaster\r\n$12\r\nconfig-epoch\r\n$" +
+                std::to_string(digits.size()) + "\r\n" + digits + "\r\n";
+    }
+    co_await peer.send(std::move(details));
+    co_await peer.expect_end();
+  }
+
+  /// The server that the first sentinel names is silent in one attempt.
+  asio::awaitable<Peer> silent_for_one_attempt(FakeTcpServer& server) {
+    auto vote = start_inspect();
+    co_await answer(first_, announcement(server.address()));
+    Peer silent = co_await server.accept();
+    co_await silent.expect(wire("ROLE"));
+    clock_.advance(3s);
+    const InspectVote unanswered = co_await vote.get();
+    EXPECT_EQ(std::get<Fault>(unanswered).kind, FaultKind::silent);
+    co_return silent;
+  }
+
   /// A script arrives behind ROLE, which is answered so.
   static asio::awaitable<Peer> connected(FakeTcpServer& server, std::string_view role,
                                          std::string_view reply) {
@@ -110,8 +139,8 @@ TEST_F(SentinelTest, WhoIsNoMasterGivesNoVoteAndTheSentinelsAreAskedAgain) {
     // A replica that is promoted between the two questions grants; that does not count, and it is
     // taken back there.
     Peer peer = co_await connected(replica_, is_replica, granted);
-    co_await answer(first_, announcement(replica_.address()));
-    co_await answer(second_, announcement(replica_.address()));
+    co_await compared(first_, announcement(replica_.address()));
+    co_await compared(second_, announcement(replica_.address()));
     const AcquireVote refused = co_await vote.get();
     const auto* fault = std::get_if<Fault>(&refused);
     EXPECT_TRUE(fault != nullptr && fault->kind == FaultKind::unavailable &&
@@ -121,7 +150,8 @@ TEST_F(SentinelTest, WhoIsNoMasterGivesNoVoteAndTheSentinelsAreAskedAgain) {
     EXPECT_EQ(taken_back.back(), scripts::release.name);
 
     auto again = start_inspect();
-    co_await answer(first_, announcement(master_.address()));
+    co_await compared(first_, announcement(master_.address()));
+    co_await compared(second_, announcement(replica_.address()));
     Peer new_peer = co_await connected(master_, is_master, is_free);
     const InspectVote free = co_await again.get();
     EXPECT_TRUE(std::holds_alternative<Free>(free));
@@ -133,8 +163,8 @@ TEST_F(SentinelTest, ASentinelThatNamesWhatIsNoMasterIsOverruledByAnotherInTheSa
     auto vote = start_acquire();
     co_await answer(first_, announcement(replica_.address()));
     Peer old = co_await connected(replica_, is_replica, read_only);
-    co_await answer(first_, announcement(replica_.address()));
-    co_await answer(second_, announcement(master_.address()));
+    co_await compared(first_, announcement(replica_.address()));
+    co_await compared(second_, announcement(master_.address()));
     Peer peer = co_await connected(master_, is_master, granted);
     const AcquireVote answered = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Granted>(answered));
@@ -146,8 +176,8 @@ TEST_F(SentinelTest, ASentinelThatNamesADeadMasterIsOverruledByAnotherInTheSameA
     const Address gone = FakeTcpServer(drive_).address();
     auto vote = start_acquire();
     co_await answer(first_, announcement(gone));
-    co_await answer(first_, announcement(gone));
-    co_await answer(second_, announcement(master_.address()));
+    co_await compared(first_, announcement(gone));
+    co_await compared(second_, announcement(master_.address()));
     Peer peer = co_await connected(master_, is_master, granted);
     const AcquireVote answered = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Granted>(answered));
@@ -168,8 +198,8 @@ TEST_F(SentinelTest, ADeadMasterThatAllNameIsTriedOnceAnAttempt) {
     for (int attempt = 0; attempt < 2; ++attempt) {
       auto vote = start_inspect();
       co_await answer(first_, announcement(gone));
-      co_await answer(first_, announcement(gone));
-      co_await answer(second_, announcement(gone));
+      co_await compared(first_, announcement(gone));
+      co_await compared(second_, announcement(gone));
       const InspectVote answered = co_await vote.get();
       EXPECT_NE(std::get<Fault>(answered).text.find("the master redis://" + gone.text()),
                 std::string::npos)
@@ -178,21 +208,84 @@ TEST_F(SentinelTest, ADeadMasterThatAllNameIsTriedOnceAnAttempt) {
   }());
 }
 
-TEST_F(SentinelTest, AfterAMasterThatWasSilentAnotherSentinelIsAsked) {
+TEST_F(SentinelTest, AfterAMasterThatWasSilentOneThatIsNamedAsOftenIsAsked) {
   drive_.run([this]() -> asio::awaitable<void> {
+    const Peer silent = co_await silent_for_one_attempt(replica_);
     auto vote = start_inspect();
-    co_await answer(first_, announcement(replica_.address()));
-    Peer silent = co_await replica_.accept();
-    co_await silent.expect(wire("ROLE"));
-    clock_.advance(3s);
-    const InspectVote unanswered = co_await vote.get();
-    EXPECT_EQ(std::get<Fault>(unanswered).kind, FaultKind::silent);
-
-    vote = start_inspect();
-    co_await answer(first_, announcement(replica_.address()));
-    co_await answer(second_, announcement(master_.address()));
+    co_await compared(first_, announcement(replica_.address()));
+    co_await compared(second_, announcement(master_.address()));
     Peer peer = co_await connected(master_, is_master, is_free);
     const InspectVote free = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(free));
+  }());
+}
+
+TEST_F(SentinelTest, ASilentMasterIsNotLeftForOneThatFewerSentinelsName) {
+  FakeTcpServer third(drive_);
+  Endpoint three = endpoint();
+  three.members.push_back(third.address());
+  server_ = std::make_unique<RedisServer>(drive_.executor(), clock_, three);
+  drive_.run([&, this]() -> asio::awaitable<void> {
+    const Peer silent = co_await silent_for_one_attempt(master_);
+    auto vote = start_inspect();
+    co_await compared(first_, announcement(master_.address()));
+    co_await compared(second_, announcement(replica_.address()));
+    co_await compared(third, announcement(master_.address()));
+    Peer peer = co_await connected(master_, is_master, is_free);
+    const InspectVote free = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(free));
+  }());
+}
+
+TEST_F(SentinelTest, ASilentMasterIsNotLeftForOneOfAnEarlierFailOver) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const Peer silent = co_await silent_for_one_attempt(master_);
+    auto vote = start_inspect();
+    co_await compared(first_, announcement(master_.address()), 10);
+    co_await compared(second_, announcement(replica_.address()), 9);
+    Peer peer = co_await connected(master_, is_master, is_free);
+    const InspectVote free = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(free));
+  }());
+}
+
+TEST_F(SentinelTest, AMasterThatWasLateAfterItHadAnsweredIsNotInDoubt) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_inspect();
+    co_await answer(first_, announcement(master_.address()));
+    Peer busy = co_await connected(master_, is_master, is_free);
+    co_await vote.get();
+    vote = start_inspect();
+    EXPECT_FALSE((co_await busy.read_command()).empty());
+    clock_.advance(3s);
+    const InspectVote late = co_await vote.get();
+    EXPECT_EQ(std::get<Fault>(late).kind, FaultKind::silent);
+    // The first sentinel is believed, and no other is asked.
+    vote = start_inspect();
+    co_await answer(first_, announcement(master_.address()));
+    Peer peer = co_await connected(master_, is_master, is_free);
+    const InspectVote free = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(free));
+  }());
+}
+
+TEST_F(SentinelTest, AMasterThatWasFoundForAnAttemptIsNotUsedAfterIt) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_acquire();
+    co_await answer(first_, announcement(replica_.address()));
+    const Peer old = co_await connected(replica_, is_replica, read_only);
+    // What is undone is put to no other master.
+    co_await compared(first_, announcement(master_.address()));
+    server_->undo(deploy(), token());
+    co_await compared(second_, announcement(master_.address()));
+    const AcquireVote undone = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Fault>(undone));
+    clock_.advance(3s);
+    auto later = start_inspect();
+    co_await compared(first_, announcement(replica_.address()), 2);
+    co_await compared(second_, announcement(master_.address()), 1);
+    Peer peer = co_await connected(replica_, is_master, is_free);
+    const InspectVote free = co_await later.get();
     EXPECT_TRUE(std::holds_alternative<Free>(free));
   }());
 }
