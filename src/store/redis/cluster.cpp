@@ -32,6 +32,10 @@ Fault at(const Address& address, Fault fault) {
 /// dead or cut off, and no storm at a large cluster that fails over.
 constexpr std::size_t max_compared = 5;
 
+/// So many nodes are asked for another master than the one that failed. If they all name that one,
+/// it is tried again.
+constexpr std::size_t enough_compared = 3 * max_compared;
+
 /// Whether the server answers that it can serve no key as a master: a view that names it may be
 /// wrong.
 bool is_no_master(const Reply& reply) {
@@ -94,12 +98,13 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call,
     if (attempt->undone)
       co_return unexpected(Fault{FaultKind::silent, "undone before it was done"});
     const std::shared_ptr<RedisServer> server = node(place);
-    const auto reply = co_await server->ask(call, asking, deadline);
+    const auto [reply, link] = co_await server->answer_to(call, asking, deadline);
     if (!reply || is_no_master(*reply)) {
-      doubt(place);
+      doubt(place, slot);
       Fault fault = at(place, reply ? fault_of_error(reply->text) : reply.error());
       // It may have got the question: what it does may not be done elsewhere, too.
-      if (!reply && !server->failed_to_open()) co_return unexpected(std::move(fault));
+      if (!reply && !link->failed_to_open()) co_return unexpected(std::move(fault));
+      if (++redirects > max_redirects) co_return unexpected(std::move(fault));
       owner = co_await master_elsewhere(slot, place, refuted, std::move(fault), deadline);
       if (!owner) co_return unexpected(owner.error());
       place = *owner;
@@ -108,7 +113,7 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call,
     }
     if (reply->type != Reply::Type::error) {
       facts_ = server->facts();
-      doubted_.reset();
+      if (doubt_ && doubt_->slot == slot) doubt_.reset();
       co_return *reply;
     }
     if (is_try_again(reply->text) && may_lack_keys(call)) {
@@ -130,17 +135,17 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call,
     }
     if (const auto known = refuted.find((*redirect)->to); known != refuted.end())
       co_return unexpected(known->second);
-    if (is_loopback((*redirect)->to.host) && !server->stays_on_this_host())
+    if (is_loopback((*redirect)->to.host) && !link->stays_on_this_host())
       co_return unexpected(at(place, foreign_loopback((*redirect)->to)));
     place = (*redirect)->to;
     asking = (*redirect)->ask;
     if (asking) continue;
     owner = place;
-    if (subscribed_at_ && *subscribed_at_ != place) node(*subscribed_at_)->drop_subscription();
     std::erase_if(slots_, [slot](const SlotRange& range) {
       return range.first == slot && range.last == slot;
     });
     slots_.insert(slots_.begin(), SlotRange{slot, slot, place, {}});
+    drop_misplaced_subscription();
   }
 }
 
@@ -154,15 +159,15 @@ asio::awaitable<Result<ClusterServer::Part, Fault>> ClusterServer::find_part(Scr
     const auto types = co_await server->types_of(part.call.keys, part.asking, deadline);
     if (!types) co_return unexpected(at(part.place, types.error()));
     std::vector<bool> here;
-    for (const Reply& type : *types)
+    for (const Reply& type : types->replies)
       here.push_back(type.type == Reply::Type::status && type.text != "none");
     if (here.size() == part.call.keys.size() && here.front()) {
       part.call = with_keys_that_are(here, std::move(part.call));
       co_return part;
     }
-    const auto redirect = redirect_from(types->front().text, part.place);
+    const auto redirect = redirect_from(types->replies.front().text, part.place);
     if (part.asking || !redirect || !*redirect || !(*redirect)->ask) break;
-    if (is_loopback((*redirect)->to.host) && !server->stays_on_this_host())
+    if (is_loopback((*redirect)->to.host) && !types->link->stays_on_this_host())
       co_return unexpected(at(part.place, foreign_loopback((*redirect)->to)));
     part.place = (*redirect)->to;
     part.asking = true;
@@ -191,23 +196,34 @@ asio::awaitable<std::optional<Fault>> ClusterServer::find_view(std::uint16_t slo
   Fault faults;
   std::vector<Address> sources = sources_.in_order();
   // The master that failed may be silent, and is no witness for itself, unless it is the only one.
-  if (doubted_ && sources.size() > 1) std::erase(sources, *doubted_);
-  const std::size_t at_a_time = doubted_ ? max_compared : 1;
+  if (doubt_ && sources.size() > 1) std::erase(sources, doubt_->master);
+  const std::size_t at_a_time = doubt_ ? max_compared : 1;
+  std::optional<ClusterView> last_resort;
   for (std::size_t begin = 0; begin < sources.size(); begin += at_a_time) {
+    if (last_resort && begin >= enough_compared) break;
     const std::size_t end = std::min(begin + at_a_time, sources.size());
     const std::vector<Address> some(sources.begin() + static_cast<std::ptrdiff_t>(begin),
                                     sources.begin() + static_cast<std::ptrdiff_t>(end));
     Views found = co_await ask_for_views(some, time_for_one(clock_.now(), deadline));
-    for (ClusterView& view : newest(std::move(found.views))) {
+    for (ClusterView& view : newest_first(std::move(found.views))) {
       const SlotRange* range = range_of(view.slots, slot);
       if (range != nullptr && !refuted.contains(range->master)) {
-        use(std::move(view));
-        co_return std::nullopt;
+        const bool failed = doubt_ && doubt_->master == range->master;
+        if (!failed) {
+          use(std::move(view));
+          co_return std::nullopt;
+        }
+        if (!last_resort) last_resort = std::move(view);
+        continue;
       }
       if (range == nullptr) add_fault(faults, at(view.from, no_such_slot()));
     }
     if (!found.faults.text.empty()) add_fault(faults, found.faults);
     for (const Address& source : some) sources_.pass_over(source);
+  }
+  if (last_resort) {
+    use(std::move(*last_resort));
+    co_return std::nullopt;
   }
   if (faults.text.empty()) faults = no_such_slot();
   co_return faults;
@@ -238,14 +254,16 @@ asio::awaitable<Result<ClusterView, Fault>> ClusterServer::ask_for_view(Address 
                                                                         Instant deadline) {
   const std::shared_ptr<RedisServer> server = node(from);
   Command question{"CLUSTER", "SLOTS"};
-  const auto reply = co_await server->ask(std::move(question), slots_limits, deadline);
+  const auto [reply, link] =
+      co_await server->answer_to(std::move(question), slots_limits, deadline);
   if (!reply) co_return unexpected(reply.error());
   auto slots = slots_from(*reply, from);
   if (!slots) co_return unexpected(slots.error());
-  if (!server->stays_on_this_host()) {
-    const auto astray = std::ranges::find_if(
-        *slots, [](const SlotRange& range) { return is_loopback(range.master.host); });
-    if (astray != slots->end()) co_return unexpected(foreign_loopback(astray->master));
+  if (!link->stays_on_this_host()) {
+    for (SlotRange& range : *slots) {
+      if (is_loopback(range.master.host)) co_return unexpected(foreign_loopback(range.master));
+      std::erase_if(range.replicas, [](const Address& one) { return is_loopback(one.host); });
+    }
   }
   ClusterView view{from, std::move(*slots), std::nullopt};
   if (with_epoch) {
@@ -261,7 +279,7 @@ asio::awaitable<Result<std::vector<ClusterView>, Fault>> ClusterServer::complete
     Instant deadline) {
   Views found = co_await ask_for_views(sources_.in_order(), time_for_one(clock_.now(), deadline));
   std::vector<ClusterView> complete;
-  for (ClusterView& view : newest(std::move(found.views))) {
+  for (ClusterView& view : newest_of(newest_first(std::move(found.views)))) {
     const std::size_t missing = view.missing_slots();
     if (missing == 0) {
       complete.push_back(std::move(view));
@@ -281,16 +299,32 @@ void ClusterServer::use(ClusterView view) {
   sources_.prefer(view.from);
   sources_.learn(servers_in(view.slots, /*with_replicas=*/true));
   slots_ = std::move(view.slots);
+  source_ = std::move(view.from);
+  drop_misplaced_subscription();
 }
 
-void ClusterServer::doubt(const Address& master) {
+void ClusterServer::drop_misplaced_subscription() {
+  if (!subscribed_at_) return;
+  const SlotRange* range = range_of(slots_, subscribed_slot_);
+  if (range != nullptr && range->master != *subscribed_at_)
+    node(*subscribed_at_)->drop_subscription();
+}
+
+void ClusterServer::doubt(const Address& master, std::uint16_t slot) {
+  // A question that was put long ago says nothing against a view that has replaced that one.
+  const SlotRange* range = range_of(slots_, slot);
+  if (range != nullptr && range->master != master) return;
+  doubt_ = Doubt{master, slot};
+  if (range == nullptr) return;
+  sources_.pass_over(source_);
   slots_.clear();
-  doubted_ = master;
 }
 
 asio::awaitable<Result<Address, Fault>> ClusterServer::master_elsewhere(
     std::uint16_t slot, Address place, Refuted& refuted, Fault fault, Instant deadline) {
   refuted.insert_or_assign(std::move(place), fault);
+  const SlotRange* range = range_of(slots_, slot);
+  if (range != nullptr && !refuted.contains(range->master)) co_return range->master;
   // Not without a name for what is awaited: GCC 12 does not get that right (CONTRIBUTING.md,
   // Style).
   const auto no_view = co_await find_view(slot, refuted, deadline);
@@ -402,6 +436,7 @@ asio::awaitable<std::optional<Fault>> ClusterServer::subscribe(
   if (!owner) co_return owner.error();
   if (turn != subscription_turn_) co_return Fault{FaultKind::silent, "the subscription was ended"};
   subscribed_at_ = *owner;
+  subscribed_slot_ = hash_slot(resource.key());
   const std::shared_ptr<RedisServer> server = node(*owner);
   co_return co_await server->subscribe(std::move(resource), std::move(waiter), std::move(notified),
                                        deadline);

@@ -77,7 +77,8 @@ class ClusterServer final : public RedisVote {
   /// The servers that were named as the master in this attempt and are none, and why.
   using Refuted = std::map<Address, Fault>;
 
-  /// Finds a view with a master of the slot that is not refuted, and uses it.
+  /// Finds a view with a master of the slot that is not refuted, and uses it. One that names the
+  /// master at which the last view failed is used only if nothing else is found.
   asio::awaitable<std::optional<Fault>> find_view(std::uint16_t slot, const Refuted& refuted,
                                                   Instant deadline);
 
@@ -98,8 +99,11 @@ class ClusterServer final : public RedisVote {
 
   void use(ClusterView view);
 
-  /// The view in use failed at this master.
-  void doubt(const Address& master);
+  /// This master failed for that slot: so did the view in use, if that names it.
+  void doubt(const Address& master, std::uint16_t slot);
+
+  /// Ends the subscription if the slot of its key has another master now.
+  void drop_misplaced_subscription();
 
   /// After `place`, where nothing was done for that `fault`: the master that another view names,
   /// not one of the refuted, to which `place` is added; the fault when there is none.
@@ -113,6 +117,12 @@ class ClusterServer final : public RedisVote {
   /// Ends the connections to servers that neither the settings nor the cluster name any more, but
   /// for those that were asked last: they may have something that must be undone there.
   void forget_strangers();
+
+  /// The master at which a view failed, and for which slot.
+  struct Doubt {
+    Address master;
+    std::uint16_t slot;
+  };
 
   struct Node {
     std::shared_ptr<RedisServer> server;
@@ -129,8 +139,10 @@ class ClusterServer final : public RedisVote {
   std::uint64_t questions_ = 0;   ///< to all nodes
   std::vector<SlotRange> slots_;  ///< of the view in use; the first that fits a slot is right
   ViewSources sources_;
-  std::optional<Address> doubted_;               ///< the master at which the last view failed
+  Address source_;                               ///< the node that gave the view in use
+  std::optional<Doubt> doubt_;                   ///< until the slot has a master that answers
   std::optional<Address> subscribed_at_;         ///< the server with the current subscription
+  std::uint16_t subscribed_slot_ = 0;            ///< in which its key is
   std::size_t subscription_turn_ = 0;            ///< how often that server has changed
   std::set<std::shared_ptr<Attempt>> attempts_;  ///< under way
   std::function<void()> disconnected_;

@@ -25,6 +25,8 @@ class Connector {
   /// The password to log in with, as the user's file has it now.
   [[nodiscard]] std::optional<std::string> password() const;
 
+  [[nodiscard]] bool password_may_change() const { return endpoint_.password_file != nullptr; }
+
   /// A connection that has begun to open and to log in. `greeting`: see Connection.
   [[nodiscard]] std::shared_ptr<Connection> open(Instant deadline,
                                                  const std::optional<Command>& greeting,

@@ -25,6 +25,10 @@ bool Link::carried(const std::string& what) const {
          (found->second.inherited || !connection->broken() || connection->broke_off());
 }
 
+bool Link::failed_to_open() const {
+  return connection->broken() && !connection->was_open();
+}
+
 void Link::inherit(Link& from) {
   std::erase_if(from.left, [&](const auto& entry) { return !from.carried(entry.first); });
   for (auto& [what, carried] : from.left) carried.inherited = true;
@@ -32,7 +36,8 @@ void Link::inherit(Link& from) {
 }
 
 std::shared_ptr<Link> Links::usable_link(Instant deadline) {
-  retire_outdated();
+  if (current_ && current_->connection->was_denied() && connector_.password_may_change())
+    current_->connection->retire();
   retire_unusable();
   reached_ = was_reached();
   if (!current_) {
@@ -51,21 +56,15 @@ std::shared_ptr<Link> Links::usable_link(Instant deadline) {
   return current_;
 }
 
-bool Links::failed_to_open() const {
-  return current_ && current_->connection->broken() && !current_->connection->was_open();
-}
-
 bool Links::carries(const std::string& what) const {
   const auto has_it = [&](const auto& link) { return link && link->left.contains(what); };
   return what.empty() || has_it(current_) || std::ranges::any_of(late_, has_it);
 }
 
-bool Links::retire_outdated() {
-  if (!current_ || !current_->connection->was_denied()) return false;
-  if (current_->password == connector_.password()) return false;
-  const bool did_nothing = !current_->connection->acted_for_stranger();
-  current_->connection->retire();
-  return did_nothing;
+bool Links::retire_outdated(const Link& link) const {
+  if (!link.connection->was_denied() || link.password == connector_.password()) return false;
+  link.connection->retire();
+  return !link.connection->acted_for_stranger();
 }
 
 void Links::retire_unusable() {

@@ -36,6 +36,12 @@ struct Link {
   /// Whether the server may have got that: what never opened carried only what it had inherited.
   [[nodiscard]] bool carried(const std::string& what) const;
 
+  /// Whether it never opened, so that nothing of what was asked on it has reached the server.
+  [[nodiscard]] bool failed_to_open() const;
+
+  /// See Transport::stays_on_this_host.
+  [[nodiscard]] bool stays_on_this_host() const { return connection->stays_on_this_host(); }
+
   /// Takes over what an ended connection left; this connection has to undo it.
   void inherit(Link& from);
 };
@@ -47,33 +53,21 @@ class Links {
   /// `connector` must outlive it.
   explicit Links(const Connector& connector) : connector_(connector) {}
 
-  /// The connection in use, which may have to open first; it inherits what broken ones carried.
+  /// The connection in use, which may have to open first; it inherits what broken ones carried. One
+  /// on which the server refused a password from the user's file is given up: the file, or the
+  /// server, may have another by now.
   std::shared_ptr<Link> usable_link(Instant deadline);
 
-  /// Gives up the connection in use if the server refused its password and the user's file has
-  /// another by now. -> whether it did so, and what was asked there may be asked again
-  bool retire_outdated();
+  /// Gives up this connection if the server refused its password and the user's file has another by
+  /// now. -> whether it did so, and what was asked there may be asked again
+  bool retire_outdated(const Link& link) const;
   [[nodiscard]] bool is_connected() const { return current_ && current_->connection->usable(); }
-
-  /// Of the connection that was used last: whether it never opened, so that nothing of what was
-  /// asked has reached the server.
-  [[nodiscard]] bool failed_to_open() const;
 
   /// Whether an earlier one was open, too.
   [[nodiscard]] bool reconnected() const noexcept { return reconnected_; }
 
-  /// Whether what it leads to is not the master that it was named as (Connection::found_no_master).
-  [[nodiscard]] bool found_no_master() const {
-    return current_ && current_->connection->found_no_master();
-  }
-
   /// Whether a connection still has it to undo; true for an empty one.
   [[nodiscard]] bool carries(const std::string& what) const;
-
-  /// See Transport::stays_on_this_host.
-  [[nodiscard]] bool stays_on_this_host() const {
-    return current_ && current_->connection->stays_on_this_host();
-  }
 
   /// See ScriptedServer.
   void post(const ScriptCall& call, const NotUndone& not_undone);

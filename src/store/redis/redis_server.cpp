@@ -1,6 +1,7 @@
 #include "store/redis/redis_server.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/helper_keys.hpp"
 #include "core/protocol.hpp"
@@ -14,6 +15,12 @@ namespace {
 /// SCAN promises no exact number of keys a page; these are generous and still bounded.
 constexpr ReplyLimits scan_limits{4, 16 * 1024, 64 * 1024, 16 * 1024 * 1024};
 constexpr std::uint64_t scan_page = 512;
+
+/// A table that was larger has many empty buckets, some thousand of which make a page.
+constexpr std::uint64_t many_pages = 100'000;
+bool is_endless(std::uint64_t pages, std::uint64_t keys) {
+  return pages > many_pages + 16 * (keys / scan_page);
+}
 
 /// Memory for what a listing finds: some hundred thousand locks. A cursor that never ends must not
 /// take all there is.
@@ -98,50 +105,58 @@ RedisServer::RedisServer(asio::any_io_executor executor, const Clock& clock, End
       subscription_(connector_) {}
 
 asio::awaitable<ScriptReply> RedisServer::call(ScriptCall call, Instant deadline) {
-  auto reply = co_await ask(std::move(call), /*asking=*/false, deadline);
-  if (!reply) co_return unexpected(reply.error());
-  if (reply->type == Reply::Type::error) co_return unexpected(fault_of_error(reply->text));
-  co_return std::move(*reply);
+  Answer answer = co_await answer_to(std::move(call), /*asking=*/false, deadline);
+  if (!answer.reply) co_return unexpected(answer.reply.error());
+  if (answer.reply->type == Reply::Type::error)
+    co_return unexpected(fault_of_error(answer.reply->text));
+  co_return std::move(*answer.reply);
 }
 
-asio::awaitable<Result<Reply, Fault>> RedisServer::ask(ScriptCall call, bool asking,
-                                                       Instant deadline) {
+asio::awaitable<RedisServer::Answer> RedisServer::answer_to(ScriptCall call, bool asking,
+                                                            Instant deadline) {
   const bool was_connected = links_.is_connected();
-  auto reply = co_await ask_once(call, asking, deadline);
+  Answer answer = co_await ask_once(call, asking, deadline);
   // The server may have stopped being a master since we connected. Then nothing was done, and
   // another may be the master by now.
-  if (was_connected && reply && is_read_only_reply(*reply))
-    reply = co_await ask_once(call, asking, deadline);
+  if (was_connected && answer.reply && is_read_only_reply(*answer.reply))
+    answer = co_await ask_once(call, asking, deadline);
   const UndoTarget undo_target = undo_target_of(call);
-  while (!reply) {
-    if (!co_await finds_better_connection(deadline)) break;
+  while (!answer.reply) {
+    if (!co_await finds_better_connection(answer.link, deadline)) break;
     // An undo or a leave that was sent meanwhile would not follow it to another master.
     if (!links_.carries(undo_target.token) || !links_.carries(undo_target.waiter)) break;
-    reply = co_await ask_once(call, asking, deadline);
+    answer = co_await ask_once(call, asking, deadline);
   }
-  co_return reply;
+  co_return answer;
 }
 
-asio::awaitable<bool> RedisServer::finds_better_connection(Instant deadline) {
-  if (links_.retire_outdated()) co_return true;
-  if (!links_.found_no_master()) co_return false;
+asio::awaitable<bool> RedisServer::finds_better_connection(std::shared_ptr<const Link> link,
+                                                           Instant deadline) {
+  if (links_.retire_outdated(*link)) co_return true;
+  if (!link->connection->found_no_master()) co_return false;
   co_return co_await connector_.finds_another_master(deadline);
+}
+
+asio::awaitable<RedisServer::Answer> RedisServer::answer_to(Command command, ReplyLimits limits,
+                                                            Instant deadline) {
+  for (;;) {
+    const std::shared_ptr<Link> link = links_.usable_link(deadline);
+    auto reply = co_await link->connection->request(command, limits, deadline);
+    if (reply) co_return Answer{std::move(reply), link};
+    if (!co_await finds_better_connection(link, deadline)) co_return Answer{std::move(reply), link};
+  }
 }
 
 asio::awaitable<Result<Reply, Fault>> RedisServer::ask(Command command, ReplyLimits limits,
                                                        Instant deadline) {
-  auto reply =
-      co_await links_.usable_link(deadline)->connection->request(command, limits, deadline);
-  while (!reply) {
-    if (!co_await finds_better_connection(deadline)) break;
-    reply = co_await links_.usable_link(deadline)->connection->request(command, limits, deadline);
-  }
-  co_return reply;
+  Answer answer = co_await answer_to(std::move(command), limits, deadline);
+  co_return std::move(answer.reply);
 }
 
-asio::awaitable<Result<std::vector<Reply>, Fault>> RedisServer::types_of(
+asio::awaitable<Result<RedisServer::Types, Fault>> RedisServer::types_of(
     std::vector<std::string> keys, bool asking, Instant deadline) {
-  const std::shared_ptr<Connection> connection = links_.usable_link(deadline)->connection;
+  const std::shared_ptr<Link> link = links_.usable_link(deadline);
+  const std::shared_ptr<Connection> connection = link->connection;
   const Command asking_command{"ASKING"};  // for one command
   const auto replies = std::make_shared<std::vector<Reply>>();
   for (const std::string& key : keys) {
@@ -157,7 +172,7 @@ asio::awaitable<Result<std::vector<Reply>, Fault>> RedisServer::types_of(
     if (!last) co_return unexpected(last.error());
     replies->push_back(*last);
   }
-  co_return std::move(*replies);
+  co_return Types{std::move(*replies), link};
 }
 
 asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Link> link,
@@ -185,9 +200,16 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Li
   co_return co_await connection.request(script_command(call), ReplyLimits{}, deadline);
 }
 
-asio::awaitable<Result<Reply, Fault>> RedisServer::ask_once(const ScriptCall& call, bool asking,
-                                                            Instant deadline) {
+asio::awaitable<RedisServer::Answer> RedisServer::ask_once(const ScriptCall& call, bool asking,
+                                                           Instant deadline) {
   const std::shared_ptr<Link> link = links_.usable_link(deadline);
+  auto reply = co_await ask_on(link, call, asking, deadline);
+  co_return Answer{std::move(reply), link};
+}
+
+asio::awaitable<Result<Reply, Fault>> RedisServer::ask_on(std::shared_ptr<Link> link,
+                                                          const ScriptCall& call, bool asking,
+                                                          Instant deadline) {
   Connection& connection = *link->connection;
   const UndoTarget undo_target = undo_target_of(call);
   if (!undo_target.token.empty()) link->left[undo_target.token] = Carried{};
@@ -262,20 +284,21 @@ asio::awaitable<Result<LockList, Fault>> RedisServer::list(ListRequest request) 
   const auto answer_by = [&] {
     return std::min(request.until, clock_.now() + request.answer_timeout);
   };
-  std::shared_ptr<Connection> connection = links_.usable_link(answer_by())->connection;
+  std::shared_ptr<Link> link = links_.usable_link(answer_by());
   const bool wants_used = request.listed == Listed::used;
   const std::string pattern = wants_used ? HelperKeys::helpers_like(request.prefix)
                                          : HelperKeys::owners_like(request.prefix);
   LockList list;
   ListProgress progress;
   std::size_t listed = 0;
+  std::uint64_t pages = 0;
   for (std::string cursor = "0"; clock_.now() < request.until;) {
-    auto page = co_await scan(*connection, cursor, pattern, answer_by());
+    auto page = co_await scan(*link->connection, cursor, pattern, answer_by());
     // A cursor means nothing to another server.
     while (!page && cursor == "0") {
-      if (!co_await finds_better_connection(answer_by())) break;
-      connection = links_.usable_link(answer_by())->connection;
-      page = co_await scan(*connection, cursor, pattern, answer_by());
+      if (!co_await finds_better_connection(link, answer_by())) break;
+      link = links_.usable_link(answer_by());
+      page = co_await scan(*link->connection, cursor, pattern, answer_by());
     }
     if (!page && clock_.now() >= request.until) break;
     if (!page) co_return unexpected(so_far(std::move(page.error()), progress));
@@ -287,19 +310,24 @@ asio::awaitable<Result<LockList, Fault>> RedisServer::list(ListRequest request) 
       list.resources.push_back(std::move(*resource));
     }
     if (listed > max_listed) {
-      connection->abort();
+      link->connection->abort();
       co_return unexpected(Fault{FaultKind::garbage, "it lists more locks than any server has"});
     }
-    cursor = page->elements[0].text;
+    const std::string last_cursor = std::exchange(cursor, page->elements[0].text);
     if (cursor == "0") {
       if (list.resources.empty() && request.wants_other_key)
-        list.other_key = co_await find_other_key(*connection, answer_by());
+        list.other_key = co_await find_other_key(*link->connection, answer_by());
       break;
     }
     progress.keys += scan_page;
-    if (!request.progress) continue;
-    if (!progress.of) progress.of = co_await count_keys(*connection, answer_by());
-    request.progress(progress);
+    const bool may_be_endless = ++pages % many_pages == 0;
+    if (!progress.of && (request.progress || may_be_endless))
+      progress.of = co_await count_keys(*link->connection, answer_by());
+    if (cursor == last_cursor || (may_be_endless && is_endless(pages, progress.of.value_or(0)))) {
+      co_return unexpected(
+          so_far({FaultKind::garbage, "its list of keys (SCAN) does not end"}, progress));
+    }
+    if (request.progress) request.progress(progress);
   }
   // SCAN may show a key more than once.
   auto& resources = list.resources;

@@ -66,19 +66,24 @@ class RedisServer final : public RedisVote {
   asio::awaitable<Result<std::shared_ptr<RedisServer>, Fault>> master_of(std::string key,
                                                                          Instant deadline) override;
 
-  /// The server's own answer, even an error. `asking`: after ASKING, as for a slot that it is
-  /// importing.
-  asio::awaitable<Result<Reply, Fault>> ask(ScriptCall call, bool asking, Instant deadline);
+  /// The server's own answer, even an error, and the connection on which it came or failed: by then
+  /// another may be in use.
+  struct Answer {
+    Result<Reply, Fault> reply;
+    std::shared_ptr<const Link> link;
+  };
+  /// `asking`: after ASKING, as for a slot that it is importing.
+  asio::awaitable<Answer> answer_to(ScriptCall call, bool asking, Instant deadline);
+  asio::awaitable<Answer> answer_to(Command command, ReplyLimits limits, Instant deadline);
   asio::awaitable<Result<Reply, Fault>> ask(Command command, ReplyLimits limits, Instant deadline);
+
   /// The answers to TYPE for each of the keys, in one round trip.
-  asio::awaitable<Result<std::vector<Reply>, Fault>> types_of(std::vector<std::string> keys,
-                                                              bool asking, Instant deadline);
-
-  /// Whether nothing of what was asked last has reached it, as no connection opened.
-  [[nodiscard]] bool failed_to_open() const { return links_.failed_to_open(); }
-
-  /// See Transport::stays_on_this_host; of the last answer.
-  [[nodiscard]] bool stays_on_this_host() const { return links_.stays_on_this_host(); }
+  struct Types {
+    std::vector<Reply> replies;
+    std::shared_ptr<const Link> link;
+  };
+  asio::awaitable<Result<Types, Fault>> types_of(std::vector<std::string> keys, bool asking,
+                                                 Instant deadline);
 
   [[nodiscard]] ServerFacts facts() const override { return facts_; }
   void post(const ScriptCall& call, const NotUndone& not_undone) override {
@@ -96,14 +101,15 @@ class RedisServer final : public RedisVote {
   /// Keeps nothing alive: the vote is owned elsewhere.
   std::shared_ptr<RedisServer> itself();
 
-  /// After a question without an answer: whether it may be put once more, because our password was
-  /// refused and the user's file has another by now, or because a sentinel named what is no master,
-  /// and another sentinel names another server (PROTOCOL R13).
-  asio::awaitable<bool> finds_better_connection(Instant deadline);
+  /// After a question without an answer on this connection: whether it may be put once more,
+  /// because our password was refused and the user's file has another by now, or because a sentinel
+  /// named what is no master, and others name another server (PROTOCOL R13).
+  asio::awaitable<bool> finds_better_connection(std::shared_ptr<const Link> link, Instant deadline);
 
   /// `call` must stay until the answer is there.
-  asio::awaitable<Result<Reply, Fault>> ask_once(const ScriptCall& call, bool asking,
-                                                 Instant deadline);
+  asio::awaitable<Answer> ask_once(const ScriptCall& call, bool asking, Instant deadline);
+  asio::awaitable<Result<Reply, Fault>> ask_on(std::shared_ptr<Link> link, const ScriptCall& call,
+                                               bool asking, Instant deadline);
 
   /// Runs the script by its digest. A server that does not know it gets the text first, by a
   /// command of its own: an attempt and its undo must stay small (docs/decisions/attempts.md).

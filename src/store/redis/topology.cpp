@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bitset>
+#include <functional>
 #include <limits>
 
 #include "store/redis/error_reply.hpp"
@@ -101,13 +102,14 @@ std::size_t ClusterView::missing_slots() const {
   return has_master.size() - has_master.count();
 }
 
-std::vector<ClusterView> newest(std::vector<ClusterView> views) {
-  const auto last = std::ranges::max_element(views, {}, &ClusterView::epoch);  // nothing is least
-  if (last == views.end()) return views;
-  const auto epoch = last->epoch;
+std::vector<ClusterView> newest_first(std::vector<ClusterView> views) {
+  std::ranges::stable_sort(views, std::ranges::greater(), &ClusterView::epoch);  // nothing is least
+  return views;
+}
+
+std::vector<ClusterView> newest_of(std::vector<ClusterView> views) {
+  const auto epoch = views.empty() ? std::nullopt : views.front().epoch;
   std::erase_if(views, [&](const ClusterView& view) { return view.epoch && view.epoch != epoch; });
-  std::ranges::stable_partition(views,
-                                [](const ClusterView& view) { return view.epoch.has_value(); });
   return views;
 }
 

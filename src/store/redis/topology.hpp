@@ -63,9 +63,14 @@ struct ClusterView {
   [[nodiscard]] std::size_t missing_slots() const;
 };
 
-/// Those of the views that may be used where they differ, the best first: the ones with the largest
-/// epoch, then those without one, in the order in which they came (PROTOCOL R13).
-std::vector<ClusterView> newest(std::vector<ClusterView> views);
+/// The views by their epochs, the largest first, then those without one, in the order in which they
+/// came (PROTOCOL R13). One with a smaller epoch may be right all the same: a replica that is cut
+/// off counts up with each election that it loses.
+std::vector<ClusterView> newest_first(std::vector<ClusterView> views);
+
+/// Of views in that order those that may be used where no server can tell whether it is what they
+/// say: the ones with the largest epoch, and those without one.
+std::vector<ClusterView> newest_of(std::vector<ClusterView> views);
 
 /// The current epoch in the answer to CLUSTER INFO; nothing when it tells none.
 std::optional<std::uint64_t> epoch_from(const Reply& info);

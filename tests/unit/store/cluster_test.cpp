@@ -365,6 +365,39 @@ TEST_F(ClusterTest, UndoesWhatASilentServerMayHaveThatIsNoLongerNamed) {
   }());
 }
 
+TEST_F(ClusterTest, WhatAMasterMayHaveGotIsNotDoneElsewhereWhenANewConnectionIsRefused) {
+  std::optional<FakeTcpServer> master(std::in_place, drive_);
+  Endpoint one = endpoint();
+  one.members = {a_.address()};
+  server_ = std::make_unique<ClusterServer>(drive_.executor(), clock_, one);
+  drive_.run([&, this]() -> asio::awaitable<void> {
+    const Address address = master->address();
+    auto slow = drive_.start(server_->acquire(
+        AcquireRequest{deploy(), token(), Ttl::from(30s).value(), {}}, clock_.now() + 5s));
+    Peer a = co_await asked_for_slots(address);
+    Peer peer = co_await master->accept();
+    expect_script(co_await peer.read_command(), scripts::acquire, "9");
+    auto vote = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
+    expect_script(co_await peer.read_command(), scripts::inspect, "10");
+    clock_.advance(3s);
+    co_await vote.get();
+    master.reset();
+    vote = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
+    co_await a.expect(wire("CLUSTER SLOTS"));
+    co_await a.send(all_slots_at(address));
+    co_await a.expect(wire("CLUSTER SLOTS"));
+    co_await a.send(all_slots_at(address));
+    const InspectVote refused = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Fault>(refused));
+    // A question for the slots would mean that another master is looked for.
+    clock_.advance(2s);
+    const AcquireVote silent = co_await slow.get();
+    EXPECT_EQ(std::get<Fault>(silent).kind, FaultKind::silent);
+    server_->undo(deploy(), token());
+    expect_script(co_await peer.read_command(), scripts::release, "9");
+  }());
+}
+
 TEST_F(ClusterTest, AsksAnotherForTheSlotsWhenOneIsSilent) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
@@ -481,18 +514,102 @@ TEST_F(ClusterViewsTest, AMasterThatCannotBeReachedLeadsToTheViewWithTheLargestE
   }());
 }
 
-TEST_F(ClusterViewsTest, AnOlderViewIsNotBelievedAgainstTheNewestThatNamesADeadMaster) {
+TEST_F(ClusterViewsTest, AnOlderViewIsTriedWhereTheNewestNamesADeadMaster) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = start_inspect();
     Peer a = co_await a_.accept();
     co_await tell_slots(a, all_slots_at(gone_));
-    co_await tell_view(a, all_slots_at(gone_), at_epoch(6));
+    // A replica that is cut off: each election that it lost has counted its epoch up.
+    co_await tell_view(a, all_slots_at(gone_), at_epoch(9));
     Peer b = co_await b_.accept();
-    co_await tell_view(b, all_slots_at(b_.address()), at_epoch(5));
+    co_await tell_view(b, all_slots_at(b_.address()), at_epoch(6));
     Peer c = co_await c_.accept();
-    co_await tell_view(c, all_slots_at(gone_), at_epoch(6));
+    co_await tell_view(c, all_slots_at(gone_), at_epoch(5));
+    co_await is_inspected(b);
     const InspectVote answer = co_await vote.get();
-    EXPECT_NE(std::get<Fault>(answer).text.find("cannot connect"), std::string::npos);
+    EXPECT_TRUE(std::holds_alternative<Free>(answer));
+  }());
+}
+
+TEST_F(ClusterViewsTest, AMasterThatWasSilentIsTriedAgainOnlyIfNoNodeNamesAnother) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_inspect();
+    Peer a = co_await a_.accept();
+    co_await tell_slots(a, all_slots_at(b_.address()));
+    Peer b = co_await b_.accept();
+    expect_script(co_await b.read_command(), scripts::inspect, "10");
+    clock_.advance(3s);
+    co_await vote.get();
+
+    vote = start_inspect();
+    Peer c = co_await c_.accept();
+    co_await tell_view(c, all_slots_at(b_.address()), at_epoch(5));
+    co_await tell_view(a, all_slots_at(b_.address()), at_epoch(5));
+    Peer again = co_await b_.accept();
+    expect_script(co_await again.read_command(), scripts::inspect, "10");
+    clock_.advance(3s);
+    co_await vote.get();
+
+    vote = start_inspect();
+    co_await tell_view(c, all_slots_at(b_.address()), at_epoch(5));
+    co_await tell_view(a, all_slots_at(a_.address()), at_epoch(5));
+    co_await is_inspected(a);
+    const InspectVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(answer));
+  }());
+}
+
+TEST_F(ClusterViewsTest, ALateFailureDoesNotEndTheUseOfANewerView) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto slow = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 5s));
+    Peer a = co_await a_.accept();
+    co_await tell_slots(a, all_slots_at(b_.address()));
+    Peer b = co_await b_.accept();
+    expect_script(co_await b.read_command(), scripts::inspect, "10");
+    auto vote = start_inspect();
+    expect_script(co_await b.read_command(), scripts::inspect, "10");
+    clock_.advance(3s);
+    co_await vote.get();
+
+    vote = start_inspect();
+    co_await tell_view(a, all_slots_at(b_.address()), at_epoch(5));
+    Peer c = co_await c_.accept();
+    co_await tell_view(c, all_slots_at(c_.address()), at_epoch(6));
+    co_await is_inspected(c);
+    co_await vote.get();
+    clock_.advance(2s);
+    const InspectVote silent = co_await slow.get();
+    EXPECT_TRUE(std::holds_alternative<Fault>(silent));
+    vote = start_inspect();
+    co_await is_inspected(c);
+    co_await vote.get();
+  }());
+}
+
+TEST_F(ClusterViewsTest, ASubscriptionEndsWhenAnotherViewNamesAnotherMaster) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    std::vector<Notification> told;
+    auto subscribed = drive_.start(server_->subscribe(
+        deploy(), "waiter", [&told](Notification one) { told.push_back(one); }, clock_.now() + 3s));
+    Peer a = co_await a_.accept();
+    co_await tell_slots(a, all_slots_at(b_.address()));
+    Peer subscription = co_await b_.accept();
+    EXPECT_EQ((co_await subscription.read_command()).at(0), "SUBSCRIBE");
+    co_await subscription.send("*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n");
+    const auto fault = co_await subscribed.get();
+    EXPECT_FALSE(fault);
+
+    auto vote = start_inspect();
+    Peer b = co_await b_.accept();
+    expect_script(co_await b.read_command(), scripts::inspect, "10");
+    co_await b.send("-CLUSTERDOWN Hash slot not served\r\n");
+    co_await tell_view(a, all_slots_at(b_.address()), at_epoch(5));
+    Peer c = co_await c_.accept();
+    co_await tell_view(c, all_slots_at(c_.address()), at_epoch(6));
+    co_await is_inspected(c);
+    co_await vote.get();
+    co_await subscription.expect_end();
+    EXPECT_EQ(told, std::vector{Notification::disconnected});
   }());
 }
 

@@ -166,6 +166,48 @@ TEST_F(RotatedPasswordTest, ASecondRefusalIsFinalUntilTheFileChanges) {
   }());
 }
 
+TEST_F(RotatedPasswordTest, EachQuestionThatWasRefusedWithTheOldPasswordIsAskedAgain) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_acquire();
+    auto other = start_inspect();
+    Peer peer = co_await fake_.accept();
+    co_await peer.expect(wire("AUTH old"));
+    co_await peer.read_command();
+    co_await peer.read_command();
+    write("new");
+    co_await peer.send(std::string(wrong_password).append(no_login).append(no_login));
+    Peer second = co_await fake_.accept();
+    co_await second.expect(wire("AUTH new"));
+    expect_evalsha(co_await second.read_command(), scripts::acquire, token());
+    expect_evalsha(co_await second.read_command(), scripts::inspect);
+    co_await second.send(std::string("+OK\r\n").append(granted).append(is_free));
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Granted>(answer));
+    const InspectVote free = co_await other.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(free));
+  }());
+}
+
+TEST_F(RotatedPasswordTest, ThePasswordThatTheServerLearnsAfterTheFileIsTriedAgain) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_acquire();
+    Peer peer = co_await fake_.accept();
+    co_await peer.expect(wire("AUTH old"));
+    co_await peer.read_command();
+    co_await peer.send(std::string(wrong_password).append(no_login));
+    const AcquireVote denied = co_await vote.get();
+    EXPECT_EQ(std::get<Fault>(denied).kind, FaultKind::denied);
+
+    auto next = start_acquire();
+    Peer second = co_await fake_.accept();
+    co_await second.expect(wire("AUTH old"));
+    co_await second.read_command();
+    co_await second.send(std::string("+OK\r\n").append(granted));
+    const AcquireVote answer = co_await next.get();
+    EXPECT_TRUE(std::holds_alternative<Granted>(answer));
+  }());
+}
+
 /// What the default user was let do counts for nothing, and is not asked for again: the server
 /// would meet the same token twice.
 TEST_F(RotatedPasswordTest, DoesNotAskAgainForWhatWasDoneWithoutTheLogin) {
@@ -862,18 +904,36 @@ TEST_F(RedisServerTest, EachPageOfAListHasItsTime) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto listed = drive_.start(server_->list({.answer_timeout = 1s}));
     Peer peer = co_await fake_.accept();
-    for (const std::string_view cursor : {"0", "17", "17"}) {
+    int cursor = 0;
+    for (int page = 0; page < 3; ++page) {
       co_await peer.expect(
-          wire("SCAN " + std::string(cursor) + " MATCH redlock:owner:{* COUNT 512"));
+          wire("SCAN " + std::to_string(cursor) + " MATCH redlock:owner:{* COUNT 512"));
       clock_.advance(900ms);
-      co_await peer.send("*2\r\n$2\r\n17\r\n*0\r\n");
+      cursor = cursor == 0 ? 17 : cursor + 1;
+      co_await peer.send("*2\r\n$2\r\n" + std::to_string(cursor) + "\r\n*0\r\n");
     }
-    co_await peer.expect(wire("SCAN 17 MATCH redlock:owner:{* COUNT 512"));
+    co_await peer.expect(wire("SCAN 19 MATCH redlock:owner:{* COUNT 512"));
     clock_.advance(1s);
     const auto list = co_await listed.get();
     EXPECT_FALSE(list);
     if (list) co_return;
     EXPECT_EQ(list.error().text, "no answer within 1s, after about 1536 keys");
+  }());
+}
+
+TEST_F(RedisServerTest, AListWhoseCursorStandsStillEnds) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto listed = drive_.start(server_->list({.answer_timeout = 1s}));
+    Peer peer = co_await fake_.accept();
+    for (int page = 0; page < 2; ++page) {
+      EXPECT_EQ((co_await peer.read_command()).at(0), "SCAN");
+      co_await peer.send("*2\r\n$2\r\n17\r\n*0\r\n");
+    }
+    const auto list = co_await listed.get();
+    EXPECT_FALSE(list);
+    if (list) co_return;
+    EXPECT_EQ(list.error().kind, FaultKind::garbage);
+    EXPECT_EQ(list.error().text, "its list of keys (SCAN) does not end, after about 1024 keys");
   }());
 }
 

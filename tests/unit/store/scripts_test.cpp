@@ -694,8 +694,8 @@ TEST_F(ScriptsTest, ARunThatIsWrittenInNoKnownWayIsNotRecorded) {
   const Fence fence = acquired(token());
   ScriptCall call = release_call(release_of_run(fence));
   call.arguments[protocol::argument::release::run].insert(0, "later ");
-  const auto vote =
-      release_vote(drive_.run(server_.ask(std::move(call), /*asking=*/false, drive_.soon())));
+  const auto vote = release_vote(
+      drive_.run(server_.answer_to(std::move(call), /*asking=*/false, drive_.soon())).reply);
   ASSERT_TRUE(std::holds_alternative<Released>(vote));
   EXPECT_FALSE(std::get<Released>(vote).recorded);
   EXPECT_FALSE(exists("deploy"));
@@ -1561,7 +1561,8 @@ class ScriptsAloneTest : public ScriptsTest {
  protected:
   ScriptReply alone(ScriptCall call) {
     call.keys.resize(1);
-    auto reply = drive_.run(server_.ask(std::move(call), /*asking=*/false, drive_.soon()));
+    auto reply =
+        drive_.run(server_.answer_to(std::move(call), /*asking=*/false, drive_.soon())).reply;
     if (reply && reply->type == Reply::Type::error) ADD_FAILURE() << reply->text;
     return reply;
   }

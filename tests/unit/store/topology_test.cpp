@@ -102,21 +102,25 @@ TEST(ClusterView, CountsTheSlotsWithoutAMaster) {
   EXPECT_EQ((ClusterView{here, {{5, 5, here, {}}, {0, 16000, here, {}}}, 1}.missing_slots()), 383U);
 }
 
-TEST(ClusterView, WithTheLargestEpochCountsAndThoseWithoutOneComeBehind) {
-  const auto froms = [](std::vector<ClusterView> views) {
+TEST(ClusterView, WithTheLargestEpochComesFirstAndThoseWithoutOneLast) {
+  const auto froms = [](const std::vector<ClusterView>& views) {
     std::vector<std::uint16_t> ports;
-    for (const ClusterView& view : newest(std::move(views))) ports.push_back(view.from.port);
+    for (const ClusterView& view : views) ports.push_back(view.from.port);
     return ports;
   };
   using Ports = std::vector<std::uint16_t>;
   const auto view = [](std::uint16_t port, std::optional<std::uint64_t> epoch) {
     return ClusterView{{"10.0.0.9", port}, {}, epoch};
   };
-  EXPECT_EQ(froms({}), Ports());
-  EXPECT_EQ(froms({view(1, 5), view(2, 6), view(3, 4), view(4, 6)}), (Ports{2, 4}));
-  EXPECT_EQ(froms({view(1, std::nullopt), view(2, 5), view(3, std::nullopt), view(4, 6)}),
-            (Ports{4, 1, 3}));
-  EXPECT_EQ(froms({view(1, std::nullopt), view(2, std::nullopt)}), (Ports{1, 2}));
+  const auto first = [&](std::vector<ClusterView> views) { return newest_first(std::move(views)); };
+  EXPECT_EQ(froms(first({})), Ports());
+  const auto all = first({view(1, 5), view(2, 6), view(3, std::nullopt), view(4, 6)});
+  EXPECT_EQ(froms(all), (Ports{2, 4, 1, 3}));
+  EXPECT_EQ(froms(newest_of(all)), (Ports{2, 4, 3}));
+  const auto without = first({view(1, std::nullopt), view(2, std::nullopt)});
+  EXPECT_EQ(froms(without), (Ports{1, 2}));
+  EXPECT_EQ(froms(newest_of(without)), (Ports{1, 2}));
+  EXPECT_EQ(froms(newest_of({})), Ports());
 }
 
 TEST(Slots, OfAClusterThatKnowsNoHostNamesSayWhatToSet) {
