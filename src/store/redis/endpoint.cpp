@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <asio/ip/address.hpp>
 #include <charconv>
 
 #include "support/number.hpp"
@@ -313,10 +314,23 @@ std::string joined(std::vector<Address> addresses) {
   return text;
 }
 
+bool leads_here(const asio::ip::address_v4& address) {
+  return address.is_loopback() || address.is_unspecified();
+}
+
 }  // namespace
 
 bool is_loopback(std::string_view host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
+  const std::string text(host);
+  in_addr v4{};
+  // It also takes short forms for addresses, such as 127.1, as lookups do.
+  if (::inet_aton(text.c_str(), &v4) != 0)
+    return leads_here(asio::ip::address_v4(ntohl(v4.s_addr)));
+  asio::error_code is_name;
+  const auto v6 = asio::ip::make_address_v6(text, is_name);
+  if (is_name) return host == "localhost";
+  if (v6.is_v4_mapped()) return leads_here(asio::ip::make_address_v4(asio::ip::v4_mapped, v6));
+  return v6.is_loopback() || v6.is_unspecified();
 }
 
 std::string Address::text() const {

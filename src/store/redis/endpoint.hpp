@@ -22,7 +22,7 @@ struct Address {
   friend auto operator<=>(const Address&, const Address&) = default;
 };
 
-/// Whether the host is this one's loopback: `localhost`, 127.0.0.0/8, ::1.
+/// Whether the host leads to this one: `localhost`, 127.0.0.0/8, ::1, and 0.0.0.0 and :: for any.
 bool is_loopback(std::string_view host);
 
 /// The location of one vote and its login: a single server, the master that sentinels name, or the

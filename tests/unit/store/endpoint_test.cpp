@@ -389,5 +389,14 @@ TEST(Endpoint, SpeaksOfValkeyAsOfRedisAndKnowsCapitals) {
   EXPECT_NE(parse_endpoint("unix:/run/s").error().find("unix:///"), std::string::npos);
 }
 
+TEST(Loopback, IsWhatLeadsToThisHostAndNoNameThatLooksLikeIt) {
+  for (const char* host : {"localhost", "127.0.0.1", "127.1", "127.255.0.9", "0.0.0.0", "::1",
+                           "::", "::ffff:127.0.0.1"})
+    EXPECT_TRUE(is_loopback(host)) << host;
+  for (const char* host :
+       {"127.example.org", "10.0.0.1", "1.127.0.1", "fe80::1", "::ffff:10.0.0.1", "redis", ""})
+    EXPECT_FALSE(is_loopback(host)) << host;
+}
+
 }  // namespace
 }  // namespace redlock::redis
