@@ -57,7 +57,9 @@ const std::string& PasswordFile::password() {
   // Something else may be there by now, and a pipe would have to be waited for.
   const UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!fd || !is_regular(fd.get())) return password_;
-  if (auto password = read_line(fd.get())) password_ = std::move(*password);
+  // An empty line is what a file has that is being written, or was cut short.
+  const auto password = read_line(fd.get());
+  if (password && !password->empty()) password_ = *password;
   return password_;
 }
 

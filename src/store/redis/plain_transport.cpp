@@ -98,10 +98,11 @@ class PlainTransport final : public Transport {
 
   [[nodiscard]] bool stays_on_this_host() const override {
     if (endpoint_.kind == Endpoint::Kind::unix_socket || is_loopback(endpoint_.host)) return true;
-    asio::error_code error;
-    const auto there = tcp_address(socket_.remote_endpoint(error));
-    const auto here = tcp_address(socket_.local_endpoint(error));
-    return !error && (there.is_loopback() || there == here);
+    asio::error_code no_there;
+    asio::error_code no_here;
+    const auto there = tcp_address(socket_.remote_endpoint(no_there));
+    const auto here = tcp_address(socket_.local_endpoint(no_here));
+    return !no_there && !no_here && (there.is_loopback() || there == here);
   }
 
  private:
@@ -126,7 +127,10 @@ class PlainTransport final : public Transport {
     const bool is_open = found == nullptr || (found->addresses.empty() && found->may_be_temporary);
     if (is_open && !last_known.empty() && !closed_) {
       awaited_ = "connection to the last known address of " + host + " (its name lookup is slow)";
-      auto fault = co_await connect_to_one_of(at_port(last_known), deadline);
+      // Where it has moved, the lookup tells in the rest of the time.
+      const Instant begun = clock_.now();
+      auto fault = co_await connect_to_one_of(at_port(last_known), begun + (deadline - begun) / 2,
+                                              /*else_none=*/false);
       if (!fault) co_return std::nullopt;
       awaited_ = "answer to the name lookup (DNS) of " + host;
     }
@@ -147,13 +151,13 @@ class PlainTransport final : public Transport {
     return sockets;
   }
 
+  /// `else_none`: there is nothing to do after `deadline`; its owner closes us when it passes.
   asio::awaitable<std::optional<Fault>> connect_to_one_of(std::vector<SocketAddress> addresses,
-                                                          Instant deadline) {
+                                                          Instant deadline, bool else_none = true) {
     asio::error_code error;
     for (std::size_t i = 0; i < addresses.size() && !closed_; ++i) {
       const auto addresses_left = static_cast<Duration::rep>(addresses.size() - i);
-      if (addresses_left == 1) {
-        // The owner of the deadline closes us when it passes.
+      if (addresses_left == 1 && else_none) {
         error = co_await connect(addresses[i]);
         // A unix socket with a full queue of connections says so at once; TCP would try again.
         while (error == asio::error::no_buffer_space && !closed_) {

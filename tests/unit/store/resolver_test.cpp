@@ -1,6 +1,7 @@
 #include "store/redis/resolver.hpp"
 
 #include <atomic>
+#include <deque>
 #include <future>
 
 #include "fake_server.hpp"
@@ -109,6 +110,35 @@ TEST_F(ResolverTest, TheLastKnownAddressIsTriedWhileALookupIsSlow) {
   clock_.advance(1s);
   EXPECT_EQ(drive_.run(opened.get()), std::nullopt);
   EXPECT_NE(transport->awaited().find("last known address of redis.example"), std::string::npos);
+}
+
+TEST_F(ResolverTest, ALastKnownAddressThatIsSilentLeavesTimeForWhatTheLookupFinds) {
+  // Its queue of connections is full.
+  asio::ip::tcp::acceptor silent(drive_.executor());
+  const asio::ip::tcp::endpoint address(asio::ip::make_address("127.0.0.2"), endpoint().port);
+  silent.open(address.protocol());
+  silent.bind(address);
+  silent.listen(0);
+  std::deque<asio::ip::tcp::socket> others;
+  for (int i = 0; i < 4; ++i) {
+    others.emplace_back(drive_.executor()).async_connect(address, [](asio::error_code) {});
+  }
+
+  learn({{address.address()}});
+  SlowNames names(resolver_);
+  const auto transport = make_plain_transport(drive_.executor(), clock_, endpoint());
+  auto opened = open(*transport, 3s);
+  const auto awaits = [&](std::string_view what) -> asio::awaitable<void> {
+    while (transport->awaited().find(what) == std::string::npos)
+      co_await sleep_until(drive_.clock(), drive_.clock().now() + 1ms);
+  };
+  drive_.run(awaits("name lookup"));
+  clock_.advance(1s);
+  drive_.run(awaits("last known address"));
+  names.answer({{localhost}});
+  EXPECT_FALSE(opened.ready());
+  clock_.advance(1s);
+  EXPECT_EQ(drive_.run(opened.get()), std::nullopt);
 }
 
 TEST_F(ResolverTest, TheLastKnownAddressServesWhenNoNameServerAnswers) {
