@@ -1,6 +1,7 @@
 #include "store/redis/cluster.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/helper_keys.hpp"
 #include "store/redis/error_reply.hpp"
@@ -204,7 +205,8 @@ asio::awaitable<std::optional<Fault>> ClusterServer::find_view(std::uint16_t slo
     const std::size_t end = std::min(begin + at_a_time, sources.size());
     const std::vector<Address> some(sources.begin() + static_cast<std::ptrdiff_t>(begin),
                                     sources.begin() + static_cast<std::ptrdiff_t>(end));
-    Views found = co_await ask_for_views(some, time_for_one(clock_.now(), deadline));
+    Views found = co_await ask_for_views(some, /*with_epoch=*/some.size() > 1,
+                                         time_for_one(clock_.now(), deadline));
     for (ClusterView& view : newest_first(std::move(found.views))) {
       const SlotRange* range = range_of(view.slots, slot);
       if (range != nullptr && !refuted.contains(range->master)) {
@@ -230,10 +232,11 @@ asio::awaitable<std::optional<Fault>> ClusterServer::find_view(std::uint16_t slo
 }
 
 asio::awaitable<ClusterServer::Views> ClusterServer::ask_for_views(std::vector<Address> nodes,
+                                                                   bool with_epoch,
                                                                    Instant deadline) {
   std::vector<std::optional<Result<ClusterView, Fault>>> answers(nodes.size());
   const auto ask_one = [&](std::size_t i) -> asio::awaitable<void> {
-    answers[i] = co_await ask_for_view(nodes[i], /*with_epoch=*/nodes.size() > 1, deadline);
+    answers[i] = co_await ask_for_view(nodes[i], with_epoch, deadline);
   };
   co_await run_all(executor_, clock_, nodes.size(), ask_one);
 
@@ -277,7 +280,22 @@ asio::awaitable<Result<ClusterView, Fault>> ClusterServer::ask_for_view(Address 
 
 asio::awaitable<Result<std::vector<ClusterView>, Fault>> ClusterServer::complete_views(
     Instant deadline) {
-  Views found = co_await ask_for_views(sources_.in_order(), time_for_one(clock_.now(), deadline));
+  const std::vector<Address> asked = sources_.in_order();
+  Views found =
+      co_await ask_for_views(asked, /*with_epoch=*/true, time_for_one(clock_.now(), deadline));
+  // The nodes that the newest names may know better, where few of the cluster are configured.
+  found.views = newest_first(std::move(found.views));
+  const auto named = std::ranges::find_if(
+      found.views, [](const ClusterView& view) { return view.missing_slots() == 0; });
+  if (named != found.views.end()) {
+    std::vector<Address> others = servers_in(named->slots, /*with_replicas=*/false);
+    std::erase_if(others,
+                  [&](const Address& one) { return std::ranges::find(asked, one) != asked.end(); });
+    others.resize(std::min(others.size(), enough_compared));
+    Views more =
+        co_await ask_for_views(others, /*with_epoch=*/true, time_for_one(clock_.now(), deadline));
+    std::ranges::move(more.views, std::back_inserter(found.views));
+  }
   std::vector<ClusterView> complete;
   for (ClusterView& view : newest_of(newest_first(std::move(found.views)))) {
     const std::size_t missing = view.missing_slots();

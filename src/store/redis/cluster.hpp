@@ -87,7 +87,8 @@ class ClusterServer final : public RedisVote {
     std::vector<ClusterView> views;
     Fault faults;
   };
-  asio::awaitable<Views> ask_for_views(std::vector<Address> nodes, Instant deadline);
+  asio::awaitable<Views> ask_for_views(std::vector<Address> nodes, bool with_epoch,
+                                       Instant deadline);
   asio::awaitable<Result<ClusterView, Fault>> ask_for_view(Address from, bool with_epoch,
                                                            Instant deadline);
 

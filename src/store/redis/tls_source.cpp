@@ -45,15 +45,19 @@ Result<std::shared_ptr<TlsSource>, TlsSettingError> TlsSource::make(const TlsSet
 }
 
 std::shared_ptr<const TlsContext> TlsSource::context() {
-  auto authorities = authorities_.changed();
-  auto certificate = certificate_.changed();
-  if (!authorities && !certificate) return context_;
-  auto context = TlsContext::make(
-      settings_, {context_.get(), /*authorities=*/!authorities, /*certificate=*/!certificate});
-  if (!context) return context_;
-  if (authorities) authorities_.set_read(std::move(*authorities));
-  if (certificate) certificate_.set_read(std::move(*certificate));
-  return context_ = std::move(*context);
+  // Each by itself: new authorities count, too, while a new certificate cannot be used.
+  const auto renew = [this](WatchedFiles& files, bool are_authorities) {
+    auto changed = files.changed();
+    if (!changed) return;
+    auto context = TlsContext::make(settings_, {context_.get(), /*authorities=*/!are_authorities,
+                                                /*certificate=*/are_authorities});
+    if (!context) return;
+    files.set_read(std::move(*changed));
+    context_ = std::move(*context);
+  };
+  renew(authorities_, /*are_authorities=*/true);
+  renew(certificate_, /*are_authorities=*/false);
+  return context_;
 }
 
 }  // namespace redlock::redis

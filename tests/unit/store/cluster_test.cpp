@@ -703,5 +703,23 @@ TEST_F(ClusterViewsTest, AListingBelievesTheNewestView) {
   }());
 }
 
+TEST_F(ClusterViewsTest, AListingAsksTheNodesThatTheOnlyConfiguredOneNames) {
+  Endpoint one = endpoint();
+  one.members = {a_.address()};
+  server_ = std::make_unique<ClusterServer>(drive_.executor(), clock_, one);
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto listed = drive_.start(server_->list({.answer_timeout = 3s}));
+    Peer a = co_await a_.accept();
+    co_await tell_view(a, all_slots_at(b_.address()), at_epoch(5));
+    Peer b = co_await b_.accept();
+    co_await tell_view(b, all_slots_at(c_.address()), at_epoch(6));
+    Peer c = co_await c_.accept();
+    EXPECT_EQ((co_await c.read_command()).at(0), "SCAN");
+    co_await c.send("*2\r\n$1\r\n0\r\n*0\r\n");
+    const auto list = co_await listed.get();
+    EXPECT_TRUE(list);
+  }());
+}
+
 }  // namespace
 }  // namespace redlock::redis
