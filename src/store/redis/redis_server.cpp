@@ -74,6 +74,19 @@ asio::awaitable<Result<Reply, Fault>> scan(Connection& connection, std::string c
   co_return std::move(*reply);
 }
 
+/// Adds the locks that these helper keys are of. -> how much memory they take
+std::size_t add_locks(LockList& list, const Reply& keys, bool wants_used) {
+  std::size_t bytes = 0;
+  for (const Reply& key : keys.elements) {
+    auto resource = HelperKeys::resource_of_owner(key.text);
+    if (!resource && wants_used) resource = HelperKeys::resource_of_last(key.text);
+    if (!resource) continue;
+    bytes += sizeof(Resource) + resource->key().size();
+    list.resources.push_back(std::move(*resource));
+  }
+  return bytes;
+}
+
 /// Nothing: the server does not tell.
 asio::awaitable<std::optional<std::uint64_t>> count_keys(Connection& connection, Instant deadline) {
   Command command{"DBSIZE"};
@@ -302,13 +315,7 @@ asio::awaitable<Result<LockList, Fault>> RedisServer::list(ListRequest request) 
     }
     if (!page && clock_.now() >= request.until) break;
     if (!page) co_return unexpected(so_far(std::move(page.error()), progress));
-    for (const Reply& key : page->elements[1].elements) {
-      auto resource = HelperKeys::resource_of_owner(key.text);
-      if (!resource && wants_used) resource = HelperKeys::resource_of_last(key.text);
-      if (!resource) continue;
-      listed += sizeof(Resource) + resource->key().size();
-      list.resources.push_back(std::move(*resource));
-    }
+    listed += add_locks(list, page->elements[1], wants_used);
     if (listed > max_listed) {
       link->connection->abort();
       co_return unexpected(Fault{FaultKind::garbage, "it lists more locks than any server has"});
