@@ -54,11 +54,11 @@ term_front() {
   term_front
   wait_for_stderr ours "redlock-cli: demo: a signal ended the command; the lock is kept until the \
 rest of its process group has ended: $STEP (step)"
-  assert_regex "$(<"$(background_stderr ours)")" "\"awaiting\".*\"pids\":\[$STEP\]"
+  assert_regex "$(<"$(background_stderr ours)")" "\"awaiting\".*\"pids\":\[$STEP[],]"
   run -0 redlock-cli status demo
   assert_line --partial "kept until these have ended: $STEP (step)"
   run -0 redlock-cli status demo --json
-  assert_equal "$(jq -c .locks[0].awaits <<<"$output")" "[$STEP]"
+  assert_regex "$(jq -c .locks[0].awaits <<<"$output")" "^\[$STEP[],]"
   assert has_heard 1
   assert_equal "$(redis 0 exists demo)" 1
   touch "$BATS_TEST_TMPDIR/step_end"
