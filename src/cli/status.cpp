@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "child/ancestry.hpp"
+#include "child/process_stat.hpp"
 #include "cli/command_session.hpp"
 #include "cli/commands.hpp"
 #include "cli/option_rows.hpp"
@@ -89,11 +90,14 @@ class ScanLine {
 };
 
 /// Only on the holder's own host: its record cannot tell without a round trip of the holder's.
-std::vector<pid_t> awaited_by_holder(const Inspection& inspection) {
+std::vector<output::AwaitedProcess> awaited_by_holder(const Inspection& inspection) {
   if (!inspection.holder || !inspection.holder->owner) return {};
   const Owner& owner = *inspection.holder->owner;
   if (!owner.supervised || owner.finished || owner.host != host_name()) return {};
-  return child::awaited_by(static_cast<pid_t>(owner.pid));
+  std::vector<output::AwaitedProcess> awaited;
+  for (const pid_t pid : child::awaited_by(static_cast<pid_t>(owner.pid)))
+    awaited.push_back({pid, child::process_text(pid)});
+  return awaited;
 }
 
 asio::awaitable<output::StatusReport> inspect_locks(run::Session& session,

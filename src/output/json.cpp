@@ -386,7 +386,7 @@ std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<Se
     set_key(lock, key.resource);
     lock["state"] = state_name(key.inspection.state);
     if (key.inspection.holder) lock["holder"] = holder_json(*key.inspection.holder);
-    if (!key.awaited.empty()) lock["awaits"] = key.awaited;
+    for (const AwaitedProcess& process : key.awaited) lock["awaits"].push_back(process.pid);
     set_parties(lock, key.inspection.parties);
     set_runs(lock, key.inspection.runs);
     lock["servers"] = Json::array();

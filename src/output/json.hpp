@@ -68,13 +68,19 @@ struct EventContext {
 /// {"event","at",…}; empty for an event that is for messages alone.
 std::string event_json(const event::Any& event, const EventContext& context);
 
+/// A process that the lock is kept for after a signal has ended its command.
+struct AwaitedProcess {
+  pid_t pid;
+  std::string name;  ///< child::process_text()
+};
+
 /// One key's part of `status`.
 struct KeyStatus {
   Resource resource;
   Inspection inspection;
   std::vector<std::string> servers;  ///< names, in the order of votes
   std::vector<InspectVote> votes;
-  std::vector<pid_t> awaited{};  ///< child::awaited_by() its holder
+  std::vector<AwaitedProcess> awaited{};
 };
 
 /// status:

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <iterator>
 
-#include "child/process_stat.hpp"
 #include "output/describe.hpp"
 #include "support/columns.hpp"
 #include "support/duration.hpp"
@@ -153,7 +152,7 @@ Lines details_of(const KeyStatus& key, Milliseconds now, bool with_servers) {
     lines.push_back("fence " + key.inspection.holder->fence->text());
   if (!key.awaited.empty()) {
     std::vector<std::string> processes;
-    for (const pid_t pid : key.awaited) processes.push_back(child::process_text(pid));
+    for (const AwaitedProcess& process : key.awaited) processes.push_back(process.name);
     lines.push_back(
         fmt::format("a signal ended its command; the lock is kept until these have ended: {}",
                     fmt::join(processes, ", ")));

@@ -1571,7 +1571,7 @@ class ScriptsAloneTest : public ScriptsTest {
     std::vector<std::string> keys(protocol::partial, call.keys.front());
     for (const std::size_t position : here) keys.at(position) = call.keys.at(position);
     call.keys = std::move(keys);
-    return drive_.run(server_.ask(std::move(call), /*asking=*/false, drive_.soon()));
+    return drive_.run(server_.answer_to(std::move(call), /*asking=*/false, drive_.soon())).reply;
   }
   static void expect_elsewhere(const ScriptReply& reply) {
     ASSERT_TRUE(reply.has_value()) << reply.error().text;
