@@ -187,9 +187,15 @@ replica_is_at() { redis 0 info replication | grep -q "port=$1,state=online"; }
 }
 
 @test "a server that every host may use without a password is found, and one that has its own is not" {
+  unshare --mount true 2>/dev/null || skip "needs root with CAP_SYS_ADMIN"
   start_tcp_server "${DURABLE[@]}"
-  # To the program an address like any other; the kernel takes it for this host.
-  local url=redis://0.0.0.0:${SERVER_PORT[0]}
+  # To the program a host like any other; its own table of hosts leads it to this one.
+  echo "127.0.0.1 server.example" >"$BATS_TEST_TMPDIR/hosts"
+  doctor() {
+    REDLOCK_SERVER_TIMEOUT=20s unshare --mount --propagation private sh -c '
+      mount --bind "$BATS_TEST_TMPDIR/hosts" /etc/hosts && exec redlock-cli doctor "$@"' sh "$@"
+  }
+  local url=redis://server.example:${SERVER_PORT[0]}
   doctor_says 1 "warning: $url: it requires no password" -S "$url"
   # A password that the server does not ask for protects nothing.
   REDISCLI_AUTH=secret run -1 doctor -S "$url"

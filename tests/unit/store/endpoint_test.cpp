@@ -347,8 +347,8 @@ TEST(Endpoint, IsRemoteUnlessAllOfItIsOnThisHost) {
     EXPECT_TRUE(parse_endpoint(url)->is_remote()) << url;
   }
   for (const char* const url :
-       {"redis://localhost", "redis://127.0.0.1:7000", "redis://[::1]", "unix:///run/redis.sock",
-        "cluster://127.0.0.1,localhost", "sentinel://localhost/main"}) {
+       {"redis://localhost", "redis://127.0.0.1:7000", "redis://[::1]", "redis://0.0.0.0",
+        "unix:///run/redis.sock", "cluster://127.0.0.1,localhost", "sentinel://localhost/main"}) {
     EXPECT_FALSE(parse_endpoint(url)->is_remote()) << url;
   }
 }
