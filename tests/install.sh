@@ -29,7 +29,6 @@ share/doc/redlock-cli/README.md
 share/doc/redlock-cli/SECURITY.md
 share/doc/redlock-cli/THIRD-PARTY-LICENSES
 share/doc/redlock-cli/docs/output.schema.json
-share/doc/redlock-cli/docs/performance.svg
 share/doc/redlock-cli/docs/session.svg
 share/doc/redlock-cli/examples/redlock-cli.toml
 share/fish/vendor_completions.d/redlock-cli.fish

@@ -415,35 +415,6 @@ def machine(program, load):
     return table([["", ""], *rows]).replace("---:", "---")
 
 
-def chart(taken):
-    """A bar for each contestant, in ms, linear from 0; colours that dark and light pages bear."""
-    rows = sorted(((1e3 * statistics.median(v), k) for k, v in taken.items() if k != "redis-py"))
-    step = next(s for s in (0.5, 1, 2, 5, 10) if rows[-1][0] / s < 8)
-    left, scale, row = 210, 440 / (step * math.ceil(rows[-1][0] / step)), 30
-    bottom = 50 + row * len(rows)
-    shapes = []
-    for tick in range(math.ceil(rows[-1][0] / step) + 1):
-        x = left + tick * step * scale
-        shapes.append(f'<line x1="{x}" y1="40" x2="{x}" y2="{bottom}" stroke="#8885"/>')
-        place = f'x="{x}" y="{bottom + 20}" text-anchor="middle"'
-        shapes.append(f"<text {place}>{tick * step:g}</text>")
-    for index, (value, name) in enumerate(rows):
-        y, colour = 50 + row * index, "#3b82f6" if name in OURS else "#888"
-        shown = html.escape(f"redlock-cli, {name}" if name in OURS else name)
-        shapes.append(f'<text x="{left - 8}" y="{y + 15}" text-anchor="end">{shown}</text>')
-        shapes.append(
-            f'<rect x="{left}" y="{y}" width="{value * scale:.1f}" height="20" fill="{colour}"/>'
-        )
-        shapes.append(f'<text x="{left + value * scale + 6:.1f}" y="{y + 15}">{value:.1f}</text>')
-    title = "Time of true under a lock, median in milliseconds"
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 {bottom + 50}" fill="#777"'
-        f' font-family="sans-serif" font-size="15"><title>{title}</title>'
-        f'<text x="8" y="24" font-weight="bold">{title}</text>{"".join(shapes)}'
-        f'<text x="{left + 220}" y="{bottom + 42}" text-anchor="middle">milliseconds</text></svg>\n'
-    )
-
-
 def fill(name, texts):
     """Puts each text where the document has a place for it: <!-- measured: its name -->."""
     path = f"{DOCS}/{name}"
@@ -471,11 +442,10 @@ def main():
     wanted = lambda part: only in (None, part)
     with tempfile.TemporaryDirectory(prefix="rl.") as directory:
         bench = Bench(program, directory)
-        texts, problems, drawn = {}, [], ""
+        texts, problems = {}, []
         try:
             if wanted("times"):
-                taken = bench.times(options.rounds)
-                texts["times"], drawn = bench.table_of_times(taken), chart(taken)
+                texts["times"] = bench.table_of_times(bench.times(options.rounds))
             if wanted("counts"):
                 counted = bench.counts()
                 texts["counts"] = table_of(counted)
@@ -496,9 +466,6 @@ def main():
     if options.document:
         fill("performance.md", texts)
         fill("capacity.md", texts)
-        if drawn:
-            with open(f"{DOCS}/performance.svg", "w", encoding="utf-8") as file:
-                file.write(drawn)
     for what in problems:
         print(f"above the bound of {BOUNDS[what]}: {what}")
     return 1 if problems and options.check else 0
