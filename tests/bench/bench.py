@@ -9,14 +9,12 @@ usage: tests/bench/bench.py [--rounds N] [--document] [--only PART] [PROGRAM]
   --rounds N  default 300: each round runs each contestant once, in turn; a ratio is the median of
               the ratios round by round
   --only PART times, counts, memory, hand-over or capacity
-  --document  puts the tables and the chart into docs/performance.md, .svg and docs/capacity.md
+  --document  puts the tables into docs/performance.md and docs/capacity.md
   --check     counts only, and fails when a count is above its bound: a test of each full run
 
 Prints the tables as Markdown. Times are worth something on an idle machine only.
 """
 import argparse
-import html
-import math
 import os
 import platform
 import re
