@@ -16,12 +16,14 @@ bool has_control(std::string_view text) {
                      [](unsigned char c) { return c < ' ' || c == 0x7f; });
 }
 
-/// A name is for people, so a path in it is not percent-encoded.
+/// A name is for people, so a path in it is not percent-encoded: behind a space that was, `://` looks
+/// like another URL.
 bool can_be_read_back(const Endpoint& endpoint) {
   const auto is_readable = [](const std::string& host) {
     return host.find(':') != std::string::npos || host.find('%') == std::string::npos;
   };
-  return endpoint.path.find_first_of("%?") == std::string::npos && is_readable(endpoint.host) &&
+  return endpoint.path.find_first_of("%?") == std::string::npos &&
+         endpoint.path.find("://") == std::string::npos && is_readable(endpoint.host) &&
          std::all_of(endpoint.members.begin(), endpoint.members.end(),
                      [&](const auto& member) { return is_readable(member.host); });
 }
