@@ -10,8 +10,9 @@ load helper/terminal
 setup() {
   setup_one_server
   allow_late_answers
-  # A program of our own, so that what looks for its name or its file finds no other test's.
-  PROGRAM=$BATS_TEST_TMPDIR/lock-of-$BATS_TEST_NUMBER
+  # A program of our own, so that what looks for its name or its file finds no other process: not
+  # another run's either. A name in /proc has 15 bytes.
+  PROGRAM=$BATS_TEST_TMPDIR/lock-of-$$
   cp "$(type -P redlock-cli)" "$PROGRAM"
   counter >/dev/null
   executable own_group >/dev/null <<'END'
