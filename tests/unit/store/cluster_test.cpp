@@ -33,6 +33,24 @@ std::string ask_at(const Address& address) {
   return "-ASK 1 " + address.text() + "\r\n";
 }
 
+/// Whether the position is one of these digits.
+bool is_among(std::string_view digits, std::size_t position) {
+  return digits.find(std::to_string(position)) != std::string_view::npos;
+}
+
+/// Answers the nine questions for the type of a key. `here`: the positions of those that are there;
+/// `other`: what is said of the others.
+asio::awaitable<void> tell_types(Peer& peer, std::string here, std::string other,
+                                 bool asking = false) {
+  for (std::size_t i = 0; i < 9; ++i) {
+    if (asking) co_await peer.expect(wire("ASKING"));
+    const Command question = co_await peer.read_command();
+    EXPECT_EQ(question.front(), "TYPE");
+    const std::string answer = is_among(here, i) ? "+string\r\n" : other;
+    co_await peer.send((asking ? "+OK\r\n" : "") + answer);
+  }
+}
+
 class ClusterTest : public ::testing::Test {
  protected:
   Endpoint endpoint() {
@@ -57,6 +75,17 @@ class ClusterTest : public ::testing::Test {
     EXPECT_EQ(command.back(), script.name);
     EXPECT_EQ(command[2], keys);
     EXPECT_EQ(command[3], "deploy");
+  }
+
+  /// A is asked by this script, and has one key left of a slot that moves; of those at B, `there`.
+  asio::awaitable<std::pair<Peer, Peer>> asked_on_the_way(const Script& script, const char* there) {
+    Peer a = co_await asked_for_slots(a_.address());
+    expect_script(co_await a.read_command(), script, "9");
+    co_await a.send(std::string(try_again));
+    co_await tell_types(a, "1", ask_at(b_.address()));
+    Peer b = co_await b_.accept();
+    co_await tell_types(b, there, "+none\r\n", /*asking=*/true);
+    co_return std::pair(std::move(a), std::move(b));
   }
 
   asio::awaitable<AcquireVote> acquire() {
@@ -194,24 +223,6 @@ TEST_F(ClusterTest, FollowsAskForThisOnceBehindAsking) {
   }());
 }
 
-/// Whether the position is one of these digits.
-bool is_among(std::string_view digits, std::size_t position) {
-  return digits.find(std::to_string(position)) != std::string_view::npos;
-}
-
-/// Answers the nine questions for the type of a key. `here`: the positions of those that are there;
-/// `other`: what is said of the others.
-asio::awaitable<void> tell_types(Peer& peer, std::string here, std::string other,
-                                 bool asking = false) {
-  for (std::size_t i = 0; i < 9; ++i) {
-    if (asking) co_await peer.expect(wire("ASKING"));
-    const Command question = co_await peer.read_command();
-    EXPECT_EQ(question.front(), "TYPE");
-    const std::string answer = is_among(here, i) ? "+string\r\n" : other;
-    co_await peer.send((asking ? "+OK\r\n" : "") + answer);
-  }
-}
-
 /// The lock's key stands for those that are not there, and comes once more at the end.
 void expect_keys(const Command& command, std::string_view here) {
   constexpr std::size_t first = 3;
@@ -245,12 +256,7 @@ TEST_F(ClusterTest, PutsAReleaseWithTheKeysThatAreThereToTheSlotsMasterWhenOther
 TEST_F(ClusterTest, PutsAReleaseToWhereTheKeyHasMovedWithTheKeysThatAreThere) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(release());
-    Peer a = co_await asked_for_slots(a_.address());
-    expect_script(co_await a.read_command(), scripts::release, "9");
-    co_await a.send(std::string(try_again));
-    co_await tell_types(a, "1", ask_at(b_.address()));
-    Peer b = co_await b_.accept();
-    co_await tell_types(b, "04", "+none\r\n", /*asking=*/true);
+    auto [a, b] = co_await asked_on_the_way(scripts::release, "04");
     co_await b.expect(wire("ASKING"));
     const Command question = co_await b.read_command();
     expect_script(question, scripts::release, "11");
@@ -264,12 +270,7 @@ TEST_F(ClusterTest, PutsAReleaseToWhereTheKeyHasMovedWithTheKeysThatAreThere) {
 TEST_F(ClusterTest, PutsAReleaseForTheKeyAloneWhereTheKeyIsNowhere) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(release());
-    Peer a = co_await asked_for_slots(a_.address());
-    expect_script(co_await a.read_command(), scripts::release, "9");
-    co_await a.send(std::string(try_again));
-    co_await tell_types(a, "1", ask_at(b_.address()));
-    Peer b = co_await b_.accept();
-    co_await tell_types(b, "", "+none\r\n", /*asking=*/true);
+    auto [a, b] = co_await asked_on_the_way(scripts::release, "");
     expect_script(co_await a.read_command(), scripts::release, "1");
     co_await a.send(ask_at(b_.address()));
     co_await b.expect(wire("ASKING"));
@@ -283,12 +284,7 @@ TEST_F(ClusterTest, PutsAReleaseForTheKeyAloneWhereTheKeyIsNowhere) {
 TEST_F(ClusterTest, NothingIsAcquiredWhileTheKeyIsNowhere) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(acquire());
-    Peer a = co_await asked_for_slots(a_.address());
-    expect_script(co_await a.read_command(), scripts::acquire, "9");
-    co_await a.send(std::string(try_again));
-    co_await tell_types(a, "1", ask_at(b_.address()));
-    Peer b = co_await b_.accept();
-    co_await tell_types(b, "", "+none\r\n", /*asking=*/true);
+    auto [a, b] = co_await asked_on_the_way(scripts::acquire, "");
     const AcquireVote answer = co_await vote.get();
     EXPECT_EQ(std::get<Fault>(answer).kind, FaultKind::unavailable);
   }());
