@@ -101,7 +101,7 @@ std::vector<run::ServerSource> read_servers(const Setting& setting,
     const std::string process = address->process();
     if (!processes.insert(process).second) {
       throw CommandError(ExitCode::config,
-                         fmt::format("{}: {} is named twice; the same server has but one vote",
+                         fmt::format("{}: {} is named twice; the same server has only one vote",
                                      setting.where, escape_for_terminal(process)));
     }
     servers.push_back({address, nullptr});

@@ -55,7 +55,7 @@ void judge_independence(SetDiagnosis& set, std::size_t index) {
       server.votes = false;
       set.has_duplicate = true;
       server.findings.push_back({Level::bad, "identity",
-                                 "it is the same server as " + name + ", which has but one vote"});
+                                 "it is the same server as " + name + ", which has only one vote"});
       return;
     }
     if (are_same(server.lineage, other.lineage)) {

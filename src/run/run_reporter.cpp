@@ -180,7 +180,7 @@ void RunReporter::report_granted(const std::vector<Lease>& leases) {
 }
 
 void RunReporter::report_turn_given_up() const {
-  session_.console().detail(fmt::format("{}: the job is stopped, so it gave up its turn", key_));
+  session_.console().detail(fmt::format("{}: stopped (^Z): lock released", key_));
 }
 
 void RunReporter::report_extended(bool after_trouble) {

@@ -107,7 +107,7 @@ name the master instead" -S "$SERVERS"
 
 @test "one server under two names is found" {
   start_tcp_server "${DURABLE[@]}"
-  doctor_says 78 "it is the same server as ${SERVER_URL[0]}, which has but one vote" \
+  doctor_says 78 "it is the same server as ${SERVER_URL[0]}, which has only one vote" \
     -S "${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}?db=1"
   # There would be a quorum: but commands that lock refuse such a set.
   start_servers 2 "${DURABLE[@]}"

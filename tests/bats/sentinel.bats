@@ -256,7 +256,7 @@ add ?sentinel-password=" redlock-cli run -k demo -n -- true
     -- redlock-cli status -k demo -S "$SENTINEL_URL,${SERVER_URL[5]},${SERVER_URL[6]}"
   assert_output --partial "held"
   assert_unlocked demo 0 5 6
-  # The same server under two names has but one vote.
+  # The same server under two names has only one vote.
   assert_refused 78 "two of the servers given are the same one" \
     redlock-cli run -S "$SENTINEL_URL,${SERVER_URL[0]}" -k demo -n -- true
 }

@@ -67,7 +67,7 @@ TEST(DiagnosisTest, GivesTwinsAndReplicasOneVote) {
   EXPECT_FALSE(set.servers[1].votes);
   EXPECT_FALSE(set.servers[2].votes);
   EXPECT_EQ(set.servers[1].findings.back().text,
-            "it is the same server as a, which has but one vote");
+            "it is the same server as a, which has only one vote");
   EXPECT_EQ(set.worst, Level::bad);
   EXPECT_EQ(set.voting, 1U);
 }
