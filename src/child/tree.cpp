@@ -27,6 +27,17 @@ void send(pid_t kill_argument, int signal) noexcept {
   if (::kill(kill_argument, signal) == 0 && needs_continue(signal)) ::kill(kill_argument, SIGCONT);
 }
 
+/// As waitid(2) sees them: `none_ended` are those that live, or whose tracer has not waited for
+/// them.
+enum class Children { none, none_ended, some_ended };
+
+Children look_at_children() noexcept {
+  siginfo_t ended{};
+  if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0)
+    return errno == ECHILD ? Children::none : Children::some_ended;
+  return ended.si_pid == 0 ? Children::none_ended : Children::some_ended;
+}
+
 }  // namespace
 
 ProcessTree::ProcessTree(CommandTarget& target) : target_(target) {
@@ -136,9 +147,10 @@ std::optional<Ended> ProcessTree::reap_next() {
 
 bool ProcessTree::nothing_left() const {
   if (cgroup_ != nullptr && cgroup_->populated()) return false;
-  siginfo_t ended{};
-  if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0) return errno == ECHILD;
-  return ended.si_pid == 0 && only_dead_children();
+  const Children children = look_at_children();
+  if (children != Children::none_ended) return children == Children::none;
+  // One that died meanwhile must still be reaped: its status may be the command's.
+  return only_dead_children() && look_at_children() != Children::some_ended;
 }
 
 }  // namespace redlock::child
