@@ -16,8 +16,8 @@ bool has_control(std::string_view text) {
                      [](unsigned char c) { return c < ' ' || c == 0x7f; });
 }
 
-/// A name is for people, so a path in it is not percent-encoded: behind a space that was, `://` looks
-/// like another URL.
+/// A name is for people, so a path in it is not percent-encoded: behind a space that was, `://`
+/// looks like another URL.
 bool can_be_read_back(const Endpoint& endpoint) {
   const auto is_readable = [](const std::string& host) {
     return host.find(':') != std::string::npos || host.find('%') == std::string::npos;
