@@ -12,7 +12,7 @@
 #include "child/descendants.hpp"
 #include "child/process_stat.hpp"
 #include "child/title.hpp"
-#include "support/boot_id.hpp"
+#include "support/boot_clock.hpp"
 
 namespace redlock::child {
 namespace {

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "support/base64url.hpp"
-#include "support/fingerprint.hpp"
-#include "support/hex.hpp"
+#include "support/digest.hpp"
+#include "support/encoding.hpp"
 #include "support/number.hpp"
 #include "support/text.hpp"
 

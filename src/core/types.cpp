@@ -5,7 +5,7 @@
 #include <system_error>
 #include <utility>
 
-#include "support/hex.hpp"
+#include "support/encoding.hpp"
 
 namespace redlock {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "core/backoff.hpp"
 #include "core/decision.hpp"
-#include "support/fingerprint.hpp"
+#include "support/digest.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock {

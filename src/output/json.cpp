@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "output/one_line.hpp"
-#include "support/base64url.hpp"
+#include "support/encoding.hpp"
 #include "support/text.hpp"
 #include "support/timestamp.hpp"
 

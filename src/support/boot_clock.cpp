@@ -2,6 +2,8 @@
 
 #include <time.h>
 
+#include <fstream>
+
 namespace redlock {
 namespace {
 
@@ -23,6 +25,13 @@ Duration time_suspended() noexcept {
 
 Milliseconds wall_clock_now() noexcept {
   return std::chrono::duration_cast<Milliseconds>(read_clock(CLOCK_REALTIME));
+}
+
+std::optional<std::string> read_boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  if (!std::getline(file, id) || id.size() != boot_id_size) return std::nullopt;
+  return id;
 }
 
 }  // namespace redlock

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
 
 namespace redlock {
 
@@ -37,5 +40,10 @@ Duration time_suspended() noexcept;
 /// The wall clock (CLOCK_REALTIME) since the epoch: for fences, tickets and display, never for a
 /// deadline.
 Milliseconds wall_clock_now() noexcept;
+
+inline constexpr std::size_t boot_id_size = 36;
+
+/// The kernel's name for this boot, boot_id_size characters; nothing without /proc.
+std::optional<std::string> read_boot_id();
 
 }  // namespace redlock

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "support/utf8.hpp"
+#include "support/text.hpp"
 
 namespace redlock {
 namespace {

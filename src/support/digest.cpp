@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <span>
 
-#include "support/hex.hpp"
+#include "support/encoding.hpp"
 
 namespace redlock {
 namespace {
@@ -36,6 +36,15 @@ std::string sha256_hex(std::string_view bytes) {
   ::SHA256Update(&context, bytes_of(bytes), bytes.size());
   ::SHA256Final(digest.data(), &context);
   return hex(std::as_bytes(std::span(digest)));
+}
+
+std::string fingerprint(std::string_view bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char byte : bytes)
+    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x00000100000001b3;
+  std::string digits;
+  append_hex(digits, hash, 16);
+  return digits;
 }
 
 }  // namespace redlock

@@ -1,11 +1,33 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace redlock {
+
+/// Code points, both ends included.
+struct CodePointRange {
+  char32_t first;
+  char32_t last;
+};
+
+constexpr bool contains(const CodePointRange& range, char32_t code_point) {
+  return range.first <= code_point && code_point <= range.last;
+}
+
+/// The first character of a text: its bytes (of the text's lifetime), and what they stand for when
+/// they are UTF-8.
+struct Character {
+  std::string_view bytes;
+  std::optional<char32_t> code_point;
+};
+
+/// For a text that is not empty. When the bytes are not UTF-8, takes as many as could have begun a
+/// character (at least one), as decoders are advised to: The Unicode Standard, section 3.9, U+FFFD
+/// Substitution of Maximal Subparts.
+Character first_character(std::string_view text);
 
 /// Makes text from elsewhere (servers, keys, other people's notes) safe to show on a terminal. C0,
 /// DEL, C1, bidi controls, line and paragraph separators, zero-width characters and bytes that are

@@ -10,7 +10,7 @@
 #include "core/helper_keys.hpp"
 #include "store/local/commands.hpp"
 #include "store/local/lock_file.hpp"
-#include "support/boot_id.hpp"
+#include "support/boot_clock.hpp"
 #include "support/digest.hpp"
 
 namespace {

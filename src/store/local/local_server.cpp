@@ -5,7 +5,7 @@
 #include "core/helper_keys.hpp"
 #include "store/local/sweep.hpp"
 #include "store/local/wake.hpp"
-#include "support/boot_id.hpp"
+#include "support/boot_clock.hpp"
 #include "support/digest.hpp"
 #include "support/readable.hpp"
 #include "support/spawn.hpp"

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <optional>
 
-#include "support/hex.hpp"
+#include "support/encoding.hpp"
 #include "support/text.hpp"
 
 namespace redlock::local {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "store/local/keyspace.hpp"
-#include "support/boot_id.hpp"
+#include "support/boot_clock.hpp"
 
 namespace redlock::local {
 

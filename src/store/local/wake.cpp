@@ -9,7 +9,7 @@
 #include <cstdio>
 
 #include "support/digest.hpp"
-#include "support/hex.hpp"
+#include "support/encoding.hpp"
 
 namespace redlock::local {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "../samples.hpp"
 #include "../store/drive.hpp"
-#include "support/boot_id.hpp"
+#include "support/boot_clock.hpp"
 #include "support/digest.hpp"
 
 namespace redlock::local {

@@ -1,4 +1,4 @@
-#include "support/base64url.hpp"
+#include "support/encoding.hpp"
 
 #include <cstdint>
 
@@ -64,6 +64,22 @@ std::optional<std::string> decode_base64url(std::string_view text) {
   const unsigned left = bits.size();
   if (left >= bits_per_digit || bits.pop(left) != 0) return std::nullopt;
   return bytes;
+}
+
+void append_hex(std::string& out, std::uint64_t number, unsigned digits) {
+  for (unsigned left = digits; left > 0; --left) {
+    out += hex_digits[(number >> (4 * (left - 1))) & 0xfU];
+  }
+}
+
+std::string hex(std::span<const std::byte> bytes) {
+  std::string text(2 * bytes.size(), '0');
+  auto digit = text.begin();
+  for (const std::byte byte : bytes) {
+    *digit++ = hex_digits[std::to_integer<std::size_t>(byte >> 4)];
+    *digit++ = hex_digits[std::to_integer<std::size_t>(byte & std::byte{0xf})];
+  }
+  return text;
 }
 
 }  // namespace redlock

@@ -1,4 +1,4 @@
-#include "support/base64url.hpp"
+#include "support/encoding.hpp"
 
 #include <gtest/gtest.h>
 
