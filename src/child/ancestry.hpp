@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/parent_lease.hpp"
+#include "core/lease_handle.hpp"
 
 namespace redlock::child {
 

@@ -7,7 +7,6 @@
 #include "child/isolation.hpp"
 #include "child/stop_plan.hpp"
 #include "cli/option_types.hpp"
-#include "core/mode.hpp"
 #include "core/types.hpp"
 #include "output/exit_code.hpp"
 #include "store/owner_record.hpp"

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "core/mode.hpp"
 #include "core/types.hpp"
 #include "core/vote.hpp"
 #include "support/boot_clock.hpp"

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -108,6 +109,23 @@ class Ttl {
 struct LeaseId {
   std::string text;
   friend auto operator<=>(const LeaseId&, const LeaseId&) = default;
+};
+
+/// How a lock is wanted: exclusive, or shared with other readers (PROTOCOL M1); in one of a number
+/// of slots, if there is one (M2).
+struct Mode {
+  static constexpr std::size_t max_slots = protocol::max_slots;
+
+  bool shared = false;
+  std::size_t slots = 0;  ///< number of slots; more than zero only with `shared`
+  friend bool operator==(const Mode&, const Mode&) = default;
+};
+
+/// How a lease holds its lock.
+struct Hold {
+  bool shared = false;
+  std::optional<std::size_t> slot{};  ///< from 0 on
+  friend bool operator==(const Hold&, const Hold&) = default;
 };
 
 }  // namespace redlock

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/parent_lease.hpp"
+#include "core/lease_handle.hpp"
 #include "engine/attempt.hpp"
 #include "engine/server_set.hpp"
 #include "run/options.hpp"

@@ -6,7 +6,7 @@
 #include <list>
 #include <memory>
 
-#include "core/parent_lease.hpp"
+#include "core/lease_handle.hpp"
 #include "engine/interrupt.hpp"
 #include "support/clock.hpp"
 #include "support/readable.hpp"

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "core/mode.hpp"
 #include "core/queue.hpp"
 #include "core/types.hpp"
 #include "core/vote.hpp"

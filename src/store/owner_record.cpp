@@ -4,7 +4,6 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "core/mode.hpp"
 #include "core/protocol.hpp"
 #include "core/types.hpp"
 #include "support/text.hpp"

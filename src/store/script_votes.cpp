@@ -4,9 +4,9 @@
 #include <array>
 #include <span>
 
-#include "core/mode.hpp"
 #include "core/protocol.hpp"
 #include "core/queue.hpp"
+#include "core/types.hpp"
 #include "store/owner_record.hpp"
 #include "support/number.hpp"
 

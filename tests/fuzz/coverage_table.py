@@ -10,10 +10,9 @@ import sys
 PARSERS = [
     ("URLs of servers", ["store/redis/endpoint"]),
     ("durations", ["support/duration"]),
-    ("text for terminals and shells", ["support/text", "support/utf8"]),
+    ("text for terminals and shells", ["support/text"]),
     ("TOML configuration", ["cli/config_file", "cli/option_types"]),
-    ("REDLOCK_LEASE", ["core/lease_handle"]),
-    ("REDLOCK_HELD", ["core/parent_lease"]),
+    ("REDLOCK_LEASE, REDLOCK_HELD", ["core/lease_handle"]),
     ("token files", ["run/lease_file"]),
     ("/proc and cgroup texts", ["child/process_stat", "child/cgroup"]),
     ("RESP", ["store/redis/reply_reader"]),

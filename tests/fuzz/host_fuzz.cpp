@@ -9,7 +9,7 @@
 
 #include "child/cgroup.hpp"
 #include "child/process_stat.hpp"
-#include "core/parent_lease.hpp"
+#include "core/lease_handle.hpp"
 #include "fuzz.hpp"
 #include "run/lease_file.hpp"
 
