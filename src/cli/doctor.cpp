@@ -9,8 +9,7 @@
 #include "cli/read_lock_options.hpp"
 #include "cli/redact.hpp"
 #include "core/validity.hpp"
-#include "output/diagnosis.hpp"
-#include "output/settings.hpp"
+#include "output/doctor.hpp"
 #include "run/command_error.hpp"
 #include "run/session.hpp"
 

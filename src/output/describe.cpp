@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "output/command_result.hpp"
+#include "output/outcome.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
 #include "support/timestamp.hpp"

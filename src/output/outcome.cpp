@@ -1,11 +1,67 @@
 #include "output/outcome.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/decision.hpp"
 
 namespace redlock::output {
+namespace {
+
+struct Meaning {
+  CommandResult result;
+  std::string_view word;
+  ExitCode code;
+};
+
+constexpr std::array meanings{
+    Meaning{CommandResult::acquired, "acquired", ExitCode::done},
+    Meaning{CommandResult::extended, "extended", ExitCode::done},
+    Meaning{CommandResult::released, "released", ExitCode::done},
+    Meaning{CommandResult::unreleased, "unreleased", ExitCode::done},
+    Meaning{CommandResult::fresh, "fresh", ExitCode::done},
+    Meaning{CommandResult::inherited, "inherited", ExitCode::done},
+    Meaning{CommandResult::broken, "broken", ExitCode::done},
+    Meaning{CommandResult::free, "free", ExitCode::done},
+    Meaning{CommandResult::interrupted, "interrupted", ExitCode::internal},
+    Meaning{CommandResult::usage, "usage", ExitCode::usage},
+    Meaning{CommandResult::unavailable, "unavailable", ExitCode::unavailable},
+    Meaning{CommandResult::internal, "internal", ExitCode::internal},
+    Meaning{CommandResult::os_error, "os_error", ExitCode::os_error},
+    Meaning{CommandResult::busy, "busy", ExitCode::busy},
+    Meaning{CommandResult::superseded, "superseded", ExitCode::busy},
+    Meaning{CommandResult::denied, "denied", ExitCode::denied},
+    Meaning{CommandResult::config, "config", ExitCode::config},
+    Meaning{CommandResult::lost, "lost", ExitCode::lost},
+    Meaning{CommandResult::unconfirmed, "unconfirmed", ExitCode::unconfirmed},
+    Meaning{CommandResult::timed_out, "timed_out", ExitCode::timed_out},
+    Meaning{CommandResult::not_started, "not_started", ExitCode::not_executable},
+    Meaning{CommandResult::not_started, "not_started", ExitCode::not_found},
+};
+
+const Meaning& meaning_of(CommandResult result) {
+  return *std::find_if(meanings.begin(), meanings.end(),
+                       [=](const Meaning& meaning) { return meaning.result == result; });
+}
+
+}  // namespace
+
+std::string_view word_of(CommandResult result) {
+  return meaning_of(result).word;
+}
+
+ExitCode code_of(CommandResult result) {
+  return meaning_of(result).code;
+}
+
+CommandResult result_of(ExitCode code) {
+  const auto* found = std::find_if(meanings.begin(), meanings.end(), [=](const Meaning& meaning) {
+    return meaning.code == code && code != ExitCode::done &&
+           meaning.result != CommandResult::interrupted;
+  });
+  return found == meanings.end() ? CommandResult::internal : found->result;
+}
 
 using Why = AttemptFailure::Why;
 

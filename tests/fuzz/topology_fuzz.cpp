@@ -3,7 +3,7 @@
 #include "store/redis/topology.hpp"
 
 #include "fuzz.hpp"
-#include "output/diagnosis.hpp"
+#include "output/doctor.hpp"
 #include "reply_text.hpp"
 #include "store/redis/error_reply.hpp"
 #include "store/redis/findings.hpp"

@@ -1,12 +1,10 @@
-#include "output/diagnosis.hpp"
+#include "output/doctor.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string_view>
-#include <vector>
 
 #include "output/one_line.hpp"
 #include "output/table.hpp"
@@ -155,6 +153,38 @@ std::string diagnosis_json(const SetDiagnosis& set, int exit_code) {
   json["servers"] = Json::array();
   for (std::size_t i = 0; i < set.servers.size(); ++i) {
     json["servers"].push_back(server_json(set.names[i], set.servers[i], facts));
+  }
+  return one_line(json);
+}
+
+std::string settings_text(const std::vector<ShownSetting>& settings) {
+  std::string text;
+  for (const ShownSetting& setting : settings) {
+    std::string shown = " (not set)";
+    if (setting.value) {
+      shown =
+          fmt::format(" = {} ({})", escape_for_terminal(setting.value->text), setting.value->where);
+    } else if (!setting.fallback.empty()) {
+      shown = fmt::format(" = {} (default)", setting.fallback);
+    }
+    text += fmt::format("{}{}\n", setting.name, shown);
+  }
+  return text;
+}
+
+std::string settings_json(const std::vector<ShownSetting>& settings) {
+  Json json;
+  json["command"] = "doctor";
+  json["settings"] = Json::array();
+  for (const ShownSetting& setting : settings) {
+    Json entry{
+        {"name", setting.name}, {"value", nullptr}, {"where", nullptr}, {"default", nullptr}};
+    if (setting.value) {
+      entry["value"] = to_valid_utf8(setting.value->text);
+      entry["where"] = to_valid_utf8(setting.value->where);
+    }
+    if (!setting.fallback.empty()) entry["default"] = setting.fallback;
+    json["settings"].push_back(std::move(entry));
   }
   return one_line(json);
 }
