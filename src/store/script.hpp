@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,16 @@ struct ScriptCall {
   const Script* script;
   std::vector<std::string> keys;
   std::vector<std::string> arguments;  ///< the script's name among them, as the last
+};
+
+/// The reply of a script or a command, in the five types of RESP2.
+struct Reply {
+  enum class Type { nil, integer, text, status, error, array };
+
+  Type type = Type::nil;
+  std::int64_t integer = 0;
+  std::string text;             ///< of text, status and error
+  std::vector<Reply> elements;  ///< of array
 };
 
 }  // namespace redlock

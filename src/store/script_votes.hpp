@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "core/vote.hpp"
-#include "store/reply.hpp"
+#include "store/script.hpp"
 #include "support/result.hpp"
 
 namespace redlock {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "store/reply.hpp"
+#include "store/script.hpp"
 #include "support/number.hpp"
 
 namespace redlock::fuzz {

@@ -8,7 +8,6 @@
 #include "store/redis/error_reply.hpp"
 #include "store/redis/findings.hpp"
 #include "store/redis/server_info.hpp"
-#include "store/redis/server_report.hpp"
 
 using namespace redlock;
 using namespace redlock::fuzz;

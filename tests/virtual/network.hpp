@@ -12,7 +12,7 @@
 #include "core/vote.hpp"
 #include "machine.hpp"
 #include "random.hpp"
-#include "store/reply.hpp"
+#include "store/script.hpp"
 
 namespace redlock::sim {
 

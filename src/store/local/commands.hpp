@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "store/local/keyspace.hpp"
-#include "store/reply.hpp"
+#include "store/script.hpp"
 
 namespace redlock::local {
 

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "store/redis/endpoint.hpp"
+#include "store/script.hpp"
 
 namespace redlock::redis {
 
@@ -27,5 +31,20 @@ class EncodedCommand {
  private:
   std::string bytes_;
 };
+
+/// The first commands on a connection to this endpoint. `password`: Endpoint::current_password().
+std::vector<Command> login_commands(const Endpoint& endpoint,
+                                    const std::optional<std::string>& password);
+
+/// Runs the script by its digest.
+EncodedCommand script_command(const ScriptCall& call);
+
+/// Makes the server learn the text, and nothing else. With the lock's key, so that a proxy routes
+/// it to the same server; by EVAL, which needs no more rights than EVALSHA.
+EncodedCommand teaching_command(const ScriptCall& call);
+
+/// Undoes what a release would, for a server that forgot the scripts (SCRIPT FLUSH). `alone`: with
+/// the lock's key as the only one.
+EncodedCommand undo_command(const ScriptCall& release, bool alone);
 
 }  // namespace redlock::redis

@@ -1,6 +1,6 @@
 #include "store/redis/connector.hpp"
 
-#include "store/redis/login.hpp"
+#include "store/redis/command.hpp"
 #include "store/redis/sentinel.hpp"
 
 namespace redlock::redis {

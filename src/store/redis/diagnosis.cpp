@@ -10,7 +10,6 @@
 #include "store/redis/findings.hpp"
 #include "store/redis/rights.hpp"
 #include "store/redis/server_info.hpp"
-#include "store/redis/server_report.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock::redis {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "store/diagnosis.hpp"
-#include "store/redis/server_report.hpp"
+#include "store/redis/server_info.hpp"
 
 namespace redlock::redis {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "store/redis/command.hpp"
 #include "store/redis/error_reply.hpp"
-#include "store/redis/script_commands.hpp"
 
 namespace redlock::redis {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "core/helper_keys.hpp"
 #include "core/protocol.hpp"
+#include "store/redis/command.hpp"
 #include "store/redis/error_reply.hpp"
-#include "store/redis/script_commands.hpp"
 #include "store/redis/server_info.hpp"
 
 namespace redlock::redis {

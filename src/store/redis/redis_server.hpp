@@ -9,7 +9,6 @@
 #include "store/redis/connector.hpp"
 #include "store/redis/endpoint.hpp"
 #include "store/redis/links.hpp"
-#include "store/redis/redis_options.hpp"
 #include "store/redis/subscription.hpp"
 #include "store/scripted_server.hpp"
 #include "support/clock.hpp"

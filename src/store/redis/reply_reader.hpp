@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "store/reply.hpp"
+#include "store/script.hpp"
 #include "support/result.hpp"
 
 struct redisReader;

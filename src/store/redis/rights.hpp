@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "store/redis/command.hpp"
-#include "store/reply.hpp"
+#include "store/script.hpp"
 
 namespace redlock::redis {
 

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "store/redis/command.hpp"
 #include "store/redis/connection.hpp"
 #include "store/redis/error_reply.hpp"
-#include "store/redis/login.hpp"
 #include "store/redis/topology.hpp"
 #include "support/number.hpp"
 #include "support/spawn.hpp"

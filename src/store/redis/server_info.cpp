@@ -1,11 +1,19 @@
 #include "store/redis/server_info.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <ratio>
 
 #include "store/redis/topology.hpp"
 #include "support/number.hpp"
 
 namespace redlock::redis {
+namespace {
+
+/// An upper bound for uptimes that servers report: it keeps sums of times from overflow.
+constexpr std::int64_t max_uptime = std::int64_t{100} * 365 * 24 * 3600;  // seconds
+
+}  // namespace
 
 std::optional<std::string_view> ServerInfo::field(std::string_view name) const {
   std::string_view rest = text_;
@@ -42,10 +50,6 @@ std::vector<Address> ServerInfo::replicas() const {
   }
 }
 
-std::int64_t ServerInfo::replicas_in_step() const {
-  return static_cast<std::int64_t>(replicas().size());
-}
-
 ServerFacts facts_from(const Reply& info, Instant told, Instant now) {
   ServerFacts facts;
   if (info.type != Reply::Type::text) return facts;  // no right to ask
@@ -55,6 +59,77 @@ ServerFacts facts_from(const Reply& info, Instant told, Instant now) {
     facts.up = std::chrono::seconds(std::clamp(*up, -max_uptime, max_uptime)) + (now - told);
   }
   return facts;
+}
+
+ServerReport report_from(std::string_view info_text) {
+  const ServerInfo info(info_text);
+  const auto text = [&info](std::string_view name) {
+    return std::string(info.field(name).value_or(""));
+  };
+  ServerReport report;
+  const bool valkey = info.field("valkey_version").has_value();
+  report.software = valkey ? "valkey" : "redis";
+  report.version = text(valkey ? "valkey_version" : "redis_version");
+  report.role = text("role");
+  if (const auto host = info.field("master_host"))
+    report.master = std::string(*host) + ":" + text("master_port");
+  report.replication_id = text("master_replid");
+  if (const auto enabled = info.number("aof_enabled")) report.append_only = *enabled != 0;
+  const auto saved = info.field("rdb_last_bgsave_status");
+  const auto appended = info.field("aof_last_write_status");
+  if (saved && appended) report.saves_well = *saved == "ok" && *appended == "ok";
+  report.eviction_policy = text("maxmemory_policy");
+  report.max_memory = info.number("maxmemory");
+  if (info.field("connected_slaves"))
+    report.replicas = static_cast<std::int64_t>(info.replicas().size());
+  return report;
+}
+
+std::optional<Duration> time_from(const Reply& reply) {
+  if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
+  const auto seconds = whole_number(reply.elements[0].text);
+  const auto microseconds = whole_number(reply.elements[1].text);
+  if (!seconds || *seconds < 0 || *seconds > 2 * max_uptime) return std::nullopt;
+  if (!microseconds || *microseconds < 0 || *microseconds >= std::micro::den) return std::nullopt;
+  return std::chrono::seconds(*seconds) + std::chrono::microseconds(*microseconds);
+}
+
+std::optional<std::string> configured(const Reply& reply) {
+  if (reply.type != Reply::Type::array || reply.elements.size() != 2) return std::nullopt;
+  return reply.elements[1].text;
+}
+
+ServerReport weaker(ServerReport a, const ServerReport& b) {
+  const auto both = [](std::optional<bool> one, std::optional<bool> other) {
+    return one && other ? std::optional(*one && *other) : std::nullopt;
+  };
+  const auto distance = [](const std::optional<Duration>& offset) {
+    return offset ? std::max(*offset, -*offset) : Duration::max();
+  };
+  if (b.latency) a.latency = std::max(a.latency.value_or(*b.latency), *b.latency);
+  if (distance(b.clock_offset) > distance(a.clock_offset)) a.clock_offset = b.clock_offset;
+  if (b.version < a.version) {
+    a.software = b.software;
+    a.version = b.version;
+  }
+  if (b.role != "master") {
+    a.role = b.role;
+    a.master = b.master;
+  }
+  if (!a.facts.up || !b.facts.up || *b.facts.up < *a.facts.up)
+    a.facts.up = b.facts.up ? b.facts.up : std::nullopt;
+  a.append_only = both(a.append_only, b.append_only);
+  if (b.append_fsync != "always") a.append_fsync = b.append_fsync;
+  if (!b.save || b.save->empty()) a.save = b.save;
+  a.saves_well = both(a.saves_well, b.saves_well);
+  if (b.eviction_policy != "noeviction") {
+    a.eviction_policy = b.eviction_policy;
+    a.max_memory = b.max_memory;
+  }
+  a.replica_clocks.insert(a.replica_clocks.end(), b.replica_clocks.begin(), b.replica_clocks.end());
+  a.servers_behind = std::max(a.servers_behind, b.servers_behind);
+  if (!b.replicas || (a.replicas && *b.replicas < *a.replicas)) a.replicas = b.replicas;
+  return a;
 }
 
 }  // namespace redlock::redis

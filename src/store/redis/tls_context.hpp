@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "store/tls.hpp"
+#include "store/registry.hpp"
 #include "support/result.hpp"
 
 struct ssl_ctx_st;

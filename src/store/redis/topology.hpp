@@ -7,7 +7,7 @@
 
 #include "core/vote.hpp"
 #include "store/redis/endpoint.hpp"
-#include "store/reply.hpp"
+#include "store/script.hpp"
 #include "support/boot_clock.hpp"
 #include "support/result.hpp"
 

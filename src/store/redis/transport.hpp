@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "core/vote.hpp"
 #include "store/redis/endpoint.hpp"
@@ -68,8 +69,12 @@ std::unique_ptr<Transport> make_tls_transport(std::unique_ptr<Transport> below,
                                               const std::string& host);
 
 /// What reaches this tcp or unix_socket endpoint; `tls` is for one with TLS.
-std::unique_ptr<Transport> make_transport(asio::any_io_executor executor, const Clock& clock,
-                                          const Endpoint& endpoint,
-                                          const std::shared_ptr<TlsSource>& tls);
+inline std::unique_ptr<Transport> make_transport(asio::any_io_executor executor, const Clock& clock,
+                                                 const Endpoint& endpoint,
+                                                 const std::shared_ptr<TlsSource>& tls) {
+  auto transport = make_plain_transport(std::move(executor), clock, endpoint);
+  return endpoint.tls ? make_tls_transport(std::move(transport), tls, endpoint.host)
+                      : std::move(transport);
+}
 
 }  // namespace redlock::redis

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "store/reply.hpp"
+#include "store/script.hpp"
 
 namespace redlock::testing {
 
