@@ -8,7 +8,7 @@ foreach(script IN LISTS SCRIPTS)
   string(APPEND rows "    {\"${shell}\", R\"script(${text})script\"},\n")
 endforeach()
 file(WRITE "${OUTPUT}" "// Made from completions/ by cmake/EmbedCompletions.cmake.
-#include \"cli/completion_scripts.hpp\"
+#include \"cli/suggestions.hpp\"
 
 namespace redlock::cli {
 

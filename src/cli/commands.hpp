@@ -5,9 +5,8 @@
 
 namespace redlock::cli {
 
-/// The commands. Each reads its options from the settings, does its work and returns how to end;
-/// each may throw CommandError.
-run::Finish run_command(const Settings& settings, const run::Start& start);
+/// The commands, but for `run` (run/run.hpp). Each reads its options from the settings, does its
+/// work and returns how to end; each may throw CommandError.
 run::Finish acquire_command(const Settings& settings, const run::Start& start);
 run::Finish extend_command(const Settings& settings);
 run::Finish release_command(const Settings& settings);

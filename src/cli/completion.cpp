@@ -5,7 +5,6 @@
 
 #include "cli/command_session.hpp"
 #include "cli/commands.hpp"
-#include "cli/completion_scripts.hpp"
 #include "cli/read_server_options.hpp"
 #include "cli/redact.hpp"
 #include "cli/suggestions.hpp"

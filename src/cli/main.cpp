@@ -1,5 +1,3 @@
-#include "cli/main.hpp"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -21,15 +19,16 @@
 #include "cli/command_session.hpp"
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
-#include "cli/misspelt_variables.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/read_run_options.hpp"
 #include "cli/redact.hpp"
+#include "cli/settings.hpp"
 #include "output/json.hpp"
 #include "output/outcome.hpp"
 #include "output/standard_error.hpp"
 #include "run/command_error.hpp"
 #include "run/lease_file.hpp"
+#include "run/run.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -58,7 +57,7 @@ run::Finish dispatch(const CommandLine& line, const run::Start& start) {
   refuse_misspelt_variables(settings);
   switch (line.command->bit) {
     case for_run:
-      return run_command(settings, start);
+      return run::run(read_run_options(settings), session_options(settings), start);
     case for_acquire:
       return acquire_command(settings, start);
     case for_extend:
@@ -139,12 +138,11 @@ run::Finish run_program(const std::vector<std::string>& arguments, const run::St
   return run::Finish{to_int(code)};
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+/// Returns the exit code, or dies of the signal that the command died of.
+int run_main(int argc, char** argv) {
   const child::InheritedSignals inherited = child::InheritedSignals::capture();
-  ::signal(SIGPIPE,
-           SIG_IGN);  // a closed stdout or stderr is an error like others and must not kill us
+  // A closed stdout or stderr is an error like others, and must not kill us.
+  ::signal(SIGPIPE, SIG_IGN);
   occupy_standard_descriptors();
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   if (arguments.empty()) {
@@ -156,4 +154,9 @@ int main(int argc, char** argv) {
   return finish.signal != 0 ? child::die_of(finish.signal) : finish.exit_code;
 }
 
+}  // namespace
 }  // namespace redlock::cli
+
+int main(int argc, char** argv) {
+  return redlock::cli::run_main(argc, argv);
+}

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
 
 #include "child/signals.hpp"
 #include "support/duration.hpp"
+#include "support/number.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -15,14 +14,6 @@ namespace {
 
 /// The largest plausible count for a flag that counts.
 constexpr unsigned max_count = 9;
-
-/// Digits alone: no sign, no blank.
-std::optional<std::uint64_t> parse_number(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
 
 }  // namespace
 
@@ -47,7 +38,7 @@ ReadValue<bool> FlagType::read(const std::string& text, const std::string&) cons
 }
 
 ReadValue<unsigned> CounterType::read(const std::string& text, const std::string& shown) const {
-  if (const auto number = parse_number(text); number && *number <= max_count) {
+  if (const auto number = whole_number<std::uint64_t>(text); number && *number <= max_count) {
     return static_cast<unsigned>(*number);
   }
   const auto flag = FlagType().read(text, shown);
@@ -74,7 +65,7 @@ ReadValue<Duration> DurationType::read(const std::string& text, const std::strin
 }
 
 ReadValue<std::uint64_t> NumberType::read(const std::string& text, const std::string&) const {
-  const auto number = parse_number(text);
+  const auto number = whole_number<std::uint64_t>(text);
   if (number && *number >= min && *number <= max) return *number;
   if (number && *number < min) return unexpected(fmt::format("must be at least {}", min));
   return unexpected(fmt::format("must be a whole number from {} to {}", min, max));

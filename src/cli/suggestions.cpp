@@ -6,7 +6,6 @@
 
 #include "child/signals.hpp"
 #include "cli/command_table.hpp"
-#include "cli/completion_scripts.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/spelling.hpp"
 #include "store/registry.hpp"

@@ -1,10 +1,21 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace redlock::cli {
+
+/// What a shell must read to complete redlock-cli: a file of completions/, which asks the program
+/// for everything.
+struct CompletionScript {
+  std::string_view shell;
+  std::string_view text;
+};
+
+std::span<const CompletionScript> completion_scripts();
 
 /// What may stand where a word of a command line is being typed, for the completion of shells.
 struct Suggestions {

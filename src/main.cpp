@@ -1,5 +1,0 @@
-#include "cli/main.hpp"
-
-int main(int argc, char** argv) {
-  return redlock::cli::main(argc, argv);
-}
