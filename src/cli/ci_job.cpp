@@ -48,7 +48,7 @@ bool is_presentable(std::string_view url) {
   }
   const std::string_view host = rest.substr(0, rest.find_first_of("/?#"));
   const bool is_one_word =
-      std::all_of(url.begin(), url.end(), [](char c) { return c > ' ' && c < '\x7f'; });
+      std::ranges::all_of(url, [](char c) { return c > ' ' && !is_control(c); });
   return !host.empty() && host.find('@') == std::string_view::npos && is_one_word;
 }
 

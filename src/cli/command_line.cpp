@@ -1,6 +1,7 @@
 #include "cli/command_line.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -207,33 +208,30 @@ void read_for_error(const std::vector<std::string>& words, unsigned commands, Co
   }
 }
 
-std::string names_of_commands() {
-  std::string names;
+/// Of these, given as bits.
+std::vector<std::string_view> names_of_commands(unsigned commands) {
+  std::vector<std::string_view> names;
   for (const CommandSpec& command : command_table()) {
-    names.append(names.empty() ? "" : ", ").append(command.name);
+    if ((commands & command.bit) != 0) names.push_back(command.name);
   }
   return names;
 }
 
 [[noreturn]] void refuse_command(const std::string& word) {
-  std::vector<std::string_view> names;
-  for (const CommandSpec& command : command_table()) names.push_back(command.name);
+  const std::vector<std::string_view> names = names_of_commands(everywhere);
   refuse(fmt::format("there is no command {}{}; the commands are {}", shell_word(shown_word(word)),
-                     did_you_mean(word, names), names_of_commands()));
+                     did_you_mean(word, names), fmt::join(names, ", ")));
 }
 
 /// The commands that have an option of this spelling.
 std::string commands_with(std::string_view spelling) {
-  std::string names;
+  unsigned commands = 0;
   for (const OptionRow* option : option::all_options) {
     const auto spellings = spellings_of(*option);
-    if (std::find(spellings.begin(), spellings.end(), spelling) == spellings.end()) continue;
-    for (const CommandSpec& command : command_table()) {
-      if ((option->spec().commands & command.bit) == 0) continue;
-      names.append(names.empty() ? "" : ", ").append(command.name);
-    }
+    if (std::ranges::find(spellings, spelling) != spellings.end())
+      commands |= option->spec().commands;
   }
-  return names;
+  return fmt::format("{}", fmt::join(names_of_commands(commands), ", "));
 }
 
 /// `command`: null before the command's name was read.
@@ -348,7 +346,8 @@ void read_command_line(const std::vector<std::string>& arguments, CommandLine& l
   const bool is_told = line.find(option::help) != nullptr || line.find(option::version) != nullptr;
   const bool is_known = rest.empty() || !looks_like_option(rest.front());
   if (before_name.asks_to_be_told() || (is_told && is_known)) return;
-  if (rest.empty() || rest.front() == "--") refuse("name a command: " + names_of_commands());
+  if (rest.empty() || rest.front() == "--")
+    refuse(fmt::format("name a command: {}", fmt::join(names_of_commands(everywhere), ", ")));
 
   line.name = rest.front();
   line.command = find_command(line.name);

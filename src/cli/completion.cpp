@@ -42,10 +42,7 @@ asio::awaitable<Listing> list(run::Session& session, std::string prefix) {
 /// word.
 std::string key_beginning(const std::string& typed) {
   const auto is_plain = [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') ||
-           (byte >= 'a' && byte <= 'z') ||
-           std::string_view("_-./:@%+,").find(c) != std::string_view::npos;
+    return is_letter_or_digit(c) || std::string_view("_-./:@%+,").find(c) != std::string_view::npos;
   };
   return std::ranges::all_of(typed, is_plain) ? typed : std::string();
 }

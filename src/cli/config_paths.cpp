@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
+
+#include "support/environment.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -18,17 +19,17 @@ struct UserDirectory {
 /// The directory of the user's configuration; nothing when there is none (no XDG_CONFIG_HOME, no
 /// HOME, no passwd entry).
 std::optional<UserDirectory> user_config_directory() {
-  const char* xdg = std::getenv("XDG_CONFIG_HOME");
+  const std::string xdg = environment_value("XDG_CONFIG_HOME");
   // The XDG specification demands that a relative path is ignored.
-  if (xdg != nullptr && xdg[0] == '/') return UserDirectory{xdg, xdg};
+  if (xdg.starts_with('/')) return UserDirectory{xdg, xdg};
 
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || home[0] == '\0') {
+  std::string home = environment_value("HOME");
+  if (home.empty()) {
     const passwd* entry = ::getpwuid(::getuid());
-    home = entry != nullptr ? entry->pw_dir : nullptr;
+    if (entry != nullptr) home = entry->pw_dir;
   }
-  if (home == nullptr || home[0] != '/') return std::nullopt;
-  return UserDirectory{home, std::string(home) + "/.config"};
+  if (!home.starts_with('/')) return std::nullopt;
+  return UserDirectory{home, home + "/.config"};
 }
 
 /// Whether we lack even the permission to check for the file, in a directory that is not ours.

@@ -75,10 +75,8 @@ run::Finish doctor_command(const Settings& settings) {
     key = keys.front();
   }
   const run::ServerOptions servers = read_server_options(settings);
-  // There is no ttl of ours to derive it from: use the longest default.
   const run::SessionOptions options = session_options(settings);
-  run::Session session(options, servers,
-                       servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
+  run::Session session(options, servers, timeout_without_ttl(servers));
   return session.run(diagnose_all(session, run::links_to(options, servers), std::move(key)));
 }
 

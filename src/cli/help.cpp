@@ -1,6 +1,7 @@
 #include "cli/help.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "cli/version.hpp"
 #include "output/exit_code.hpp"
 #include "output/terminal.hpp"
+#include "support/columns.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -43,29 +45,10 @@ constexpr std::array headings{
 std::string folded(const std::string& first, std::size_t column, std::string_view text,
                    std::size_t width) {
   if (column + min_text_width > width) column = std::min(column, text_indent);
-  std::string result = first;
-  std::size_t length = first.size();
-  const auto break_line = [&] {
-    result.append("\n").append(column, ' ');
-    length = column;
-  };
-  if (column > 0 && length + 2 > column) {
-    break_line();
-  } else {
-    result.append(column - length, ' ');
-    length = column;
-  }
-  std::istringstream words{std::string(text)};
-  std::string word;
-  for (bool at_start = true; words >> word; at_start = false) {
-    if (!at_start && length + 1 + word.size() > width) {
-      break_line();
-      at_start = true;
-    }
-    result.append(at_start ? "" : " ").append(word);
-    length += word.size() + (at_start ? 0 : 1);
-  }
-  return result.append("\n");
+  const std::string next_line = "\n" + std::string(column, ' ');
+  const bool has_room = column == 0 || first.size() + 2 <= column;
+  const std::string between = has_room ? std::string(column - first.size(), ' ') : next_line;
+  return fmt::format("{}{}{}\n", first, between, fmt::join(fold(text, width - column), next_line));
 }
 
 /// Folds paragraphs; leaves indented lines as they are.

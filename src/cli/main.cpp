@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <exception>
 #include <optional>
 #include <string>
@@ -29,6 +28,7 @@
 #include "run/command_error.hpp"
 #include "run/lease_file.hpp"
 #include "run/run.hpp"
+#include "support/environment.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -76,8 +76,7 @@ run::Finish dispatch(const CommandLine& line, const run::Start& start) {
 
 /// The descriptor that --status-fd, or its variable, names; nothing when the value is invalid.
 std::optional<int> status_fd_of(const CommandLine& line) {
-  const char* const variable = std::getenv(option::status_fd.variable());
-  std::string text = variable != nullptr ? variable : "";
+  std::string text = environment_value(option::status_fd.variable());
   if (const auto* given = line.find(option::status_fd)) text = given->front();
   const auto number = option::status_fd.type().read(text, text);
   if (!number || !is_given_for_writing(static_cast<int>(*number))) return std::nullopt;

@@ -81,13 +81,4 @@ ReadValue<int> SignalType::read(const std::string& text, const std::string& show
                                 escape_for_terminal(shown)));
 }
 
-std::string one_of(const std::vector<std::string_view>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) text += i + 1 == names.size() ? " or " : ", ";
-    text += names[i];
-  }
-  return text;
-}
-
 }  // namespace redlock::cli

@@ -9,6 +9,7 @@
 
 #include "support/duration.hpp"
 #include "support/result.hpp"
+#include "support/text.hpp"
 
 namespace redlock::cli {
 
@@ -203,9 +204,6 @@ struct SignalType {
   [[nodiscard]] ReadValue<int> read(const std::string& text, const std::string& shown) const;
 };
 
-/// `a, b or c`.
-std::string one_of(const std::vector<std::string_view>& names);
-
 template <class Enum>
 struct Choice {
   std::string_view name;
@@ -283,6 +281,8 @@ class DefaultOption final : public TypedOption<Type> {
  public:
   constexpr DefaultOption(const OptionSpec& spec, Type type, typename Type::Value fallback)
       : TypedOption<Type>(spec, type), fallback_(fallback) {}
+  constexpr explicit DefaultOption(const OptionSpec& spec, typename Type::Value fallback = {})
+      : DefaultOption(spec, Type{}, fallback) {}
 
   [[nodiscard]] std::string default_text() const override { return this->type().text(fallback_); }
   [[nodiscard]] constexpr typename Type::Value fallback() const noexcept { return fallback_; }

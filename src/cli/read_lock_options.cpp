@@ -125,18 +125,13 @@ std::string too_short_text(Ttl ttl, const TtlDemands& demands) {
                : "none is long enough");
 }
 
-bool is_space_or_control(char c) {
-  return static_cast<unsigned char>(c) <= ' ' || c == '\x7f';
-}
-
 /// Every byte of a key counts, and most often nobody meant these: `deploy` and `deploy\r` are two
 /// locks.
 void warn_of_odd_keys(const Settings& settings, const std::vector<Resource>& resources) {
   std::vector<Resource> odd;
   std::ranges::copy_if(resources, std::back_inserter(odd), [](const Resource& resource) {
     const std::string& key = resource.key();
-    return is_space_or_control(key.back()) ||
-           std::ranges::any_of(key, [](char c) { return c != ' ' && is_space_or_control(c); });
+    return key.back() == ' ' || std::ranges::any_of(key, is_control);
   });
   if (odd.empty()) return;
   make_console(settings).notice(
@@ -157,6 +152,16 @@ std::string host_name() {
   return name.data();
 }
 
+std::vector<Resource> keys_in(const Setting& setting) {
+  std::vector<Resource> resources;
+  for (const std::string& key : setting.values) {
+    auto resource = Resource::from(key);
+    if (!resource) throw CommandError(ExitCode::usage, "--key: " + describe(resource.error()));
+    resources.push_back(std::move(*resource));
+  }
+  return resources;
+}
+
 std::vector<Resource> read_keys(const Settings& settings) {
   const auto setting = settings.find(option::key);
   if (!setting)
@@ -164,14 +169,9 @@ std::vector<Resource> read_keys(const Settings& settings) {
         ExitCode::usage,
         fmt::format("{} needs -k KEY{}: the name of what is locked", settings.line().command->name,
                     settings.line().words.empty() ? "" : " before the command"));
-  std::vector<Resource> resources;
   std::size_t bytes = 0;
-  for (const std::string& key : setting->values) {
-    auto resource = Resource::from(key);
-    if (!resource) throw CommandError(ExitCode::usage, "--key: " + describe(resource.error()));
-    bytes += key.size();
-    resources.push_back(std::move(*resource));
-  }
+  for (const std::string& key : setting->values) bytes += key.size();
+  std::vector<Resource> resources = keys_in(*setting);
   std::sort(resources.begin(), resources.end());
   resources.erase(std::unique(resources.begin(), resources.end()), resources.end());
   if (resources.size() > max_keys || bytes > max_key_bytes) {

@@ -13,6 +13,9 @@ namespace redlock::cli {
 run::LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources,
                                    Ttl ttl, run::ServerOptions servers, Owner owner);
 
+/// The keys of a setting, as they stand there. Throws CommandError (usage) when one is invalid.
+std::vector<Resource> keys_in(const Setting& setting);
+
 /// The keys that -k names, sorted, each once. Throws CommandError (usage) when there is none, one
 /// is invalid, or they are too many to be handed on in a variable.
 std::vector<Resource> read_keys(const Settings& settings);

@@ -14,6 +14,7 @@
 #include "cli/redact.hpp"
 #include "core/decision.hpp"
 #include "core/lease_handle.hpp"
+#include "core/validity.hpp"
 #include "run/command_error.hpp"
 #include "store/password_file.hpp"
 #include "support/duration.hpp"
@@ -204,6 +205,10 @@ run::ServerOptions read_server_options(const Settings& settings) {
   }
   options.timeout = settings.get(option::server_timeout);
   return options;
+}
+
+Duration timeout_without_ttl(const run::ServerOptions& options) {
+  return options.timeout.value_or(max_default_timeout);
 }
 
 void raise_restart_guard(const Settings& settings, run::ServerOptions& options,

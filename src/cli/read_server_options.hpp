@@ -11,6 +11,10 @@ namespace redlock::cli {
 /// none of the servers has (TLS, replicas). Warns when certificate verification is off.
 run::ServerOptions read_server_options(const Settings& settings);
 
+/// The time for one server's answer in a command that has no ttl of its own: the longest default,
+/// unless the user set one.
+Duration timeout_without_ttl(const run::ServerOptions& options);
+
 /// Makes the restart guard, where there is one, at least as long as a lease may last (`span`):
 /// otherwise a server that restarted would vote again before the lease that it forgot has ended
 /// (PROTOCOL R7). Reports with -v that the other clients need the same. `option`: the source of the

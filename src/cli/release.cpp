@@ -261,9 +261,7 @@ run::Finish release_command(const Settings& settings) {
   if (foreign && !force) Settings::refuse(*settings.find(option::foreign), "goes with --force");
   if (foreign && fence)
     Settings::refuse_both(*settings.find(option::foreign), *settings.find(option::if_fence));
-  // There is no ttl of ours to derive it from: use the longest default.
-  run::Session session(session_options(settings), servers,
-                       servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
+  run::Session session(session_options(settings), servers, timeout_without_ttl(servers));
   if (!force) return session.run(release(session, find_lease(settings, servers)));
   std::vector<Resource> resources = read_keys(settings);
   if (fence && resources.size() > 1)

@@ -249,13 +249,7 @@ void check_max_age(const Settings& settings, const StatusOptions& options) {
 
 StatusOptions read_status_options(const Settings& settings) {
   StatusOptions options;
-  if (const auto keys = settings.find(option::key)) {
-    for (const std::string& key : keys->values) {
-      auto resource = Resource::from(key);
-      if (!resource) throw CommandError(ExitCode::usage, "--key: " + describe(resource.error()));
-      options.resources.push_back(std::move(*resource));
-    }
-  }
+  if (const auto keys = settings.find(option::key)) options.resources = keys_in(*keys);
   const auto prefix = settings.get(option::prefix);
   if (prefix && !options.resources.empty()) {
     throw CommandError(ExitCode::usage, "--prefix chooses among all locks; give either it or keys");
@@ -279,9 +273,7 @@ StatusOptions read_status_options(const Settings& settings) {
 run::Finish status_command(const Settings& settings, const run::Start& start) {
   const StatusOptions options = read_status_options(settings);
   const run::ServerOptions servers = read_server_options(settings);
-  // There is no ttl of ours to derive it from: use the longest default.
-  run::Session session(session_options(settings), servers,
-                       servers.timeout.value_or(default_server_timeout(*Ttl::from(Ttl::max))));
+  run::Session session(session_options(settings), servers, timeout_without_ttl(servers));
   const bool in_place = options.watch && !session.json() && !session.console().is_quiet() &&
                         output::can_draw_on(STDOUT_FILENO);
   return session.run(in_place ? draw(session, options, start.inherited) : print(session, options));

@@ -1,7 +1,9 @@
 #include "cli/version.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "cli/build.hpp"
@@ -13,22 +15,20 @@ namespace {
 
 /// `Lua 5.1.5 (MIT), Asio 1.22.1 (BSL-1.0)`: those that come in this way.
 std::string components_that_are(std::string_view how) {
-  std::string text;
+  std::vector<std::string> texts;
   for (const Component& component : build::components) {
     if (component.how != how) continue;
-    text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", component.name, component.version,
-                        component.licence);
+    texts.push_back(
+        fmt::format("{} {} ({})", component.name, component.version, component.licence));
   }
-  return text;
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 /// The ways in which they come, in the order in which they are first named.
 std::vector<std::string_view> ways() {
   std::vector<std::string_view> found;
   for (const Component& component : build::components) {
-    bool is_new = true;
-    for (const std::string_view way : found) is_new = is_new && way != component.how;
-    if (is_new) found.push_back(component.how);
+    if (std::ranges::find(found, component.how) == found.end()) found.push_back(component.how);
   }
   return found;
 }
@@ -42,11 +42,7 @@ std::string version_text() {
   for (const std::string_view way : ways()) {
     text += fmt::format("{}: {}\n", way, components_that_are(way));
   }
-  std::string servers;
-  for (const std::string_view prefix : stores().prefixes()) {
-    servers += fmt::format("{}{}", servers.empty() ? "" : " ", prefix);
-  }
-  text += fmt::format("servers: {}\n", servers);
+  text += fmt::format("servers: {}\n", fmt::join(stores().prefixes(), " "));
   return text + fmt::format("isolation: {}\n", option::isolate.operand());
 }
 

@@ -1,22 +1,12 @@
 #include "core/types.hpp"
 
-#include <charconv>
 #include <chrono>
-#include <system_error>
 #include <utility>
 
 #include "support/encoding.hpp"
+#include "support/number.hpp"
 
 namespace redlock {
-namespace {
-
-constexpr std::string_view decimal_digits = "0123456789";
-
-bool consists_of(std::string_view text, std::string_view characters) {
-  return !text.empty() && text.find_first_not_of(characters) == std::string_view::npos;
-}
-
-}  // namespace
 
 Result<Resource, ResourceError> Resource::from(std::string_view key) {
   if (key.empty()) return unexpected(ResourceError::empty);
@@ -43,16 +33,14 @@ Token Token::from_random(std::span<const std::byte, bits / 8> random) {
 }
 
 std::optional<Token> Token::from_text(std::string_view text) {
-  if (text.size() != digits || !consists_of(text, hex_digits)) return std::nullopt;
+  if (text.size() != digits || text.find_first_not_of(hex_digits) != text.npos) return std::nullopt;
   return Token(std::string(text));
 }
 
 std::optional<Fence> Fence::from_text(std::string_view text) {
-  if (!consists_of(text, decimal_digits)) return std::nullopt;
-  std::uint64_t value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (parsed.ec != std::errc() || value > max) return std::nullopt;
-  return Fence(value);
+  const auto value = whole_number<std::uint64_t>(text);
+  if (!value || *value > max) return std::nullopt;
+  return Fence(*value);
 }
 
 std::string Fence::text() const {

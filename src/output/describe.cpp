@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <ctime>
 
 #include "output/outcome.hpp"
 #include "support/duration.hpp"
@@ -63,17 +62,6 @@ std::string former_owner_text(const Owner& owner) {
          note_text(owner);
 }
 
-/// In local time; with the date unless it is today's.
-std::string time_of_day(Milliseconds wall) {
-  const std::tm then = local_time(wall);
-  const std::tm today = local_time(wall_clock_now());
-  const bool is_today = then.tm_year == today.tm_year && then.tm_yday == today.tm_yday;
-  const std::string date =
-      is_today ? ""
-               : fmt::format("{}-{:02}-{:02} ", then.tm_year + 1900, then.tm_mon + 1, then.tm_mday);
-  return date + fmt::format("{:02}:{:02}:{:02}", then.tm_hour, then.tm_min, then.tm_sec);
-}
-
 std::string foreign_text(const Holder& holder) {
   if (holder.type != "string")
     return fmt::format("a foreign client (a key of type {})", safe(holder.type));
@@ -106,9 +94,10 @@ std::string who_text(const Holder& holder) {
 std::string kept_text(const Owner& owner, const Finished& finished,
                       std::optional<Duration> remaining) {
   const Duration left = remaining.value_or(finished.expire_in);
-  const auto end = std::chrono::ceil<std::chrono::seconds>(wall_clock_now() + left);
+  const Milliseconds now = wall_clock_now();
+  const auto end = std::chrono::ceil<std::chrono::seconds>(now + left);
   std::string text =
-      fmt::format("kept until {} by --min-hold of {}; finished {} ago", time_of_day(end),
+      fmt::format("kept until {} by --min-hold of {}; finished {} ago", moment_text(end, now),
                   former_owner_text(owner),
                   format_duration(std::max(Duration::zero(), finished.expire_in - left)));
   if (finished.exit_code) text += fmt::format(" with {}", *finished.exit_code);
@@ -164,10 +153,14 @@ std::string key_text(const Resource& resource) {
 }
 
 std::string keys_text(const std::vector<Resource>& resources) {
-  std::string text;
-  for (const Resource& resource : resources)
-    text += (text.empty() ? "" : ", ") + key_text(resource);
-  return text;
+  std::vector<std::string> texts;
+  std::ranges::transform(resources, std::back_inserter(texts), key_text);
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string moment_text(Milliseconds moment, Milliseconds now) {
+  const bool is_today = local_time(moment, "%F") == local_time(now, "%F");
+  return local_time(moment, is_today ? "%T" : "%F %T");
 }
 
 std::string held_text(const Holder& holder) {

@@ -21,6 +21,10 @@ std::string key_text(const Resource& resource);
 /// Several keys, separated by commas.
 std::string keys_text(const std::vector<Resource>& resources);
 
+/// A time of the wall clock in local time: `08:12:01`, and before or after today
+/// `2026-11-21 08:12:01`.
+std::string moment_text(Milliseconds moment, Milliseconds now);
+
 /// `held by alice@web1 (run pid 4711: deploy.sh), "release 1.2", renewed, for 12s`, `held by a
 /// foreign client, expires in 18s unless it is renewed`, or, when no command runs under it any
 /// more, `kept until 03:01:00 by --min-hold of alice@web1 (deploy.sh); finished 13s ago with 0`.

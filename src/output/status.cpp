@@ -29,14 +29,6 @@ void append(Lines& lines, Lines more) {
   std::ranges::move(more, std::back_inserter(lines));
 }
 
-std::string date_text(const std::tm& time) {
-  return fmt::format("{}-{:02}-{:02}", time.tm_year + 1900, time.tm_mon + 1, time.tm_mday);
-}
-
-std::string clock_text(const std::tm& time) {
-  return fmt::format("{:02}:{:02}:{:02}", time.tm_hour, time.tm_min, time.tm_sec);
-}
-
 /// The first and largest unit alone: `4m`, `3d`.
 std::string short_duration(Duration span) {
   const std::string text = format_duration(std::chrono::floor<std::chrono::seconds>(span));
@@ -44,19 +36,14 @@ std::string short_duration(Duration span) {
   return text.substr(0, text.find_first_of("0123456789", unit));
 }
 
-/// `08:12:01`; before today `2026-11-21 08:12:01`.
-std::string moment_text(Milliseconds now, Duration age) {
-  const std::tm then = local_time(now - std::chrono::duration_cast<Milliseconds>(age));
-  const std::string date = date_text(then);
-  return (date == date_text(local_time(now)) ? "" : date + " ") + clock_text(then);
+std::string ago_text(Milliseconds now, Duration age) {
+  return moment_text(now - std::chrono::duration_cast<Milliseconds>(age), now);
 }
 
 /// `08:12:01 4m`; before today `2026-11-21 3d`.
 std::string since_text(Milliseconds now, Duration age) {
-  const std::tm then = local_time(now - std::chrono::duration_cast<Milliseconds>(age));
-  const std::string date = date_text(then);
-  const bool is_today = date == date_text(local_time(now));
-  return fmt::format("{} {}", is_today ? clock_text(then) : date, short_duration(age));
+  const std::string moment = ago_text(now, age);
+  return fmt::format("{} {}", moment.substr(0, moment.find(' ')), short_duration(age));
 }
 
 std::string owner_cell(const Owner& owner) {
@@ -158,7 +145,7 @@ Lines details_of(const KeyStatus& key, Milliseconds now, bool with_servers) {
                     fmt::join(processes, ", ")));
   }
   append(lines, parties_lines(key.inspection.parties));
-  const auto moment = [now](Duration ago) { return moment_text(now, ago); };
+  const auto moment = [now](Duration ago) { return ago_text(now, ago); };
   if (key.inspection.state == InspectState::free)
     append(lines, runs_lines(key.inspection.runs, moment));
   if (with_servers) append(lines, server_lines(key));
@@ -189,7 +176,7 @@ Body paragraphs(const StatusReport& report, const StatusView& view, std::size_t 
     const bool with_servers =
         view.verbose || view.servers > 1 || key.inspection.state == InspectState::unavailable;
     const auto& holder = key.inspection.holder;
-    if (holder && holder->age) lines.push_back("  since " + moment_text(report.at, *holder->age));
+    if (holder && holder->age) lines.push_back("  since " + ago_text(report.at, *holder->age));
     for (const std::string& line : details_of(key, report.at, with_servers))
       append(lines, fold_hanging(line, 2, width));
   }
@@ -302,10 +289,9 @@ std::string status_text(const StatusReport& report, const StatusView& view, std:
 
 std::vector<std::string> status_screen(const StatusReport& report, const StatusView& view,
                                        Duration interval, std::size_t rows, std::size_t columns) {
-  const std::tm now = local_time(report.at);
-  Lines lines = fold(
-      fmt::format("{} {}, every {}", date_text(now), clock_text(now), format_duration(interval)),
-      columns);
+  Lines lines =
+      fold(fmt::format("{}, every {}", local_time(report.at, "%F %T"), format_duration(interval)),
+           columns);
   for (const std::string& line : summary_of(report, view)) append(lines, fold(line, columns));
   for (const std::string& line : problems_of(report, view))
     append(lines, fold_hanging(line, 0, columns));

@@ -5,10 +5,8 @@
 #include <syslog.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <string>
 
 #include "support/timestamp.hpp"
@@ -19,15 +17,8 @@ namespace {
 
 constexpr std::string_view log_path = "/dev/log";
 
-/// `Nov 22 08:55:01`, as every log daemon reads it, in whatever locale.
-std::string time_of_log() {
-  const std::tm fields = local_time(wall_clock_now());
-  constexpr std::array months{"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                              "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  std::array<char, 32> text{};
-  (void)std::strftime(text.data(), text.size(), " %e %H:%M:%S", &fields);
-  return months.at(static_cast<std::size_t>(fields.tm_mon)) + std::string(text.data());
-}
+/// `Nov 22 08:55:01`, as every log daemon reads it: we set no locale.
+constexpr const char* time_format = "%b %e %H:%M:%S";
 
 }  // namespace
 
@@ -37,8 +28,9 @@ bool write_to_syslog(int level, std::string_view text) {
   sockaddr_un to{};
   to.sun_family = AF_UNIX;
   std::memcpy(static_cast<char*>(to.sun_path), log_path.data(), log_path.size());
-  const std::string line = "<" + std::to_string(LOG_USER | level) + ">" + time_of_log() +
-                           " redlock-cli[" + std::to_string(::getpid()) + "]: " + std::string(text);
+  const std::string line = "<" + std::to_string(LOG_USER | level) + ">" +
+                           local_time(wall_clock_now(), time_format) + " redlock-cli[" +
+                           std::to_string(::getpid()) + "]: " + std::string(text);
   const void* const where = &to;
   const ssize_t sent = ::sendto(socket.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT,
                                 static_cast<const sockaddr*>(where), sizeof to);

@@ -75,8 +75,7 @@ void append_escaped(std::string& out, const Character& character) {
       out += "\\\\";
       return;
     default:
-      if (code_point < 0x20 || code_point == 0x7f)
-        return append_bytes_escaped(out, character.bytes);
+      if (is_control(character.bytes.front())) return append_bytes_escaped(out, character.bytes);
       if (!is_deceptive(code_point)) {
         out += character.bytes;
         return;
@@ -151,9 +150,8 @@ std::string shortened(std::string_view text, std::size_t max_bytes) {
 
 std::string shell_word(std::string_view text) {
   const bool is_plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    const bool is_letter =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    return is_letter || std::string_view("-_./:=@,+%").find(c) != std::string_view::npos;
+    return is_letter_or_digit(c) ||
+           std::string_view("-_./:=@,+%").find(c) != std::string_view::npos;
   });
   if (is_plain) return std::string(text);
   // Whatever a terminal would act on is shown escaped. A backslash alone is harmless, and must stay
@@ -162,6 +160,15 @@ std::string shell_word(std::string_view text) {
   std::erase(without_backslashes, '\\');
   const bool is_safe = escape_for_terminal(without_backslashes) == without_backslashes;
   return shell_quote(is_safe ? text : escape_for_terminal(text));
+}
+
+std::string one_of(std::span<const std::string_view> words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) text += i + 1 == words.size() ? " or " : ", ";
+    text += words[i];
+  }
+  return text;
 }
 
 std::string lower_case(std::string_view text) {

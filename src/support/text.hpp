@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -48,6 +49,19 @@ std::string shell_quote(std::string_view text);
 /// `text` as a user would type it in a shell: quoted only where it must be, and escaped where a
 /// terminal would act on it.
 std::string shell_word(std::string_view text);
+
+/// Whether it is an ASCII letter or digit.
+constexpr bool is_letter_or_digit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/// Whether it is a control character of ASCII (C0 or DEL).
+constexpr bool is_control(char c) {
+  return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
+}
+
+/// `a, b or c`.
+std::string one_of(std::span<const std::string_view> words);
 
 /// ASCII letters in lower case, all else unchanged.
 std::string lower_case(std::string_view text);

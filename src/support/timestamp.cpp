@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 
 namespace redlock {
 
@@ -20,11 +21,13 @@ std::string timestamp(Milliseconds wall) {
   return text.data();
 }
 
-std::tm local_time(Milliseconds wall) {
+std::string local_time(Milliseconds wall, const char* format) {
   const std::time_t seconds = std::chrono::floor<std::chrono::seconds>(wall).count();
   std::tm fields{};
   ::localtime_r(&seconds, &fields);
-  return fields;
+  std::array<char, 80> text{};
+  (void)std::strftime(text.data(), text.size(), format, &fields);
+  return text.data();
 }
 
 }  // namespace redlock

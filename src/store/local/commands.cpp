@@ -14,17 +14,13 @@ namespace {
 
 using Ranking = SortedSet::Ranking;
 
-constexpr std::string_view not_an_integer = "ERR value is not an integer or out of range";
-constexpr std::string_view not_a_score = "ERR a score is not a valid float";
-constexpr std::string_view syntax_error = "ERR syntax error";
-constexpr std::string_view wrong_type =
+constexpr const char* not_an_integer = "ERR value is not an integer or out of range";
+constexpr const char* not_a_score = "ERR a score is not a valid float";
+constexpr const char* syntax_error = "ERR syntax error";
+constexpr const char* wrong_type =
     "WRONGTYPE Operation against a key holding the wrong kind of value";
 
 constexpr auto max_time = std::numeric_limits<std::int64_t>::max();
-
-Reply error(std::string_view text) {
-  return error_reply(std::string(text));
-}
 
 Reply nil_reply() {
   return {};
@@ -56,7 +52,7 @@ Reply strlen(Keyspace&, std::string* text, Arguments) {
 /// Only in the form that scripts use: from the first byte on.
 Reply getrange(Keyspace&, std::string* text, Arguments words) {
   const auto last = whole_number(words[3]);
-  if (words[2] != "0" || !last || *last < 0) return error(not_an_integer);
+  if (words[2] != "0" || !last || *last < 0) return error_reply(not_an_integer);
   const auto length = static_cast<std::size_t>(std::min(*last, max_time - 1)) + 1;
   return text_reply(text != nullptr ? text->substr(0, length) : std::string());
 }
@@ -77,9 +73,9 @@ Reply set(Keyspace& keyspace, Arguments words) {
       only_new = true;
     } else if (words[i] == "PX" && i + 1 < words.size()) {
       expires = end_after(keyspace, words[++i]);
-      if (!expires || *expires <= keyspace.now()) return error(not_an_integer);
+      if (!expires || *expires <= keyspace.now()) return error_reply(not_an_integer);
     } else {
-      return error(syntax_error);
+      return error_reply(syntax_error);
     }
   }
 
@@ -108,7 +104,7 @@ Reply pttl(Keyspace& keyspace, Arguments words) {
 
 Reply pexpire(Keyspace& keyspace, Arguments words) {
   const auto end = end_after(keyspace, words[2]);
-  if (!end) return error(not_an_integer);
+  if (!end) return error_reply(not_an_integer);
   Entry* entry = keyspace.find(words[1]);
   if (entry == nullptr) return integer_reply(0);
   if (*end <= keyspace.now()) {
@@ -131,7 +127,7 @@ Reply publish(Keyspace& keyspace, Arguments words) {
 }
 
 Reply pubsub(Keyspace& keyspace, Arguments words) {
-  if (words[1] != "NUMSUB") return error("ERR unknown subcommand");
+  if (words[1] != "NUMSUB") return error_reply("ERR unknown subcommand");
   std::vector<Reply> counts;
   for (const std::string_view channel : words.subspan(2)) {
     counts.push_back(text_reply(std::string(channel)));
@@ -158,7 +154,7 @@ Reply hlen(Keyspace&, Hash* hash, Arguments) {
 }
 
 Reply hset(Keyspace& keyspace, Hash* found, Arguments words) {
-  if (words.size() % 2 == 1) return error(syntax_error);
+  if (words.size() % 2 == 1) return error_reply(syntax_error);
   Hash& hash = found != nullptr ? *found : std::get<Hash>(keyspace.put(words[1], Hash()).value);
   std::int64_t added = 0;
   for (std::size_t i = 2; i < words.size(); i += 2) {
@@ -226,7 +222,7 @@ Reply members_reply(Iterator begin, Iterator end, bool with_scores) {
 
 Reply zadd(Keyspace& keyspace, SortedSet* found, Arguments words) {
   const auto score = read_score(words[2]);
-  if (!score) return error(not_a_score);
+  if (!score) return error_reply(not_a_score);
   SortedSet& zset =
       found != nullptr ? *found : std::get<SortedSet>(keyspace.put(words[1], SortedSet()).value);
   return integer_reply(zset.put(words[3], *score) ? 1 : 0);
@@ -257,15 +253,15 @@ Reply zcard(Keyspace&, SortedSet* zset, Arguments) {
 
 Reply zcount(Keyspace&, SortedSet* zset, Arguments words) {
   const auto members = members_between(zset, words);
-  return members ? size_reply(*members) : error(not_a_score);
+  return members ? size_reply(*members) : error_reply(not_a_score);
 }
 
 Reply zrange(Keyspace&, SortedSet* zset, Arguments words) {
   const bool with_scores = words.size() == 5 && words[4] == "WITHSCORES";
-  if (words.size() > 4 && !with_scores) return error(syntax_error);
+  if (words.size() > 4 && !with_scores) return error_reply(syntax_error);
   const auto start = whole_number(words[2]);
   const auto stop = whole_number(words[3]);
-  if (!start || !stop) return error(not_an_integer);
+  if (!start || !stop) return error_reply(not_an_integer);
 
   const auto size = zset != nullptr ? static_cast<std::int64_t>(zset->size()) : 0;
   const std::int64_t first = std::max<std::int64_t>(*start < 0 ? *start + size : *start, 0);
@@ -286,12 +282,12 @@ Reply zrangebyscore(Keyspace&, SortedSet* zset, Arguments words) {
       offset = whole_number(words[++i]);
       limit = whole_number(words[++i]);
     } else {
-      return error(syntax_error);
+      return error_reply(syntax_error);
     }
   }
-  if (!offset || !limit || *offset < 0 || *limit < 0) return error(not_an_integer);
+  if (!offset || !limit || *offset < 0 || *limit < 0) return error_reply(not_an_integer);
   const auto members = members_between(zset, words);
-  if (!members) return error(not_a_score);
+  if (!members) return error_reply(not_a_score);
 
   const auto size = static_cast<std::int64_t>(members->size());
   const auto first = members->begin() + std::min(*offset, size);
@@ -300,7 +296,7 @@ Reply zrangebyscore(Keyspace&, SortedSet* zset, Arguments words) {
 
 Reply zremrangebyscore(Keyspace& keyspace, SortedSet* zset, Arguments words) {
   const auto members = members_between(zset, words);
-  if (!members) return error(not_a_score);
+  if (!members) return error_reply(not_a_score);
   for (const auto& [score, member] : *members) zset->erase(member);
   if (zset != nullptr && zset->size() == 0) keyspace.erase(words[1]);
   return size_reply(*members);
@@ -314,7 +310,7 @@ Reply on(Keyspace& keyspace, Arguments words) {
   Entry* entry = keyspace.find(words[1]);
   if (entry == nullptr) return command(keyspace, nullptr, words);
   T* value = std::get_if<T>(&entry->value);
-  return value != nullptr ? command(keyspace, value, words) : error(wrong_type);
+  return value != nullptr ? command(keyspace, value, words) : error_reply(wrong_type);
 }
 
 struct Command {

@@ -25,11 +25,6 @@ namespace {
 
 constexpr std::string_view scheme = "local:";
 
-bool has_control(std::string_view text) {
-  return std::any_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
-}
-
 std::string without_needless_slashes(std::string_view path) {
   std::string clean;
   for (const char c : path) {
@@ -224,10 +219,6 @@ void remove_other_clocks(const Directory& directory, const std::string& ours) {
 
 }  // namespace
 
-bool is_place(std::string_view url) {
-  return url.starts_with(scheme);
-}
-
 Result<Place, std::string> parse_place(std::string_view url) {
   const std::string_view path = url.substr(scheme.size());
   // Of the effective user, and independent of all variables: cron and sudo strip them.
@@ -235,7 +226,8 @@ Result<Place, std::string> parse_place(std::string_view url) {
   if (path.empty()) return Place{own, true};
   if (!path.starts_with('/'))
     return unexpected(std::string("it needs an absolute path: local:/directory"));
-  if (has_control(path)) return unexpected(std::string("its path holds control characters"));
+  if (std::ranges::any_of(path, is_control))
+    return unexpected(std::string("its path holds control characters"));
   const std::string directory = without_needless_slashes(path);
   return Place{directory, directory == own};
 }
@@ -312,8 +304,7 @@ void remove_temporary_names(const Directory& directory, const struct stat& file)
     if (!is_temporary(name) ||
         ::fstatat(directory.fd.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0)
       continue;
-    if (named.st_dev == file.st_dev && named.st_ino == file.st_ino)
-      ::unlinkat(directory.fd.get(), name.c_str(), 0);
+    if (is_same_file(named, file)) ::unlinkat(directory.fd.get(), name.c_str(), 0);
   }
 }
 

@@ -26,9 +26,6 @@ struct Place {
   [[nodiscard]] std::string name() const { return "local:" + directory; }
 };
 
-/// Whether this is meant to be a lock directory: begins with `local:`.
-bool is_place(std::string_view url);
-
 /// Reads `local:` (the directory of this process's effective user) and `local:/directory`. The
 /// error is one clause for the user.
 Result<Place, std::string> parse_place(std::string_view url);
@@ -52,6 +49,11 @@ Result<Directory, Fault> open_directory(const Place& place);
 /// Whether locks on a file system of this type (statfs(2)'s f_type) may not depend on this host's
 /// kernel alone.
 bool reaches_beyond_this_host(std::uint32_t file_system);
+
+/// Whether both are the same file.
+inline bool is_same_file(const struct stat& one, const struct stat& other) {
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
 
 /// Its entries, in any order.
 std::vector<std::string> names_in(const Directory& directory);

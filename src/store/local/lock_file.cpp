@@ -15,10 +15,6 @@
 namespace redlock::local {
 namespace {
 
-bool is_same_file(const struct stat& a, const struct stat& b) {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 /// How often a file may vanish between opening and locking it before that counts as another process
 /// at work.
 constexpr int max_reopenings = 3;

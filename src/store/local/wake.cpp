@@ -28,7 +28,7 @@ void remove_name(int directory, const std::string& name, const UniqueFd& fifo) {
   struct stat named {};
   if (fifo && ::fstat(fifo.get(), &opened) == 0 && S_ISFIFO(opened.st_mode) &&
       ::fstatat(directory, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-      opened.st_dev == named.st_dev && opened.st_ino == named.st_ino)
+      is_same_file(opened, named))
     ::unlinkat(directory, name.c_str(), 0);
 }
 

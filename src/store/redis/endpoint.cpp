@@ -19,13 +19,6 @@ using Failure = unexpected<std::string>;
 constexpr std::uint16_t redis_port = 6379;
 constexpr std::uint16_t sentinel_port = 26379;
 
-std::optional<int> hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return std::nullopt;
-}
-
 /// Nothing for `%` without two hexadecimal digits, and for %00, which no address and no login can
 /// hold.
 std::optional<std::string> percent_decode(std::string_view text) {
@@ -35,11 +28,12 @@ std::optional<std::string> percent_decode(std::string_view text) {
       decoded += text[i];
       continue;
     }
-    if (i + 2 >= text.size()) return std::nullopt;
-    const auto high = hex_digit(text[i + 1]);
-    const auto low = hex_digit(text[i + 2]);
-    if (!high || !low || (*high == 0 && *low == 0)) return std::nullopt;
-    decoded += static_cast<char>(*high * 16 + *low);
+    const std::string_view digits = text.substr(i + 1, 2);
+    const char* const end = digits.data() + digits.size();
+    unsigned char byte = 0;
+    if (digits.size() < 2 || std::from_chars(digits.data(), end, byte, 16).ptr != end || byte == 0)
+      return std::nullopt;
+    decoded += static_cast<char>(byte);
     i += 2;
   }
   return decoded;
@@ -49,10 +43,7 @@ std::optional<std::string> percent_decode(std::string_view text) {
 /// password.
 bool is_plain_host(std::string_view host) {
   return !host.empty() && std::all_of(host.begin(), host.end(), [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool alphanumeric =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    return alphanumeric || byte >= 0x80 ||
+    return is_letter_or_digit(c) || static_cast<unsigned char>(c) >= 0x80 ||
            std::string_view("-._:%").find(c) != std::string_view::npos;
   });
 }
@@ -63,11 +54,6 @@ std::string scheme_of(std::string_view url) {
   if (scheme == "valkey") return "redis";
   if (scheme == "valkeys") return "rediss";
   return scheme;
-}
-
-bool has_control(std::string_view text) {
-  return std::any_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
 }
 
 /// An IPv6 address, with its %zone if it has one, in the one spelling of RFC 5952; nothing for any
@@ -291,7 +277,7 @@ Result<Endpoint, std::string> parse_unix(std::string_view rest) {
   }
   const std::size_t query = rest.find('?');
   const auto path = percent_decode(rest.substr(0, query));
-  if (!path || has_control(*path))
+  if (!path || std::ranges::any_of(*path, is_control))
     return Failure("its path is not percent-encoded correctly, or holds control characters");
   if (path->size() >= sizeof(sockaddr_un::sun_path))
     return Failure("its path is too long for a unix socket (107 bytes)");

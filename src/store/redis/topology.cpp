@@ -20,9 +20,8 @@ constexpr std::string_view unknown_host = "?";
 
 /// Not a name that a resolver could be asked for.
 bool is_no_host(std::string_view host) {
-  return host.empty() || host == unknown_host || std::any_of(host.begin(), host.end(), [](char c) {
-           return static_cast<unsigned char>(c) <= ' ';
-         });
+  return host.empty() || host == unknown_host ||
+         std::ranges::any_of(host, [](char c) { return c == ' ' || is_control(c); });
 }
 
 std::optional<Address> at_port(std::string_view host, std::int64_t port) {

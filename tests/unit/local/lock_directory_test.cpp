@@ -36,9 +36,6 @@ TEST(PlaceTest, TheOwnPlaceIsOwnUnderItsName) {
 TEST(PlaceTest, OtherTextIsRefused) {
   EXPECT_FALSE(parse_place("local:relative").has_value());
   EXPECT_FALSE(parse_place("local:/a\nb").has_value());
-  EXPECT_FALSE(is_place("redis://local:6379"));
-  EXPECT_FALSE(is_place("/local:"));
-  EXPECT_TRUE(is_place("local:relative")) << "refused as a place, not as a server";
 }
 
 class DirectoryTest : public ::testing::Test {
