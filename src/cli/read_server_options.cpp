@@ -25,7 +25,7 @@ namespace redlock::cli {
 namespace {
 
 std::string how_to_name_a_server() {
-  const std::string url = stores().example();
+  const std::string_view url = stores().example();
   return fmt::format(
       "name one with -S {}, in REDLOCK_SERVER, or as server = \"{}\" in "
       "~/.config/redlock-cli/config.toml or {}; {}",

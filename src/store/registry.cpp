@@ -10,16 +10,6 @@ namespace {
 
 constexpr std::string_view separator = "://";
 
-/// As `a, b or c`.
-std::string alternatives(const std::vector<std::string_view>& words) {
-  std::string text;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (i > 0) text += i + 1 < words.size() ? ", " : " or ";
-    text += words[i];
-  }
-  return text;
-}
-
 }  // namespace
 
 asio::awaitable<Diagnosis> ServerAddress::diagnose(asio::any_io_executor executor,
@@ -50,16 +40,12 @@ std::optional<StoreRegistry::Match> StoreRegistry::find(std::string_view url) co
 AddressResult StoreRegistry::read(std::string_view url) const {
   if (const auto match = find(url)) return match->store->read(url);
   std::vector<std::string_view> forms;
-  for (const Store* store : rows_) {
-    for (const Scheme& scheme : store->schemes) {
-      if (!scheme.form.empty()) forms.push_back(scheme.form);
-    }
-  }
+  for (const Store* store : rows_) forms.push_back(store->forms);
   // Not repeated: the text before :// may contain a login.
   const bool has_scheme = url.find(separator) != std::string_view::npos;
   const std::string what =
       has_scheme ? "it begins with no scheme that this version knows" : "it has no scheme";
-  return unexpected(what + "; use " + alternatives(forms));
+  return unexpected(what + "; use " + one_of(forms));
 }
 
 bool StoreRegistry::begins_url(std::string_view text) const {
@@ -83,7 +69,7 @@ bool StoreRegistry::may_hold_login(std::string_view text) const {
   };
   return std::ranges::any_of(rows_, [&](const Store* store) {
     return store->has_logins && std::ranges::any_of(store->schemes, [&](const Scheme& scheme) {
-             return is_in(scheme.word());
+             return is_in(scheme.prefix.substr(0, scheme.prefix.find(':')));
            });
   });
 }
@@ -98,18 +84,14 @@ std::vector<std::string_view> StoreRegistry::prefixes() const {
   return prefixes;
 }
 
-std::string StoreRegistry::encrypting_schemes() const {
-  std::vector<std::string_view> prefixes;
-  for (const Store* store : rows_) {
-    for (const Scheme& scheme : store->schemes) {
-      if (scheme.encrypts && !scheme.is_alias) prefixes.push_back(scheme.prefix);
-    }
-  }
-  return alternatives(prefixes);
+std::string_view StoreRegistry::encrypting_schemes() const {
+  const auto encrypts = [](const Store* store) { return store->load_tls != nullptr; };
+  return (*std::ranges::find_if(rows_, encrypts))->encrypting;
 }
 
-std::string StoreRegistry::example() const {
-  return std::string(rows_.front()->schemes.front().form);
+std::string_view StoreRegistry::example() const {
+  const std::string_view forms = rows_.front()->forms;
+  return forms.substr(0, forms.find(','));
 }
 
 std::string StoreRegistry::stand_alone_hint() const {

@@ -125,29 +125,22 @@ using AddressResult = Result<std::unique_ptr<const ServerAddress>, std::string>;
 /// A way in which URLs of a store begin. Case does not matter.
 struct Scheme {
   std::string_view prefix;  ///< with its colon, and slashes where they are required: `redis://`
-
-  /// The form of the URL, for the list of all forms; empty: the same as another scheme's.
-  std::string_view form{};
-
-  bool has_hosts = false;  ///< a comma separates hosts of one vote, and not servers
-  bool encrypts = false;
-  bool is_alias = false;  ///< another name for another scheme: messages use that one's name
-
-  /// The part before the colon.
-  [[nodiscard]] constexpr std::string_view word() const {
-    return prefix.substr(0, prefix.find(':'));
-  }
+  bool has_hosts = false;   ///< a comma separates hosts of one vote, and not servers
+  bool is_alias = false;    ///< another name for another scheme: messages use that one's name
 };
 
 /// A row of the registry. Constant; lives as long as the program.
 struct Store {
   std::span<const Scheme> schemes;
+  std::string_view forms;  ///< the forms of its URLs, separated by commas, the usual one first
 
   /// Reads a URL that begins with one of the schemes.
   AddressResult (*read)(std::string_view url);
 
   /// Prepares what connections with TLS share. Null in a store without an encrypted scheme.
   Result<std::shared_ptr<Tls>, TlsSettingError> (*load_tls)(const TlsSettings& settings) = nullptr;
+
+  std::string_view encrypting{};  ///< its encrypted schemes, as `a, b or c`
 
   /// For stores whose URLs may have a user and a password: text that looks like a login is not
   /// shown.
@@ -182,11 +175,11 @@ class StoreRegistry {
   /// How a URL may begin: the prefixes of all schemes but the aliases, in the order of the rows.
   [[nodiscard]] std::vector<std::string_view> prefixes() const;
 
-  /// The prefixes of the schemes that encrypt, as `a, b or c`.
-  [[nodiscard]] std::string encrypting_schemes() const;
+  /// The schemes that encrypt, as `a, b or c`.
+  [[nodiscard]] std::string_view encrypting_schemes() const;
 
   /// One way to name a server, and the stores that stand alone: for a user who named none.
-  [[nodiscard]] std::string example() const;
+  [[nodiscard]] std::string_view example() const;
   [[nodiscard]] std::string stand_alone_hint() const;
 
  private:

@@ -8,7 +8,7 @@
 namespace redlock::local {
 namespace {
 
-constexpr std::array<Scheme, 1> schemes{{{.prefix = "local:", .form = "local:"}}};
+constexpr std::array<Scheme, 1> schemes{{{.prefix = "local:"}}};
 
 class LocalAddress final : public ServerAddress {
  public:
@@ -36,6 +36,7 @@ AddressResult read(std::string_view url) {
 }  // namespace
 
 constexpr Store store{.schemes = schemes,
+                      .forms = "local:",
                       .read = read,
                       .stands_alone = "locks on this host alone",
                       .no_replicas = "this host's own store has none"};

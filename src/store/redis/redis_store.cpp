@@ -11,15 +11,15 @@ namespace redlock::redis {
 namespace {
 
 constexpr std::array<Scheme, 9> schemes{{
-    {.prefix = "redis://", .form = "redis://host:6379"},
-    {.prefix = "rediss://", .form = "rediss://host:6379", .encrypts = true},
+    {.prefix = "redis://"},
+    {.prefix = "rediss://"},
     {.prefix = "valkey://", .is_alias = true},
-    {.prefix = "valkeys://", .encrypts = true, .is_alias = true},
-    {.prefix = "unix:", .form = "unix:///path/to/redis.sock"},
-    {.prefix = "sentinel://", .form = "sentinel://host,host,host/mymaster", .has_hosts = true},
-    {.prefix = "sentinels://", .has_hosts = true, .encrypts = true},
-    {.prefix = "cluster://", .form = "cluster://host,host", .has_hosts = true},
-    {.prefix = "clusters://", .has_hosts = true, .encrypts = true},
+    {.prefix = "valkeys://", .is_alias = true},
+    {.prefix = "unix:"},
+    {.prefix = "sentinel://", .has_hosts = true},
+    {.prefix = "sentinels://", .has_hosts = true},
+    {.prefix = "cluster://", .has_hosts = true},
+    {.prefix = "clusters://", .has_hosts = true},
 }};
 
 class RedisAddress final : public ServerAddress {
@@ -86,7 +86,16 @@ Result<std::shared_ptr<Tls>, TlsSettingError> load_tls(const TlsSettings& settin
 
 }  // namespace
 
-constexpr Store store{.schemes = schemes, .read = read, .load_tls = load_tls, .has_logins = true};
+constexpr Store store{
+    .schemes = schemes,
+    .forms =
+        "redis://host:6379, rediss://host:6379, unix:///path/to/redis.sock, "
+        "sentinel://host,host,host/mymaster, cluster://host,host",
+    .read = read,
+    .load_tls = load_tls,
+    .encrypting = "rediss://, sentinels:// or clusters://",
+    .has_logins = true,
+};
 
 Endpoint with_login(Endpoint endpoint, const DefaultLogin& login) {
   if (!endpoint.user && login.user) endpoint.user = login.user;

@@ -149,7 +149,7 @@ struct Address final : ServerAddress {
 inline AddressResult read(std::string_view url) {
   return std::make_unique<const Address>(url);
 }
-inline constexpr Scheme scheme{.prefix = "toy:", .form = "toy:NAME"};
-inline constexpr Store store{.schemes = {&scheme, 1}, .read = read};
+inline constexpr Scheme scheme{.prefix = "toy:"};
+inline constexpr Store store{.schemes = {&scheme, 1}, .forms = "toy:NAME", .read = read};
 
 }  // namespace redlock::toy
