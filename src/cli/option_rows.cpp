@@ -8,10 +8,6 @@
 
 namespace redlock::cli::option {
 
-std::string wait_default() {
-  return format_duration(infinite_duration);
-}
-
 std::string ttl_default() {
   return fmt::format("{}; none for extend, nor for acquire without --while-pid or --detach",
                      format_duration(default_ttl));
@@ -21,25 +17,9 @@ std::string grace_default() {
   return fmt::format("a fifth of the ttl, at most {}", format_duration(max_default_grace));
 }
 
-std::string note_default() {
-  return "the URL of the CI job that runs us";
-}
-
 std::string server_timeout_default() {
   return fmt::format("5 % of the ttl, {} to {}", format_duration(min_default_timeout),
                      format_duration(max_default_timeout));
-}
-
-std::string cacert_default() {
-  return "the system's CAs";
-}
-
-std::string cert_key_default() {
-  return "the file of --cert";
-}
-
-std::string sni_default() {
-  return "the host in the URL";
 }
 
 std::string config_default() {

@@ -30,15 +30,13 @@ inline constexpr List key{
 
 inline constexpr Flag nonblock{
     {"-n,--nonblock,--nb", takes_lock, OptionSource::anywhere, Section::lock,
-     "Do not wait: exit with 75 at once if another process holds the lock"},
-    {},
-    false};
+     "Do not wait: exit with 75 at once if another process holds the lock"}};
 
-std::string wait_default();
-inline constexpr Option<DurationType> wait{
+inline constexpr DefaultOption<DurationType> wait{
     {"-w,--wait,--timeout", takes_lock, OptionSource::anywhere, Section::lock,
-     "How long to wait for the lock at most; 0 tries once", wait_default},
-    forever_too};
+     "How long to wait for the lock at most; 0 tries once"},
+    forever_too,
+    infinite_duration};
 
 /// Of `run`, and of `acquire --while-pid` and `--detach`.
 inline constexpr std::chrono::seconds default_ttl{30};
@@ -54,15 +52,11 @@ inline constexpr Text token_file{
     {"FILE"}};
 
 inline constexpr Flag force{{"--force", for_release, OptionSource::line, Section::lock,
-                             "Break the lock on KEY, whichever process holds it"},
-                            {},
-                            false};
+                             "Break the lock on KEY, whichever process holds it"}};
 
 inline constexpr Flag foreign{{"--foreign", for_release, OptionSource::line, Section::lock,
                                "With --force: break also what is no lock of redlock-cli, whatever "
-                               "data it is"},
-                              {},
-                              false};
+                               "data it is"}};
 
 inline constexpr Option<NumberType> if_fence{
     {"--if-fence", for_release, OptionSource::line, Section::lock,
@@ -73,10 +67,10 @@ inline constexpr Text reason{{"--reason", for_release, OptionSource::line, Secti
                               "With --force: why, told to the holder (shortened to 512 bytes)"},
                              {"TEXT", max_owner_field}};
 
-std::string note_default();
 inline constexpr Text note{
     {"--note", takes_lock, OptionSource::anywhere, Section::lock,
-     "Why the lock is held: shown to waiters and in status (shortened to 512 bytes)", note_default},
+     "Why the lock is held: shown to waiters and in status (shortened to 512 bytes)",
+     [] { return std::string("the URL of the CI job that runs us"); }},
     {"TEXT", max_owner_field}};
 
 inline constexpr DefaultOption<NumberType> conflict_exit_code{
@@ -87,13 +81,10 @@ inline constexpr DefaultOption<NumberType> conflict_exit_code{
 
 inline constexpr Flag shared{
     {"-s,--shared", takes_lock, OptionSource::anywhere, Section::lock,
-     "Share the lock with others that share it; an exclusive lock excludes all of them"},
-    {},
-    false};
+     "Share the lock with others that share it; an exclusive lock excludes all of them"}};
 
 inline constexpr Flag exclusive{{"-x,-e,--exclusive", takes_lock, OptionSource::anywhere,
                                  Section::lock, "Hold the lock alone, which is the default"},
-                                {},
                                 true};
 
 inline constexpr Option<NumberType> slots{
@@ -105,9 +96,7 @@ inline constexpr Option<NumberType> slots{
 inline constexpr Flag supersede{
     {"--supersede", takes_lock, OptionSource::line, Section::lock,
      "Newest wins: those that wait for the lock with --supersede longer than this one give up with "
-     "75; the one that holds it is left alone"},
-    {},
-    false};
+     "75; the one that holds it is left alone"}};
 inline constexpr Option<DurationType> once_per{
     {"--once-per", for_run, OptionSource::line, Section::lock,
      "Do not run CMD if a run of this lock that exited with 0, on any host, started less than DUR "
@@ -161,9 +150,7 @@ inline constexpr Option<NumberType> while_pid{
 inline constexpr Flag detach{
     {"--detach", for_acquire, OptionSource::line, Section::command,
      "Renew the lease in the background until `release --token-file` or the end of --max-hold; "
-     "nothing stops what runs under it if it is lost"},
-    {},
-    false};
+     "nothing stops what runs under it if it is lost"}};
 
 inline constexpr DefaultOption<ChoiceType<child::OnLost, 3>> on_lost{
     {"--on-lost", takes_lock, OptionSource::anywhere, Section::command,
@@ -183,7 +170,6 @@ inline constexpr Option<DurationType> grace{
 inline constexpr DefaultOption<SignalType> stop_signal{
     {"--stop-signal", takes_lock, OptionSource::anywhere, Section::command,
      "What to send first when CMD must be stopped"},
-    {},
     SIGTERM};
 
 inline constexpr DefaultOption<ChoiceType<child::Descendants, 3>> descendants{
@@ -254,10 +240,10 @@ inline constexpr DefaultOption<NumberType> replicas{
 
 // --- TLS ---
 
-std::string cacert_default();
-inline constexpr Text cacert{{"--cacert", asks_servers, OptionSource::anywhere, Section::tls,
-                              "Trust the CAs in this PEM file", cacert_default},
-                             {"FILE"}};
+inline constexpr Text cacert{
+    {"--cacert", asks_servers, OptionSource::anywhere, Section::tls,
+     "Trust the CAs in this PEM file", [] { return std::string("the system's CAs"); }},
+    {"FILE"}};
 
 inline constexpr Text cacertdir{{"--cacertdir", asks_servers, OptionSource::anywhere, Section::tls,
                                  "Trust the CAs in this directory, named by hash"},
@@ -267,33 +253,27 @@ inline constexpr Text cert{{"--cert", asks_servers, OptionSource::anywhere, Sect
                             "Our certificate, a PEM file (with its chain)"},
                            {"FILE"}};
 
-std::string cert_key_default();
-inline constexpr Text cert_key{{"--cert-key", asks_servers, OptionSource::anywhere, Section::tls,
-                                "Its private key", cert_key_default},
-                               {"FILE"}};
+inline constexpr Text cert_key{
+    {"--cert-key", asks_servers, OptionSource::anywhere, Section::tls, "Its private key",
+     [] { return std::string("the file of --cert"); }},
+    {"FILE"}};
 
-std::string sni_default();
-inline constexpr Text sni{{"--sni", asks_servers, OptionSource::anywhere, Section::tls,
-                           "Ask for this server name and verify it", sni_default},
-                          {"NAME"}};
+inline constexpr Text sni{
+    {"--sni", asks_servers, OptionSource::anywhere, Section::tls,
+     "Ask for this server name and verify it", [] { return std::string("the host in the URL"); }},
+    {"NAME"}};
 
 inline constexpr Flag insecure{{"--insecure", asks_servers, OptionSource::anywhere, Section::tls,
-                                "Do not verify the server's certificate; warns each time"},
-                               {},
-                               false};
+                                "Do not verify the server's certificate; warns each time"}};
 
 // --- Output, and where the settings are ---
 
 inline constexpr Flag export_lease{{"--export", for_acquire, OptionSource::line, Section::output,
-                                    "Print shell commands that export the lease; see the example"},
-                                   {},
-                                   false};
+                                    "Print shell commands that export the lease; see the example"}};
 
 inline constexpr Flag exit_code{
     {"--exit-code", for_status, OptionSource::line, Section::output,
-     "Exit with 0 if the lock (with --slots: one of them) is free, with 75 if it is held"},
-    {},
-    false};
+     "Exit with 0 if the lock (with --slots: one of them) is free, with 75 if it is held"}};
 
 inline constexpr Text prefix{{"--prefix", for_status, OptionSource::line, Section::output,
                               "Only locks whose keys begin with TEXT"},
@@ -306,9 +286,7 @@ inline constexpr Option<DurationType> max_age{
     {Milliseconds(1), Ttl::max}};
 
 inline constexpr Flag all{{"--all", for_status, OptionSource::line, Section::output,
-                           "Without KEY: also show locks that are free, but were used lately"},
-                          {},
-                          false};
+                           "Without KEY: also show locks that are free, but were used lately"}};
 
 inline constexpr Option<OptionalDurationType> watch{
     {"--watch", for_status, OptionSource::line, Section::output,
@@ -317,26 +295,18 @@ inline constexpr Option<OptionalDurationType> watch{
 
 inline constexpr Flag settings{
     {"--settings", for_doctor, OptionSource::line, Section::output,
-     "Show every setting, its value and where it comes from, and ask no server"},
-    {},
-    false};
+     "Show every setting, its value and where it comes from, and ask no server"}};
 
 inline constexpr Flag json{
     {"--json", asks_servers, OptionSource::anywhere, Section::output,
-     "Print the result as JSON (run: on stderr, since stdout belongs to CMD)"},
-    {},
-    false};
+     "Print the result as JSON (run: on stderr, since stdout belongs to CMD)"}};
 
 inline constexpr Flag quiet{
     {"-q,--quiet", asks_servers, OptionSource::anywhere, Section::output,
-     "Only messages about errors; a lock held by another process is not an error"},
-    {},
-    false};
+     "Only messages about errors; a lock held by another process is not an error"}};
 
 inline constexpr Counter verbose{{"-v,--verbose", asks_servers, OptionSource::anywhere,
-                                  Section::output, "Say more; repeat for still more"},
-                                 {},
-                                 0U};
+                                  Section::output, "Say more; repeat for still more"}};
 
 inline constexpr Option<NumberType> status_fd{
     {"--status-fd", for_run, OptionSource::variable, Section::output,
@@ -351,14 +321,10 @@ inline constexpr Option<NumberType> events_fd{
 inline constexpr Flag sd_notify{
     {"--sd-notify", for_run, OptionSource::anywhere, Section::output,
      "As a service of systemd (Type=notify): be ready when the lock is granted, and show who holds "
-     "it meanwhile"},
-    {},
-    false};
+     "it meanwhile"}};
 
 inline constexpr Flag syslog{{"--syslog", takes_lock, OptionSource::anywhere, Section::output,
-                              "Send the messages to the system log, too; there even with -q"},
-                             {},
-                             false};
+                              "Send the messages to the system log, too; there even with -q"}};
 
 std::string config_default();
 inline constexpr Text config{{"--config", asks_servers, OptionSource::variable, Section::output,
@@ -366,14 +332,10 @@ inline constexpr Text config{{"--config", asks_servers, OptionSource::variable, 
                              {"FILE"}};
 
 inline constexpr Flag help{
-    {"-h,--help", everywhere, OptionSource::line, Section::output, "Explain the command"},
-    {},
-    false};
+    {"-h,--help", everywhere, OptionSource::line, Section::output, "Explain the command"}};
 
 inline constexpr Flag version{{"-V,--version", without_command, OptionSource::line, Section::output,
-                               "Print the version, and what this build is made of"},
-                              {},
-                              false};
+                               "Print the version, and what this build is made of"}};
 
 /// All of them, in the order in which --help shows those of a section: the common ones first.
 inline constexpr auto all_options = std::to_array<const OptionRow*>({

@@ -44,6 +44,7 @@ TEST(Options, HaveDefaultsThatAreValuesOfTheirs) {
   expect_valid(option::conflict_exit_code);
   expect_valid(option::fresh_exit_code);
   expect_valid(option::min_hold);
+  expect_valid(option::wait);
   expect_valid(option::unavailable_wait);
   expect_valid(option::retry_delay);
   expect_valid(option::on_lost);
