@@ -8,7 +8,6 @@
 #include "cli/option_rows.hpp"
 #include "cli/read_lock_options.hpp"
 #include "cli/redact.hpp"
-#include "core/validity.hpp"
 #include "output/doctor.hpp"
 #include "run/command_error.hpp"
 #include "run/session.hpp"

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "child/signals.hpp"
 #include "support/duration.hpp"
 #include "support/number.hpp"
@@ -20,10 +18,7 @@ constexpr unsigned max_count = 9;
 std::vector<std::string_view> spellings_of(const OptionRow& option) {
   std::vector<std::string_view> spellings;
   std::string_view rest = option.spec().flags;
-  while (!rest.empty()) {
-    spellings.push_back(rest.substr(0, rest.find(',')));
-    rest.remove_prefix(std::min(spellings.back().size() + 1, rest.size()));
-  }
+  while (!rest.empty()) spellings.push_back(next_word(rest, ','));
   return spellings;
 }
 

@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "store/registry.hpp"
-#include "support/text.hpp"
 
 namespace redlock::cli {
 namespace {

@@ -9,6 +9,7 @@
 #include "cli/option_rows.hpp"
 #include "cli/spelling.hpp"
 #include "store/registry.hpp"
+#include "support/text.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -86,11 +87,8 @@ Suggestions values_of(const OptionRow& option, std::string_view typed) {
   if (operand == "KEY") return {Kind::keys, {}};
   if (operand.find('|') == std::string::npos) return {};  // whatever one likes
   Suggestions suggestions;
-  for (std::size_t begin = 0; begin <= operand.size();) {
-    const std::size_t end = std::min(operand.find('|', begin), operand.size());
-    suggestions.words.push_back({operand.substr(begin, end - begin), {}});
-    begin = end + 1;
-  }
+  for (std::string_view rest = operand; !rest.empty();)
+    suggestions.words.push_back({std::string(next_word(rest, '|')), {}});
   return suggestions;
 }
 

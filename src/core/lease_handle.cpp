@@ -57,13 +57,6 @@ char letter_of(const LeaseHandle::Part& part) {
 constexpr std::string_view entry_format = "1";
 constexpr std::size_t fields_before_handle = 5;
 
-std::string_view next_word(std::string_view& rest, char separator) {
-  const auto end = std::min(rest.find(separator), rest.size());
-  const std::string_view word = rest.substr(0, end);
-  rest.remove_prefix(std::min(end + 1, rest.size()));
-  return word;
-}
-
 std::optional<ParentLease> read_entry(std::string_view text) {
   std::array<std::string_view, fields_before_handle> fields;
   for (auto& field : fields) field = next_word(text, ':');

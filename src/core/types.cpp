@@ -1,7 +1,6 @@
 #include "core/types.hpp"
 
 #include <chrono>
-#include <utility>
 
 #include "support/encoding.hpp"
 #include "support/number.hpp"

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 
 #include "support/columns.hpp"
+#include "support/text.hpp"
 
 namespace redlock::output {
 namespace {
@@ -25,9 +25,7 @@ struct Column {
 std::size_t max_word_width(std::string_view text) {
   std::size_t width = 0;
   while (!text.empty()) {
-    const std::string_view word = text.substr(0, text.find(' '));
-    width = std::max(width, columns_of(word));
-    text.remove_prefix(std::min(word.size() + 1, text.size()));
+    width = std::max(width, columns_of(next_word(text, ' ')));
   }
   return width;
 }

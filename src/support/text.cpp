@@ -162,6 +162,12 @@ std::string shell_word(std::string_view text) {
   return shell_quote(is_safe ? text : escape_for_terminal(text));
 }
 
+std::string_view next_word(std::string_view& rest, char separator) {
+  const std::string_view word = rest.substr(0, rest.find(separator));
+  rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+  return word;
+}
+
 std::string one_of(std::span<const std::string_view> words) {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i) {

@@ -60,6 +60,10 @@ constexpr bool is_control(char c) {
   return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
 }
 
+/// Takes what stands before the separator off the front of `rest`, and the separator with it; all
+/// of it where there is none.
+std::string_view next_word(std::string_view& rest, char separator);
+
 /// `a, b or c`.
 std::string one_of(std::span<const std::string_view> words);
 

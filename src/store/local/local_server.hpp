@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 
 #include "store/local/lock_directory.hpp"
 #include "store/local/lock_file.hpp"

@@ -10,7 +10,6 @@
 #include <optional>
 
 #include "support/encoding.hpp"
-#include "support/text.hpp"
 
 namespace redlock::local {
 namespace {

@@ -6,7 +6,6 @@
 #include <lua.hpp>
 #include <new>
 #include <utility>
-#include <vector>
 
 #include "support/digest.hpp"
 

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdio>
 
 #include "support/digest.hpp"
 #include "support/encoding.hpp"

@@ -199,12 +199,9 @@ constexpr std::string_view sentinel_parameters = "?sentinel-";
 /// `sentinel-user=U&sentinel-password=P`, either of them or both.
 std::optional<std::string> read_sentinel_login(std::string_view query, Endpoint& endpoint) {
   while (!query.empty()) {
-    const std::size_t end = std::min(query.find('&'), query.size());
-    const std::string_view parameter = query.substr(0, end);
-    query.remove_prefix(std::min(end + 1, query.size()));
-    const std::size_t equals = std::min(parameter.find('='), parameter.size());
-    const std::string_view key = parameter.substr(0, equals);
-    const auto value = percent_decode(parameter.substr(std::min(equals + 1, parameter.size())));
+    std::string_view parameter = next_word(query, '&');
+    const std::string_view key = next_word(parameter, '=');
+    const auto value = percent_decode(parameter);
     if (!value) return "the login for its sentinels is not percent-encoded correctly";
     if (key == "sentinel-user") {
       endpoint.sentinel_user = *value;

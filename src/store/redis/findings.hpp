@@ -1,7 +1,5 @@
 #pragma once
 
-#include <vector>
-
 #include "store/diagnosis.hpp"
 #include "store/redis/server_info.hpp"
 

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <asio/query.hpp>
 #include <cerrno>
 #include <cstring>

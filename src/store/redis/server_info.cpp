@@ -6,6 +6,7 @@
 
 #include "store/redis/topology.hpp"
 #include "support/number.hpp"
+#include "support/text.hpp"
 
 namespace redlock::redis {
 namespace {
@@ -18,9 +19,7 @@ constexpr std::int64_t max_uptime = std::int64_t{100} * 365 * 24 * 3600;  // sec
 std::optional<std::string_view> ServerInfo::field(std::string_view name) const {
   std::string_view rest = text_;
   while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    std::string_view line = next_word(rest, '\n');
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.starts_with(name) && line.substr(name.size()).starts_with(':'))
       return line.substr(name.size() + 1);
