@@ -10,7 +10,6 @@
 #include "core/validity.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/inherited_lease.hpp"
-#include "engine/side_by_side.hpp"
 #include "output/describe.hpp"
 #include "output/json.hpp"
 #include "output/outcome.hpp"
@@ -83,18 +82,15 @@ asio::awaitable<run::Finish> extend(run::Session& session, const LeaseHandle& ha
   std::vector<Resource> resources;
   std::vector<ServerFault> faults;
   std::optional<Instant> end;  // of those that are ours to extend
-  std::vector<std::function<asio::awaitable<ExtendResult>()>> extensions;
-  for (const LeaseHandle::Part& part : handle.parts) {
-    extensions.emplace_back([&server_set = session.server_set(), part, ttl] {
-      return extend_one(server_set, part, ttl);
-    });
-  }
-  const std::vector<ExtendResult> results =
-      co_await side_by_side(session.server_set(), std::move(extensions));
+  std::vector<ExtendResult> results(handle.parts.size());
+  const auto extend_part = [&](std::size_t i) -> asio::awaitable<void> {
+    results[i] = co_await extend_one(session.server_set(), handle.parts[i], ttl);
+  };
+  co_await run_all(session.io().get_executor(), session.clock(), results.size(), extend_part);
   for (std::size_t i = 0; i < results.size(); ++i) {
     const LeaseHandle::Part& part = handle.parts[i];
     const ExtendResult& result = results[i];
-    if (!part.inherited) end = std::min(end.value_or(Instant::max()), deadline(result.t0, ttl));
+    if (!part.inherited) end = std::min(end.value_or(Instant::max()), result.deadline);
     resources.push_back(part.resource);
     faults.insert(faults.end(), result.faults.begin(), result.faults.end());
     output::Outcome outcome =

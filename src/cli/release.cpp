@@ -8,10 +8,9 @@
 #include "cli/lease_source.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/read_lock_options.hpp"
-#include "engine/ballot.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/inspect.hpp"
-#include "engine/side_by_side.hpp"
+#include "engine/round.hpp"
 #include "output/describe.hpp"
 #include "output/json.hpp"
 #include "output/outcome.hpp"
@@ -116,15 +115,14 @@ asio::awaitable<output::Outcome> release_one(ServerSet& server_set, const LeaseH
 
 /// The last first, as a `run` does.
 asio::awaitable<run::Finish> release(run::Session& session, const LeaseHandle& handle) {
-  std::vector<std::function<asio::awaitable<output::Outcome>()>> releases;
-  for (std::size_t i = handle.parts.size(); i-- > 0;) {
-    releases.emplace_back([&server_set = session.server_set(), &part = handle.parts[i]] {
-      return release_one(server_set, part);
-    });
-  }
+  const std::vector<LeaseHandle::Part> parts(handle.parts.rbegin(), handle.parts.rend());
+  std::vector<output::Outcome> outcomes(parts.size());
+  const auto release_part = [&](std::size_t i) -> asio::awaitable<void> {
+    outcomes[i] = co_await release_one(session.server_set(), parts[i]);
+  };
+  co_await run_all(session.io().get_executor(), session.clock(), parts.size(), release_part);
   Report report(session);
-  for (output::Outcome& outcome : co_await side_by_side(session.server_set(), std::move(releases)))
-    report.add(std::move(outcome));
+  for (output::Outcome& outcome : outcomes) report.add(std::move(outcome));
   co_await session.server_set().close(CloseMode::immediate);
   co_return report.finish();
 }

@@ -27,7 +27,10 @@ inline constexpr std::size_t min_guarded_servers = 3;
 /// nothing: it has one.
 std::optional<Duration> guard_left(Duration up, Duration restart_guard);
 
+/// How an acquire stands, or why it gave no lock: one enum, from the votes of an attempt to the
+/// exit code of the command (output/outcome.hpp).
 enum class AcquireDecision {
+  // By the votes of one attempt: AcquireTally.
   undecided,
   granted,        ///< a quorum granted it
   busy,           ///< one other lease has a quorum: certainly held
@@ -40,6 +43,16 @@ enum class AcquireDecision {
   duplicate,      ///< two of the configured servers are the same one
   guarded,        ///< a quorum granted it, but some of them restarted so recently that their votes
                   ///< do not count (R7)
+
+  // Not by votes. Each comment begins with who decides.
+  too_slow,          ///< the attempt: granted, but the answers took so long that too little of the
+                     ///< lease was left
+  interrupted,       ///< the attempt: its caller gave up
+  parent_too_weak,   ///< the wait: the parent lease is shared, and the order wants more
+  parent_too_short,  ///< the wait: the parent lease ends too soon for the order
+  held_around_us,    ///< the command: its holder, which waits for us to end, is an ancestor of ours
+  superseded,        ///< the attempt: a newer waiter took our place; or the wait: one may have come
+                     ///< and gone
 };
 
 /// A server that granted, but restarted so recently that it may have forgotten another client's

@@ -35,12 +35,11 @@ enum class LeaseState { held, lost, expired };
 /// extension); both are final.
 class LeaseLife {
  public:
-  /// Granted by a round that began at `t0`.
-  LeaseLife(Ttl ttl, Instant t0);
+  explicit LeaseLife(Instant deadline) : deadline_(deadline) {}
 
-  /// A round that began at `t0` extended it on a quorum by `ttl`. Moves the deadline forward, never
-  /// back; ignored once the lease has ended (it is never restored).
-  void confirm(Instant t0, Ttl ttl);
+  /// A round that began at `t0` confirmed it on a quorum until `deadline`. Moves the deadline
+  /// forward, never back; ignored once the lease has ended (it is never restored).
+  void confirm(Instant t0, Instant deadline);
 
   /// A round found that no quorum still has our lease.
   void lose();
@@ -50,13 +49,9 @@ class LeaseLife {
 
   [[nodiscard]] Instant deadline() const noexcept { return deadline_; }
 
-  /// When the next round of extending is due: ttl / 3 after the t0 of the last confirmed one.
-  [[nodiscard]] Instant next_extend() const noexcept { return next_extend_; }
-
  private:
   LeaseState state_ = LeaseState::held;
   Instant deadline_;
-  Instant next_extend_;
 };
 
 }  // namespace redlock

@@ -23,7 +23,7 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses,
   std::optional<std::size_t> fewest;
   std::size_t queued = 0;
   std::size_t offered = 0;
-  std::size_t mute = 0;
+  std::size_t cannot_publish = 0;
   std::size_t with_largest = 0;
   Ticket above_all = 0;
   std::size_t not_superseded = 0;
@@ -35,7 +35,7 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses,
     above_all = std::max(above_all, status->max_ticket.value_or(0) + 1);
     if (status->queued || granted[i]) ++queued;
     if (status->offered || granted[i]) ++offered;
-    if (status->mute) ++mute;
+    if (status->cannot_publish) ++cannot_publish;
     if (status->max_ticket) ++with_largest;
     if (status->superseder.empty()) {
       ++not_superseded;
@@ -56,7 +56,7 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses,
   view.queued = queued >= quorum;
   view.offered = offered >= quorum;
   view.has_largest = with_largest >= quorum;
-  view.mute = statuses.size() - mute < quorum;
+  view.cannot_publish = statuses.size() - cannot_publish < quorum;
   if (times.size() < quorum) return view;
   std::ranges::sort(times);
   view.next_ticket =

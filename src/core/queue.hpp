@@ -26,7 +26,7 @@ struct QueueView {
       may_change;  ///< until a quorum of servers may admit a waiter without a notification: leases
                    ///< end, a notified waiter is passed over
   std::optional<std::size_t> slot;  ///< a slot that is free on a quorum
-  bool mute = false;                ///< a holder cannot notify a quorum's waiters when it releases
+  bool cannot_publish = false;      ///< a holder cannot notify a quorum's waiters when it releases
   bool newer = false;               ///< a waiter of a newer version comes first
   bool offered = false;  ///< a quorum is free, but the first waiter was notified and comes first
   /// Whose waiter supersedes us: servers know of it, and the others that answered are no quorum.

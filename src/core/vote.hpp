@@ -127,7 +127,7 @@ struct QueueStatus {
   bool offered = false;                  ///< the lock is free, and the first waiter is notified
   bool newer = false;                    ///< the lock is free, and the first waiter is of a
                                          ///< newer version than we know
-  bool mute = false;                     ///< a holder may not notify waiters when it releases
+  bool cannot_publish = false;           ///< a holder may not notify waiters when it releases
   std::string superseder{};              ///< the id of the waiter that supersedes us; empty: none
   std::optional<Owner> superseded_by{};  ///< whose that is
 };

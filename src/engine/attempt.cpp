@@ -4,43 +4,17 @@
 
 #include "core/last_runs.hpp"
 #include "core/validity.hpp"
-#include "engine/ballot.hpp"
+#include "engine/round.hpp"
 #include "store/owner_record.hpp"
 
 namespace redlock {
 namespace {
 
-using Why = AttemptFailure::Why;
 struct AcquireBallot : Ballot<AcquireTally> {
   using Ballot::Ballot;
   std::optional<Instant> last_answer;
   bool granted = false;  ///< the lease was
 };
-
-/// Why a round that ended with `decision` gave no lease.
-Why why(AcquireDecision decision) {
-  switch (decision) {
-    case AcquireDecision::busy:
-      return Why::busy;
-    case AcquireDecision::maybe_busy:
-      return Why::maybe_busy;
-    case AcquireDecision::split:
-      return Why::split;
-    case AcquireDecision::denied:
-      return Why::denied;
-    case AcquireDecision::misconfigured:
-      return Why::misconfigured;
-    case AcquireDecision::duplicate:
-      return Why::duplicate;
-    case AcquireDecision::guarded:
-      return Why::guarded;
-    case AcquireDecision::undecided:
-    case AcquireDecision::granted:
-    case AcquireDecision::unavailable:
-      break;
-  }
-  return Why::unavailable;
-}
 
 /// Whether our id is smaller than that of every other lease that has votes: one of the clients of a
 /// split goes first.
@@ -69,12 +43,12 @@ bool granted_it(const AcquireTally& tally, std::size_t server, const ServerFacts
 /// One attempt while it lasts.
 class Attempt {
  public:
-  Attempt(ServerSet& server_set, AcquireOrder order, Interrupt& interrupt, Approach approach)
+  Attempt(ServerSet& server_set, AcquireOrder order, Interrupt& interrupt, AttemptOptions options)
       : server_set_(server_set),
         order_(std::move(order)),
         owner_(order_.owner),
         interrupt_(interrupt),
-        approach_(std::move(approach)),
+        options_(std::move(options)),
         t0_(server_set.clock().now()),
         token_(draw_token(server_set)),
         ballot_(std::make_shared<AcquireBallot>(server_set, server_set.restart_guard())),
@@ -83,27 +57,30 @@ class Attempt {
   asio::awaitable<Result<Lease, AttemptFailure>> run() {
     // An interrupted attempt must not hold the lock even for a moment: others would find it busy.
     if (interrupt_.raised())
-      co_return unexpected<AttemptFailure>(AttemptFailure{Why::interrupted, std::nullopt, {}});
+      co_return unexpected<AttemptFailure>(
+          AttemptFailure{AcquireDecision::interrupted, std::nullopt, {}});
     ask_all();
     while ((tally().decision() == AcquireDecision::undecided || may_be_superseded()) &&
            !interrupt_.raised())
       co_await ballot_->event->wait_until(Instant::max());
     if (order_.supersession && !interrupt_.raised() && queue_view().superseded_by)
-      co_return fail(Why::superseded);
+      co_return fail(AcquireDecision::superseded);
     const AcquireDecision decision = tally().decision();
     if (decision != AcquireDecision::granted)
-      co_return fail(interrupt_.raised() ? Why::interrupted : why(decision));
+      co_return fail(interrupt_.raised() ? AcquireDecision::interrupted : decision);
 
     const Fence fence = tally().fence();
     co_await write_back(fence);
-    if (interrupt_.raised()) co_return fail(Why::interrupted);
+    if (interrupt_.raised()) co_return fail(AcquireDecision::interrupted);
     // A late vote may show that one of those that count is the same server as another.
-    if (tally().decision() == AcquireDecision::duplicate) co_return fail(Why::duplicate);
-    if (at_or_above(fence) < quorum_of(server_set_.size())) co_return fail(Why::unavailable);
+    if (tally().decision() == AcquireDecision::duplicate)
+      co_return fail(AcquireDecision::duplicate);
+    if (at_or_above(fence) < quorum_of(server_set_.size()))
+      co_return fail(AcquireDecision::unavailable);
     // Read the clock last: any delay since t0 has used up part of the lease.
     const Instant deadline = redlock::deadline(t0_, order_.ttl);
     if (server_set_.clock().now() + order_.needed_validity >= deadline)
-      co_return fail(Why::too_slow);
+      co_return fail(AcquireDecision::too_slow);
     clear_strays();
     ballot_->granted = true;
     Lease lease{order_.resource, token_, own_id(), fence, order_.ttl, deadline};
@@ -117,22 +94,22 @@ class Attempt {
 
   void ask_all() {
     AcquireRequest request{
-        order_.resource, token_,         order_.ttl,   owner_,
-        order_.mode,     approach_.slot, std::nullopt, order_.supersession != nullptr};
+        order_.resource, token_,        order_.ttl,   owner_,
+        order_.mode,     options_.slot, std::nullopt, order_.supersession != nullptr};
     request.wants_runs = order_.once_per.has_value();
     const Instant answer_by = t0_ + server_set_.server_timeout();
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
-      if (approach_.member != nullptr) {
-        request.entry = approach_.member->entry(i);
-      } else if (approach_.outside != nullptr) {
-        request.entry = approach_.outside->entry(i);
+      if (options_.member != nullptr) {
+        request.entry = options_.member->entry(i);
+      } else if (options_.unqueued_entry != nullptr) {
+        request.entry = options_.unqueued_entry->entry(i);
         request.entry->life = Milliseconds::zero();
       }
       ask(
           server_set_, std::shared_ptr<Ballot<AcquireTally>>(ballot_), i,
           [request, answer_by](LockServer& server) { return server.acquire(request, answer_by); },
           [ballot = ballot_, &server_set = server_set_, &clock = server_set_.clock(), i,
-           on_silence = approach_.on_silence](const AcquireVote& vote) {
+           on_silence = options_.on_silence](const AcquireVote& vote) {
             if (ballot->granted && ballot->tally.decision() == AcquireDecision::duplicate)
               server_set.report_late_duplicate(i);
             if (is_answer(vote)) {
@@ -198,9 +175,9 @@ class Attempt {
       const auto* granted = vote != nullptr ? std::get_if<Granted>(vote) : nullptr;
       if (granted != nullptr && granted->slot != tally().slot())
         server_set_.undo(i, order_.resource, token_, order_.ttl);
-      if (approach_.member == nullptr) continue;
+      if (options_.member == nullptr) continue;
       LockServer& server = server_set_.server(i);
-      const std::string waiter = approach_.member->entry(i).id;
+      const std::string waiter = options_.member->entry(i).id;
       if (granted == nullptr) {
         server.leave(order_.resource, waiter);
       } else {
@@ -211,15 +188,15 @@ class Attempt {
 
   /// Undoes the attempt on every server whose answer was not an explicit refusal. A waiter keeps
   /// its position in the queue there.
-  unexpected<AttemptFailure> fail(Why why) {
+  unexpected<AttemptFailure> fail(AcquireDecision why) {
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       const AcquireVote* vote = tally().vote_of(i);
       if (vote != nullptr &&
           (std::holds_alternative<Held>(*vote) || std::holds_alternative<Queued>(*vote)))
         continue;
       std::optional<Requeue> requeue;
-      if (approach_.member != nullptr && why != Why::superseded)
-        requeue.emplace(Requeue{approach_.member->entry(i), order_.mode, owner_});
+      if (options_.member != nullptr && why != AcquireDecision::superseded)
+        requeue.emplace(Requeue{options_.member->entry(i), order_.mode, owner_});
       server_set_.undo(i, order_.resource, token_, order_.ttl, std::move(requeue));
     }
     AttemptFailure failure{};
@@ -230,7 +207,7 @@ class Attempt {
     failure.faults.insert(failure.faults.end(), raised_->faults.begin(), raised_->faults.end());
     failure.round_trip = server_set_.clock().now() - t0_;
     failure.answered_within = ballot_->last_answer.value_or(server_set_.clock().now()) - t0_;
-    if (why == Why::guarded) {
+    if (why == AcquireDecision::guarded) {
       for (const RestartedServer& restarted : tally().restarted()) {
         failure.restarted.push_back(
             {server_set_.server(restarted.server).name(), restarted.up, restarted.left});
@@ -290,7 +267,7 @@ class Attempt {
   AcquireOrder order_;
   OwnerRecord owner_;
   Interrupt& interrupt_;
-  Approach approach_;
+  AttemptOptions options_;
   Instant t0_;  ///< before the first byte
   Token token_;
   std::shared_ptr<AcquireBallot> ballot_;
@@ -301,8 +278,9 @@ class Attempt {
 }  // namespace
 
 asio::awaitable<Result<Lease, AttemptFailure>> attempt(ServerSet& server_set, AcquireOrder order,
-                                                       Interrupt& interrupt, Approach approach) {
-  Attempt attempt(server_set, std::move(order), interrupt, approach);
+                                                       Interrupt& interrupt,
+                                                       AttemptOptions options) {
+  Attempt attempt(server_set, std::move(order), interrupt, std::move(options));
   co_return co_await attempt.run();
 }
 

@@ -10,9 +10,9 @@
 #include "core/decision.hpp"
 #include "core/lease.hpp"
 #include "core/queue.hpp"
-#include "engine/interrupt.hpp"
 #include "engine/queue_member.hpp"
 #include "engine/server_set.hpp"
+#include "support/clock.hpp"
 #include "support/result.hpp"
 
 namespace redlock {
@@ -48,12 +48,13 @@ struct AcquireOrder {
 };
 
 /// How an attempt fits into a wait.
-struct Approach {
-  const QueueMember* member = nullptr;   ///< our queue entry if the attempt fails; null: we are
-                                         ///< not queued, and get no lock that others wait for
-  std::optional<std::size_t> slot{};     ///< the one wanted, of several
-  const QueueMember* outside = nullptr;  ///< without `member`: our place, which is shown and not
-                                         ///< queued, so that a newer waiter supersedes us there
+struct AttemptOptions {
+  const QueueMember* member = nullptr;  ///< our queue entry if the attempt fails; null: we are not
+                                        ///< queued, and get no lock that others wait for
+  std::optional<std::size_t> slot{};    ///< the one wanted, of several
+  const QueueMember* unqueued_entry = nullptr;  ///< without `member`: our entry, which is shown and
+                                                ///< not queued, so that a newer waiter supersedes
+                                                ///< us there
   /// Called with each server that does not answer, also when the attempt has ended by then; null:
   /// it does not matter.
   std::function<void(std::size_t server)> on_silence{};
@@ -68,30 +69,12 @@ struct RestartedVote {
 
 /// Why one attempt gave no lease. Whatever it may have left on the servers is undone.
 struct AttemptFailure {
-  enum class Why {
-    busy,         ///< certainly held by another lease
-    maybe_busy,   ///< held, or a simultaneous attempt that fails as well: see AcquireDecision
-    split,        ///< simultaneous attempts
-    unavailable,  ///< no quorum of answers
-    denied,
-    misconfigured,
-    duplicate,  ///< the same server was given twice
-    guarded,    ///< nothing but the restart guard is in the way (R7)
-    too_slow,   ///< granted, but the answers took so long that too little of the lease was left
-    interrupted,
-    parent_too_weak,   ///< the parent lease is shared, and the order wants more
-    parent_too_short,  ///< the parent lease ends too soon for the order
-    held_around_us,    ///< its holder, which waits for us to end, is an ancestor of ours; of a wait
-                       ///< that its user gave up for that
-    superseded,        ///< a newer waiter took our place: QueueView::superseded_by; without one, it
-                       ///< may have been forgotten since
-  };
-  Why why;
+  AcquireDecision why;              ///< neither undecided nor granted
   std::optional<Holder> holder;     ///< the main other lease, if there is one
   std::vector<ServerFault> faults;  ///< of the servers without a vote
   Duration round_trip{};            ///< from the question to the decision
   Duration answered_within{};  ///< from the question to the last answer, without the silent servers
-  std::vector<RestartedVote> restarted{};  ///< for Why::guarded: the servers that would make the
+  std::vector<RestartedVote> restarted{};  ///< when guarded: the servers that would make the
                                            ///< quorum, ordered by when their votes count
   bool goes_first = false;    ///< in a split: we have the smallest lease id of those seen,
                               ///< so we try again at once (R8)
@@ -110,6 +93,6 @@ struct AttemptFailure {
 /// ("The Redlock algorithm").
 asio::awaitable<Result<Lease, AttemptFailure>> attempt(ServerSet& server_set, AcquireOrder order,
                                                        Interrupt& interrupt,
-                                                       Approach approach = {});
+                                                       AttemptOptions options = {});
 
 }  // namespace redlock

@@ -14,8 +14,8 @@ namespace {
 /// not synchronised.
 constexpr std::chrono::seconds clock_tolerance{1};
 
-/// A server that needs more than this part of its timeout has no reserve for a bad moment.
-constexpr int latency_part = 4;
+/// A server that needs more than its timeout divided by this has no reserve for a bad moment.
+constexpr int latency_divisor = 4;
 
 void judge_clock(Diagnosis& server) {
   if (!server.clock_offset) return;
@@ -34,7 +34,7 @@ void judge_clock(Diagnosis& server) {
 
 void judge_latency(Diagnosis& server, Duration server_timeout) {
   if (!server.latency) return;
-  const bool slow = *server.latency > server_timeout / latency_part;
+  const bool slow = *server.latency > server_timeout / latency_divisor;
   server.findings.push_back({slow ? Level::warning : Level::good, "latency",
                              "it takes " + format_duration(*server.latency) +
                                  " to answer; --server-timeout is " +
@@ -68,13 +68,6 @@ void judge_independence(SetDiagnosis& set, std::size_t index) {
   }
 }
 
-/// The diagnoses under way.
-struct Progress {
-  std::unique_ptr<Event> event;
-  std::vector<Diagnosis> servers;
-  std::size_t open;
-};
-
 }  // namespace
 
 SetDiagnosis judge(std::vector<std::string> names, std::vector<Diagnosis> servers,
@@ -98,23 +91,15 @@ SetDiagnosis judge(std::vector<std::string> names, std::vector<Diagnosis> server
 
 asio::awaitable<SetDiagnosis> diagnose(asio::any_io_executor executor, const Clock& clock,
                                        std::vector<ServerLink> servers, DiagnosisRequest request) {
-  const auto progress = std::make_shared<Progress>();
-  progress->event = clock.make_event();
-  progress->servers.resize(servers.size());
-  progress->open = servers.size();
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < servers.size(); ++i) {
-    names.push_back(servers[i].address->name());
-    spawn(executor,
-          [executor, &clock, progress, i, request, server = servers[i]]() -> asio::awaitable<void> {
-            progress->servers[i] =
-                co_await server.address->diagnose(executor, clock, server.options, request);
-            if (--progress->open == 0) progress->event->notify();
-          });
-  }
-  while (progress->open > 0) co_await progress->event->wait_until(Instant::max());
+  std::vector<Diagnosis> found(servers.size());
+  const auto diagnose_one = [&](std::size_t i) -> asio::awaitable<void> {
+    found[i] = co_await servers[i].address->diagnose(executor, clock, servers[i].options, request);
+  };
+  co_await run_all(executor, clock, servers.size(), diagnose_one);
 
-  co_return judge(std::move(names), std::move(progress->servers), request.server_timeout);
+  std::vector<std::string> names;
+  for (const ServerLink& server : servers) names.push_back(server.address->name());
+  co_return judge(std::move(names), std::move(found), request.server_timeout);
 }
 
 }  // namespace redlock

@@ -5,7 +5,7 @@
 #include "core/backoff.hpp"
 #include "core/last_runs.hpp"
 #include "core/validity.hpp"
-#include "engine/ballot.hpp"
+#include "engine/round.hpp"
 #include "store/script_calls.hpp"
 
 namespace redlock {
@@ -85,10 +85,6 @@ bool is_settled(const VoteList<ReleaseVote>& tally, const std::vector<bool>& awa
 
 }  // namespace
 
-struct HeldLease::Shared {
-  bool over = false;  ///< released: no server may be healed any more
-};
-
 HeldLease::HeldLease(ServerSet& server_set, Resource resource, Token token, Fence fence, Hold hold,
                      std::optional<Ttl> ttl)
     : server_set_(server_set),
@@ -97,7 +93,7 @@ HeldLease::HeldLease(ServerSet& server_set, Resource resource, Token token, Fenc
       fence_(fence),
       hold_(hold),
       ttl_(ttl),
-      shared_(std::make_shared<Shared>()) {}
+      released_(std::make_shared<bool>(false)) {}
 
 asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_hand) {
   struct ExtendBallot : Ballot<ExtendTally> {
@@ -108,12 +104,12 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   const auto ballot = std::make_shared<ExtendBallot>(server_set_);
   ExtendResult result;
   result.t0 = server_set_.clock().now();
-  if (shared_->over) co_return result;
+  if (*released_) co_return result;
   const Instant answer_by = std::min(end, result.t0 + server_set_.server_timeout());
 
-  const auto heal_at = [&server_set = server_set_, shared = shared_](std::size_t i,
-                                                                     const HealRequest& request) {
-    if (shared->over) return;
+  const auto heal_at = [&server_set = server_set_, released = released_](
+                           std::size_t i, const HealRequest& request) {
+    if (*released) return;
     // A repeated release of another slot's grant, which goes by token, would delete this copy as
     // well.
     if (server_set.has_leftover(i, request.resource, request.token)) return;
@@ -142,6 +138,7 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   result.not_ours = first_not_ours(server_set_.size(), vote_of);
   result.faults = faults_among(server_set_, vote_of);
   if (result.decision == ExtendDecision::confirmed) {
+    result.deadline = deadline(result.t0, ttl);
     // Take it from a server that has a record: a cluster that is moving the key cannot tell it.
     for (std::size_t i = 0;
          i < server_set_.size() && (!ballot->heal || ballot->heal->provenance.record.empty());
@@ -169,7 +166,7 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
 asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_in,
                                                   std::optional<Owner> finished,
                                                   std::optional<RunRecord> run) {
-  shared_->over = true;
+  *released_ = true;
   if (run && !run->passed_on) run->run.fence = fence_;
   const auto ballot = std::make_shared<Ballot<VoteList<ReleaseVote>>>(server_set_);
   const auto awaited = std::make_shared<std::vector<bool>>();
@@ -184,12 +181,9 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
     ReleaseRequest request{resource_, token_, by_hand, expire_in};
     request.finished = finished;
     if (run) request.run = as_of(*run, t0);
-    Leftover leftover{i, resource_, token_, t0, t0 + expire_in};
-    leftover.run = run;
-    leftover.unread = !fits_into_one_read(resource_);
-    if (ttl_) leftover.until = t0 + max_stay(*ttl_);
     if (ttl_)
-      request.not_undone = [&server_set = server_set_, leftover] {
+      request.not_undone = [&server_set = server_set_,
+                            leftover = leftover_at(i, t0, expire_in, run)] {
         server_set.clear_away(leftover);
       };
     const auto refused = [awaited, refusals, i](const Fault& fault) {
@@ -227,18 +221,24 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
   co_return result;
 }
 
+Leftover HeldLease::leftover_at(std::size_t server, Instant t0, Duration expire_in,
+                                const std::optional<RunRecord>& run) const {
+  Leftover leftover{server, resource_, token_, t0 + max_stay(*ttl_), t0 + expire_in, {}, run};
+  leftover.unread = !fits_into_one_read(resource_);
+  return leftover;
+}
+
 void HeldLease::clear_away_leftovers(const std::vector<ReleaseVote>& votes, Instant t0,
                                      Duration expire_in, const std::optional<RunRecord>& run) {
-  const bool fits = fits_into_one_read(resource_);
   for (std::size_t i = 0; i < votes.size(); ++i) {
     if (is_final(votes[i])) continue;
     const bool unheard = !server_set_.ever_answered(i);
     if (unheard && !server_set_.server(i).was_reached()) continue;
-    Leftover leftover{i, resource_, token_, t0 + max_stay(*ttl_), t0 + expire_in, {}, run};
-    leftover.unread = unheard || !fits;
+    Leftover leftover = leftover_at(i, t0, expire_in, run);
     // Had it read neither by now, it will read both at once.
-    if (unheard && fits) leftover.until = std::min(leftover.until, t0 + max_execution);
-    server_set_.clear_away(leftover);
+    if (unheard && !leftover.unread) leftover.until = std::min(leftover.until, t0 + max_execution);
+    leftover.unread = leftover.unread || unheard;
+    server_set_.clear_away(std::move(leftover));
   }
 }
 

@@ -13,7 +13,8 @@ namespace redlock {
 
 struct ExtendResult {
   ExtendDecision decision = ExtendDecision::undecided;
-  Instant t0;  ///< before the first byte; when confirmed, the lease is good until deadline(t0, ttl)
+  Instant t0;                       ///< before the first byte
+  Instant deadline;                 ///< when confirmed: the lease is good until then
   std::optional<NotOurs> not_ours;  ///< the first such answer, if there is one
   std::vector<ServerFault> faults;
 };
@@ -30,7 +31,7 @@ struct ReleaseResult {
 /// decides when.
 class HeldLease {
  public:
-  /// `ttl`: the longest ttl that this process asks for; nothing: another process keeps the lease.
+  /// `ttl`: the longest ttl that this process asks for; none: another process keeps the lease.
   HeldLease(ServerSet& server_set, Resource resource, Token token, Fence fence, Hold hold = {},
             std::optional<Ttl> ttl = {});
 
@@ -47,7 +48,7 @@ class HeldLease {
   /// the release is not confirmed by then (ServerSet::clear_away). Waits for every server that
   /// answered our last question, within the server timeout.
   /// `by_hand` (see ReleaseRequest), when nothing was asked before: waits for the decision of a
-  /// quorum, and for the rest as long again as that took. Call it once, and nothing after it.
+  /// quorum, and for the rest as long again as that took. Call it once, and nothing else after it.
   /// `expire_in` more than zero: the lease stays and expires after this time.
   /// `finished`: the owner record while the lease is kept.
   /// `run`: what the servers are to remember of the run that ends with it; its fence is filled in.
@@ -56,7 +57,9 @@ class HeldLease {
                                          std::optional<RunRecord> run = std::nullopt);
 
  private:
-  struct Shared;  ///< shared with the coroutines in the background
+  /// What server `server` may still have of the release that began at t0. Requires a ttl_.
+  [[nodiscard]] Leftover leftover_at(std::size_t server, Instant t0, Duration expire_in,
+                                     const std::optional<RunRecord>& run) const;
 
   /// Repeats the release that began at t0, in the background, at each server whose vote does not
   /// show that the lease is gone. Requires a ttl_.
@@ -69,7 +72,7 @@ class HeldLease {
   Fence fence_;
   Hold hold_;
   std::optional<Ttl> ttl_;
-  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<bool> released_;  ///< shared with the coroutines in the background
 };
 
 }  // namespace redlock

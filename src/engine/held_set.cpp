@@ -2,31 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/inherited_lease.hpp"
-#include "engine/side_by_side.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock {
-
-struct HeldSet::Member {
-  Member(ServerSet& server_set, const Lease& lease)
-      : held(server_set, lease.resource, lease.token, lease.fence, lease.hold, lease.ttl),
-        keeper(server_set, held, lease),
-        inherited(server_set, lease),
-        keeping(lease.keeping),
-        resource(lease.resource),
-        ttl(lease.ttl),
-        deadline(lease.deadline) {}
-
-  HeldLease held;
-  LeaseKeeper keeper;
-  InheritedLease inherited;
-  Keeping keeping;
-  Resource resource;
-  Ttl ttl;
-  Instant deadline;
-};
-
 namespace {
 
 /// Orders the results, the worst highest: the lease was not ours any more, we may not release it,
@@ -49,50 +27,41 @@ int severity(ReleaseDecision decision) {
 
 void HeldSet::add(const Lease& lease) {
   leases_.push_back(lease);
-  members_.push_back(std::make_shared<Member>(server_set_, lease));
-  if (events_) start(members_.back());
+  keepers_.emplace_back(server_set_, lease);
+  if (events_) start(keepers_.size() - 1);
 }
 
 void HeldSet::keep(SetEvents events) {
   const bool first = !events_.has_value();
   events_ = std::move(events);
-  if (first) {
-    for (const auto& member : members_) start(member);
-  }
+  for (std::size_t i = 0; first && i < keepers_.size(); ++i) start(i);
   if (ended_) events_->ended(ended_->resource, ended_->event);
 }
 
 Instant HeldSet::deadline() const {
   Instant earliest = Instant::max();
-  for (const auto& member : members_) earliest = std::min(earliest, member->deadline);
+  for (const LeaseKeeper& keeper : keepers_) earliest = std::min(earliest, keeper.deadline());
   return earliest;
 }
 
-void HeldSet::start(const std::shared_ptr<Member>& member) {
+void HeldSet::start(std::size_t index) {
   spawn(server_set_.executor(),
-        [self = shared_from_this(), member] { return self->keep_alive(member); });
+        [self = shared_from_this(), index] { return self->keep_alive(index); });
 }
 
-asio::awaitable<void> HeldSet::keep_alive(std::shared_ptr<Member> member) {
-  const Resource& resource = member->resource;
+asio::awaitable<void> HeldSet::keep_alive(std::size_t index) {
+  const Resource resource = leases_[index].resource;
   while (!over_) {
-    std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded> event;
-    if (member->keeping == Keeping::inherited) {
-      event = co_await member->inherited.next();
-    } else {
-      event = co_await member->keeper.next();
-    }
+    const auto event = co_await keepers_[index].next();
     if (over_) co_return;
     if (const auto* extended = std::get_if<LeaseExtended>(&event)) {
-      member->deadline = extended->deadline;
       events_->extended(extended->after_trouble);
     } else if (const auto* trouble = std::get_if<LeaseInTrouble>(&event)) {
       events_->in_trouble(resource, *trouble);
     } else {
-      const LeaseEnded& end = std::get<LeaseEnded>(event);
-      const bool first = !ended_;
-      if (first) ended_.emplace(Ended{resource, end});
-      if (first) events_->ended(resource, end);
+      if (ended_) co_return;
+      ended_.emplace(Ended{resource, std::get<LeaseEnded>(event)});
+      events_->ended(ended_->resource, ended_->event);
       co_return;
     }
   }
@@ -101,9 +70,10 @@ asio::awaitable<void> HeldSet::keep_alive(std::shared_ptr<Member> member) {
 asio::awaitable<ExtendResult> HeldSet::extend() {
   ExtendResult result;
   result.decision = ExtendDecision::confirmed;
-  for (const auto& member : members_) {
-    if (member->keeping == Keeping::inherited) continue;
-    result = co_await member->held.extend(member->ttl);
+  for (std::size_t i = 0; i < keepers_.size(); ++i) {
+    HeldLease* held = keepers_[i].held();
+    if (held == nullptr) continue;
+    result = co_await held->extend(leases_[i].ttl);
     if (result.decision != ExtendDecision::confirmed) break;
   }
   co_return result;
@@ -114,26 +84,25 @@ asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration expire
                                                    std::optional<RunRecord> run) {
   over_ = true;
   std::vector<std::size_t> own;
-  std::vector<std::function<asio::awaitable<ReleaseResult>()>> releases;
-  for (std::size_t i = members_.size(); i-- > 0;) {
-    if (members_[i]->keeping != Keeping::own) continue;
-    own.push_back(i);
-    releases.emplace_back(
-        [member = members_[i], by_hand, expire_in, finished, run = run ? run : leases_[i].fresh] {
-          return member->held.release(by_hand, expire_in, finished, run);
-        });
+  for (std::size_t i = leases_.size(); i-- > 0;) {
+    if (leases_[i].keeping == Keeping::own) own.push_back(i);
   }
-  std::vector<ReleaseResult> results = co_await side_by_side(server_set_, std::move(releases));
+  std::vector<ReleaseResult> results(own.size());
+  const auto release_one = [&](std::size_t i) -> asio::awaitable<void> {
+    const std::optional<RunRecord> last = run ? run : leases_[own[i]].fresh;
+    results[i] = co_await keepers_[own[i]].held()->release(by_hand, expire_in, finished, last);
+  };
+  co_await run_all(server_set_.executor(), server_set_.clock(), own.size(), release_one);
 
   std::size_t recorded = 0;
   ReleaseResult nothing_to_do;
   nothing_to_do.decision = ReleaseDecision::released;
-  SetReleaseResult worst{members_.back()->resource, std::move(nothing_to_do), false};
-  for (std::size_t r = 0; r < results.size(); ++r) {
-    if (results[r].recorded) ++recorded;
-    if (severity(results[r].decision) < severity(worst.result.decision)) continue;
-    worst.resource = members_[own[r]]->resource;
-    worst.result = std::move(results[r]);
+  SetReleaseResult worst{leases_.back().resource, std::move(nothing_to_do), false};
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].recorded) ++recorded;
+    if (severity(results[i].decision) < severity(worst.result.decision)) continue;
+    worst.resource = leases_[own[i]].resource;
+    worst.result = std::move(results[i]);
   }
   worst.recorded = !own.empty() && recorded == own.size();
   co_return worst;

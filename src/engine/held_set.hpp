@@ -1,22 +1,25 @@
 #pragma once
 
 #include <asio/awaitable.hpp>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "engine/held_lease.hpp"
 #include "engine/lease_keeper.hpp"
 
 namespace redlock {
 
 /// Events of the leases of a set while they are kept.
 struct SetEvents {
-  std::function<void(bool after_trouble)> extended;  ///< one of them; deadline() may have moved
-  std::function<void(const Resource& resource, const LeaseInTrouble&)> in_trouble;
+  /// A quorum confirmed one of them; deadline() may have moved.
+  std::function<void(bool after_trouble)> extended = [](bool) {};
+  std::function<void(const Resource&, const LeaseInTrouble&)> in_trouble =
+      [](const Resource&, const LeaseInTrouble&) {};
   /// One of them ended, and the set with it; once.
-  std::function<void(const Resource& resource, const LeaseEnded&)> ended;
+  std::function<void(const Resource&, const LeaseEnded&)> ended = [](const Resource&,
+                                                                     const LeaseEnded&) {};
 };
 
 /// The result of releasing a set: the worst of its leases.
@@ -30,6 +33,12 @@ struct SetReleaseResult {
 /// its own.
 class HeldSet : public std::enable_shared_from_this<HeldSet> {
  public:
+  /// How the first of them ended.
+  struct Ended {
+    Resource resource;
+    LeaseEnded event;
+  };
+
   /// `server_set` must outlive the executor's run().
   explicit HeldSet(ServerSet& server_set) : server_set_(server_set) {}
 
@@ -46,7 +55,8 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
   /// The earliest deadline. The set must not be empty.
   [[nodiscard]] Instant deadline() const;
 
-  /// Whether one of them has ended.
+  /// How the set ended; none: every lease stands, as far as we know.
+  [[nodiscard]] const std::optional<Ended>& ended() const noexcept { return ended_; }
   [[nodiscard]] bool lost() const noexcept { return ended_.has_value(); }
 
   /// One round for each, with a new ttl from now on. The result is the first that was not
@@ -55,25 +65,19 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
 
   /// Compare-and-delete of our own leases; see HeldLease::release. They are sent the last first,
   /// without waiting for answers between them: a silent server delays all of them no longer than
-  /// one. Call it once, and nothing after it. Without a run of its own each passes on its
+  /// one. Call it once, and nothing else after it. Without a run of its own each passes on its
   /// Lease::fresh.
   asio::awaitable<SetReleaseResult> release(bool by_hand, Duration expire_in = Duration::zero(),
                                             std::optional<Owner> finished = std::nullopt,
                                             std::optional<RunRecord> run = std::nullopt);
 
  private:
-  struct Member;
-  struct Ended {
-    Resource resource;
-    LeaseEnded event;
-  };
-
-  void start(const std::shared_ptr<Member>& member);
-  asio::awaitable<void> keep_alive(std::shared_ptr<Member> member);
+  void start(std::size_t index);
+  asio::awaitable<void> keep_alive(std::size_t index);
 
   ServerSet& server_set_;
   std::vector<Lease> leases_;
-  std::vector<std::shared_ptr<Member>> members_;
+  std::deque<LeaseKeeper> keepers_;  ///< of each of leases_; they stay where they are
   std::optional<SetEvents> events_;  ///< empty: not kept
   std::optional<Ended> ended_;
   bool over_ = false;

@@ -4,24 +4,16 @@
 #include <functional>
 #include <memory>
 
-#include "core/backoff.hpp"
 #include "core/validity.hpp"
-#include "engine/ballot.hpp"
+#include "engine/round.hpp"
 
 namespace redlock {
 namespace {
 
-/// The least time between two polls of a lease that is about to end.
-constexpr Milliseconds min_interval{50};
-
-/// The result of one poll.
-struct Look {
-  ExtendDecision decision = ExtendDecision::undecided;  ///< confirmed: the lease stands
-  Instant t0;                                           ///< before the question
-  Instant deadline;                                     ///< when confirmed
-  bool left_by_hand = false;    ///< when confirmed: a quorum says that no `run` keeps it
-  std::optional<Holder> other;  ///< when lost: the lease that holds the lock now, if any
-  std::vector<ServerFault> faults;
+/// The result of one question.
+struct LeaseCheck {
+  ExtendResult round;         ///< confirmed: the lease stands
+  bool left_by_hand = false;  ///< when confirmed: a quorum says that no `run` keeps it
 };
 
 /// The votes of such a round.
@@ -61,11 +53,17 @@ class LeaseCheckTally {
   LeaseId id_;
 };
 
-asio::awaitable<Look> look(ServerSet& server_set, Resource resource, LeaseId id) {
+NotOurs not_ours(std::optional<Holder> other) {
+  const NotOurs::Why why = other ? NotOurs::Why::held : NotOurs::Why::gone;
+  return {why, std::move(other)};
+}
+
+asio::awaitable<LeaseCheck> check(ServerSet& server_set, Resource resource, LeaseId id) {
   const auto ballot = std::make_shared<Ballot<LeaseCheckTally>>(server_set, id);
-  Look found;
-  found.t0 = server_set.clock().now();
-  const Instant end = found.t0 + server_set.server_timeout();
+  LeaseCheck found;
+  ExtendResult& round = found.round;
+  round.t0 = server_set.clock().now();
+  const Instant end = round.t0 + server_set.server_timeout();
   for (std::size_t i = 0; i < server_set.size(); ++i) {
     ask(server_set, ballot, i,
         [resource, id, end](LockServer& server) { return server.inspect(resource, id, end); });
@@ -73,10 +71,11 @@ asio::awaitable<Look> look(ServerSet& server_set, Resource resource, LeaseId id)
   while (ballot->tally.decision() == ExtendDecision::undecided)
     co_await ballot->event->wait_until(Instant::max());
 
-  found.decision = ballot->tally.decision();
+  round.decision = ballot->tally.decision();
   const std::vector<InspectVote> votes = ballot->tally.votes();
-  found.faults = faults_among(server_set, [&](std::size_t i) { return &votes[i]; });
+  round.faults = faults_among(server_set, [&](std::size_t i) { return &votes[i]; });
   std::vector<Duration> remaining;
+  std::optional<Holder> other;
   // A server may have lost the owner record, and not the lease.
   std::size_t supervising = 0;
   std::size_t unsupervised = 0;
@@ -85,26 +84,22 @@ asio::awaitable<Look> look(ServerSet& server_set, Resource resource, LeaseId id)
     if (const Holder* holder = ballot->tally.holder(vote)) {
       if (holder->owner) ++(holder->owner->supervised ? supervising : unsupervised);
       if (holder->remaining) remaining.push_back(*holder->remaining);
-    } else if (taken != nullptr && !found.other) {
-      found.other = taken->holder;
+    } else if (taken != nullptr && !other) {
+      other = taken->holder;
     }
   }
-  if (found.decision != ExtendDecision::confirmed) co_return found;
+  if (round.decision == ExtendDecision::lost) round.not_ours = not_ours(std::move(other));
+  if (round.decision != ExtendDecision::confirmed) co_return found;
   // A lease without an expiry shows no end: another client removed it, and the keeper will set one.
   if (remaining.size() < quorum_of(votes.size())) {
-    found.decision = ExtendDecision::too_few_answers;
+    round.decision = ExtendDecision::too_few_answers;
     co_return found;
   }
   found.left_by_hand = supervising == 0 && unsupervised >= quorum_of(votes.size());
   std::ranges::sort(remaining, std::greater<>());
   const auto ttl = Ttl::from(remaining[quorum_of(votes.size()) - 1]);
-  found.deadline = ttl ? redlock::deadline(found.t0, *ttl) : found.t0;
+  round.deadline = ttl ? deadline(round.t0, *ttl) : round.t0;
   co_return found;
-}
-
-NotOurs not_ours(std::optional<Holder> other) {
-  const NotOurs::Why why = other ? NotOurs::Why::held : NotOurs::Why::gone;
-  return {why, std::move(other)};
 }
 
 /// Whether a holder with this hold has no need to wait for this mode. An exclusive holder has every
@@ -126,17 +121,17 @@ Inheritance unanswered(std::vector<ServerFault> faults) {
 
 asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& order) {
   const ParentClaim parent_claim = *order.parent_claim;
-  Look found = co_await look(server_set, order.resource, parent_claim.id);
+  LeaseCheck found = co_await check(server_set, order.resource, parent_claim.id);
   Inheritance inheritance;
-  if (found.decision == ExtendDecision::too_few_answers)
-    co_return unanswered(std::move(found.faults));
-  if (found.decision != ExtendDecision::confirmed) co_return inheritance;
+  if (found.round.decision == ExtendDecision::too_few_answers)
+    co_return unanswered(std::move(found.round.faults));
+  if (found.round.decision != ExtendDecision::confirmed) co_return inheritance;
   if (!found.left_by_hand && !parent_claim.guarded) co_return inheritance;
   if (!is_enough(parent_claim.hold, order.mode)) {
     inheritance.too_weak = true;
     co_return inheritance;
   }
-  Instant deadline = found.deadline;
+  Instant deadline = found.round.deadline;
   if (!parent_claim.guarded) {
     // No other process renews it, so it gets the ttl that is wanted here.
     HeldLease held(server_set, order.resource, parent_claim.token, parent_claim.fence,
@@ -145,7 +140,7 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
     if (extended.decision == ExtendDecision::too_few_answers)
       co_return unanswered(std::move(extended.faults));
     if (extended.decision != ExtendDecision::confirmed) co_return inheritance;
-    deadline = redlock::deadline(extended.t0, order.ttl);
+    deadline = extended.deadline;
   }
   if (server_set.clock().now() + order.needed_validity >= deadline) {
     inheritance.too_short = parent_claim.guarded;
@@ -160,48 +155,8 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
 }
 
 asio::awaitable<ExtendResult> check_lease(ServerSet& server_set, Resource resource, LeaseId id) {
-  Look found = co_await look(server_set, std::move(resource), std::move(id));
-  ExtendResult result;
-  result.decision = found.decision;
-  result.t0 = found.t0;
-  result.faults = std::move(found.faults);
-  if (found.decision == ExtendDecision::lost) result.not_ours = not_ours(std::move(found.other));
-  co_return result;
-}
-
-InheritedLease::InheritedLease(ServerSet& server_set, const Lease& lease)
-    : server_set_(server_set),
-      resource_(lease.resource),
-      id_(lease.id),
-      ttl_(lease.ttl),
-      deadline_(lease.deadline),
-      next_poll_(poll_after(server_set.clock().now())) {}
-
-/// Polls in time to see the guard's next extension, whatever the ttl of each.
-Instant InheritedLease::poll_after(Instant last) const {
-  return last + std::clamp<Duration>((deadline_ - last) / 4, min_interval,
-                                     std::max<Duration>(extend_interval(ttl_), min_interval));
-}
-
-asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> InheritedLease::next() {
-  const Clock& clock = server_set_.clock();
-  co_await sleep_until(clock, std::min(next_poll_, deadline_));
-  if (clock.now() >= deadline_) co_return LeaseEnded{LeaseState::expired, std::nullopt};
-  Look found = co_await look(server_set_, resource_, id_);
-  if (found.decision == ExtendDecision::lost) {
-    LeaseEnded ended{LeaseState::lost, not_ours(std::move(found.other))};
-    co_return ended;
-  }
-  if (clock.now() >= deadline_) co_return LeaseEnded{LeaseState::expired, std::nullopt};
-  if (found.decision == ExtendDecision::confirmed) {
-    deadline_ = std::max(deadline_, found.deadline);
-    next_poll_ = poll_after(found.t0);
-    co_return LeaseExtended{deadline_, std::exchange(failures_, 0) > 0};
-  }
-  next_poll_ = clock.now() + unavailable_delay(failures_, server_set_.random());
-  ++failures_;
-  LeaseInTrouble trouble{std::move(found.faults), failures_ == 1};
-  co_return trouble;
+  LeaseCheck found = co_await check(server_set, std::move(resource), std::move(id));
+  co_return std::move(found.round);
 }
 
 }  // namespace redlock

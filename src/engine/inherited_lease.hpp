@@ -2,11 +2,10 @@
 
 #include <asio/awaitable.hpp>
 #include <optional>
-#include <variant>
 #include <vector>
 
 #include "engine/attempt.hpp"
-#include "engine/lease_keeper.hpp"
+#include "engine/held_lease.hpp"
 
 namespace redlock {
 
@@ -27,30 +26,9 @@ struct Inheritance {
 /// not use it as its own (PROTOCOL M3).
 asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& order);
 
-/// Asks once whether a lease that another process keeps still stands. Reports it like a round of
-/// extending.
+/// Asks once whether a lease that another process keeps still stands, and reports that like a round
+/// of extending. The deadline is the earliest end that a quorum of servers guarantees, less the
+/// drift, counted from before the question.
 asio::awaitable<ExtendResult> check_lease(ServerSet& server_set, Resource resource, LeaseId id);
-
-/// Polls every ttl/3, or sooner when the lease ends sooner, whether an inherited lease still
-/// stands, and reports it as a LeaseKeeper does. The deadline is the earliest end that a quorum of
-/// servers guarantees, less the drift, counted from before the question.
-class InheritedLease {
- public:
-  /// `lease` is the result of inherit().
-  InheritedLease(ServerSet& server_set, const Lease& lease);
-
-  asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> next();
-
- private:
-  [[nodiscard]] Instant poll_after(Instant last) const;
-
-  ServerSet& server_set_;
-  Resource resource_;
-  LeaseId id_;
-  Ttl ttl_;
-  Instant deadline_;
-  Instant next_poll_;
-  unsigned failures_ = 0;  ///< in a row
-};
 
 }  // namespace redlock

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "engine/ballot.hpp"
+#include "engine/round.hpp"
 
 namespace redlock {
 namespace {
@@ -64,26 +64,13 @@ asio::awaitable<std::vector<InspectVote>> inspect(ServerSet& server_set, Resourc
 
 asio::awaitable<std::vector<std::vector<InspectVote>>> inspect_all(
     ServerSet& server_set, const std::vector<Resource>& resources) {
-  struct Round {
-    std::vector<std::vector<InspectVote>> votes;
-    std::size_t open = 0;
-    std::unique_ptr<Event> event;
+  std::vector<std::vector<InspectVote>> votes(resources.size());
+  const auto inspect_one = [&](std::size_t i) -> asio::awaitable<void> {
+    votes[i] = co_await inspect(server_set, resources[i]);
   };
-  const auto round = std::make_shared<Round>();
-  round->votes.resize(resources.size());
-  round->event = server_set.clock().make_event();
-  for (std::size_t i = 0; i < resources.size(); ++i) {
-    while (round->open == max_at_once) co_await round->event->wait_until(Instant::max());
-    ++round->open;
-    spawn(server_set.executor(),
-          [&server_set, round, i, resource = resources[i]]() -> asio::awaitable<void> {
-            round->votes[i] = co_await inspect(server_set, resource);
-            --round->open;
-            round->event->notify();
-          });
-  }
-  while (round->open > 0) co_await round->event->wait_until(Instant::max());
-  co_return std::move(round->votes);
+  co_await run_all(server_set.executor(), server_set.clock(), resources.size(), inspect_one,
+                   max_at_once);
+  co_return votes;
 }
 
 asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakRequest request) {

@@ -2,13 +2,16 @@
 
 #include <asio/awaitable.hpp>
 #include <memory>
+#include <optional>
 #include <variant>
+#include <vector>
 
+#include "core/lease.hpp"
 #include "engine/held_lease.hpp"
 
 namespace redlock {
 
-/// A quorum extended the lease.
+/// A quorum confirmed the lease.
 struct LeaseExtended {
   Instant deadline;    ///< the new one
   bool after_trouble;  ///< rounds before this one failed
@@ -30,6 +33,8 @@ struct LeaseEnded {
 /// Keeps a lease alive: extends it every ttl/3, retries a failed round until the deadline, and
 /// reports the end of the lease (PROTOCOL R4). When a server ends its connection, the lease is
 /// extended at once: another master may have taken its place, and show less of the lease's time.
+/// Of an inherited lease it asks whether another process keeps it: every ttl/3, or sooner when the
+/// lease ends sooner.
 ///
 ///     LeaseKeeper keeper(…);
 ///     for (;;) { event = co_await keeper.next(); … until LeaseEnded, or until the caller stops
@@ -39,18 +44,27 @@ struct LeaseEnded {
 /// of the question, never from that of the reply.
 class LeaseKeeper {
  public:
-  /// `held` must outlive the keeper; `lease` is as granted.
-  LeaseKeeper(ServerSet& server_set, HeldLease& held, const Lease& lease);
+  /// `lease` is as granted or inherited.
+  LeaseKeeper(ServerSet& server_set, const Lease& lease);
 
   asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> next();
+
+  [[nodiscard]] Instant deadline() const noexcept { return life_.deadline(); }
+
+  /// For rounds besides; null: another process keeps the lease.
+  [[nodiscard]] HeldLease* held() noexcept { return held_ ? &*held_ : nullptr; }
 
  private:
   /// Until the next round is due.
   asio::awaitable<void> wait();
+  asio::awaitable<ExtendResult> ask();
+  [[nodiscard]] Instant round_after(Instant t0) const;
 
   ServerSet& server_set_;
-  HeldLease& held_;
+  Resource resource_;
+  LeaseId id_;
   Ttl ttl_;
+  std::optional<HeldLease> held_;
   LeaseLife life_;
   std::shared_ptr<Event> disconnected_;
   Instant next_round_;

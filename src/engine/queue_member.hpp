@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/queue.hpp"
-#include "engine/interrupt.hpp"
 #include "engine/server_set.hpp"
+#include "support/clock.hpp"
 
 namespace redlock {
 

@@ -9,7 +9,7 @@
 #include "core/decision.hpp"
 #include "core/last_runs.hpp"
 #include "core/validity.hpp"
-#include "engine/ballot.hpp"
+#include "engine/round.hpp"
 #include "store/script_calls.hpp"
 #include "support/spawn.hpp"
 
@@ -151,11 +151,6 @@ std::vector<ServerFault> ServerSet::faults() const {
 
 asio::awaitable<void> ServerSet::close(CloseMode close_mode) {
   closing_ = true;
-  struct Progress {
-    std::unique_ptr<Event> event;
-    std::size_t open;
-  };
-  const auto progress = std::make_shared<Progress>(Progress{clock_.make_event(), size()});
   if (close_mode == CloseMode::linger) {
     // Before the connections are half-closed: a server that does not know the scripts yet needs
     // more than one question.
@@ -165,16 +160,12 @@ asio::awaitable<void> ServerSet::close(CloseMode close_mode) {
       in_time = co_await answer_->wait_until(end);
   }
   const Instant now = clock_.now();
-  for (std::size_t i = 0; i < size(); ++i) {
-    Duration timeout = server_timeout_;
-    if (!answered_[i] && close_mode != CloseMode::drain) timeout = Duration::zero();
-    const Instant deadline = now + timeout;
-    spawn(executor_, [progress, server = servers_[i].get(), deadline]() -> asio::awaitable<void> {
-      co_await server->close(deadline);
-      if (--progress->open == 0) progress->event->notify();
-    });
-  }
-  while (progress->open > 0) co_await progress->event->wait_until(Instant::max());
+  const std::vector<bool> answered = answered_;
+  const auto close_one = [&](std::size_t i) -> asio::awaitable<void> {
+    const bool is_awaited = answered[i] || close_mode == CloseMode::drain;
+    co_await servers_[i]->close(is_awaited ? now + server_timeout_ : now);
+  };
+  co_await run_all(executor_, clock_, size(), close_one);
 }
 
 Token draw_token(const ServerSet& server_set) {

@@ -108,7 +108,7 @@ class ServerSet {
   /// Waits until there are none.
   asio::awaitable<void> all_cleared();
 
-  /// Records how a server's last question ended: with a fault, or with a vote (nothing).
+  /// Records how a server's last question ended: with a fault, or with a vote (none).
   void set_fault(std::size_t server, std::optional<Fault> fault) {
     faults_[server] = std::move(fault);
   }

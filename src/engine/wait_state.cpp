@@ -7,7 +7,6 @@
 namespace redlock {
 namespace {
 
-using Why = AttemptFailure::Why;
 using Queue = WaitState::Queue;
 
 /// How long simultaneous attempts may take to resolve before the lock counts as busy (R8).
@@ -26,13 +25,14 @@ constexpr Milliseconds guard_poll_interval{1000};
 /// hold up the waiters that have a quorum (Q6).
 constexpr unsigned max_outages_in_queue = 2;
 
-bool is_outage(Why why) {
-  return why == Why::unavailable || why == Why::too_slow;
+bool is_outage(AcquireDecision why) {
+  return why == AcquireDecision::unavailable || why == AcquireDecision::too_slow;
 }
 
-bool is_final(Why why) {
-  return why == Why::denied || why == Why::misconfigured || why == Why::duplicate ||
-         why == Why::interrupted || why == Why::superseded;
+bool is_final(AcquireDecision why) {
+  return why == AcquireDecision::denied || why == AcquireDecision::misconfigured ||
+         why == AcquireDecision::duplicate || why == AcquireDecision::interrupted ||
+         why == AcquireDecision::superseded;
 }
 
 bool has_ticket(Queue queue) {
@@ -51,7 +51,7 @@ bool is_established(const AttemptFailure& failure, Duration server_timeout) {
 /// offered to a waiter before us. That one cannot always enter, such as for a slot that is taken:
 /// if we kept trying, we would notify it each time.
 bool is_busy(const AttemptFailure& failure, Queue queue, Duration server_timeout) {
-  if (failure.why != Why::maybe_busy) return failure.why == Why::busy;
+  if (failure.why != AcquireDecision::maybe_busy) return failure.why == AcquireDecision::busy;
   if (has_ticket(queue) && failure.queue.queued && failure.queue.offered) return true;
   if (is_established(failure, server_timeout)) return true;
   return has_ticket(queue) && failure.queue.queued && !failure.granted_some;
@@ -68,12 +68,12 @@ class Transition {
     if (is_final(failure_.why)) return {state_, std::nullopt, failure_.why};
     if (is_outage(failure_.why)) return after_outage();
     if (may_join(Queue::left)) return join(failure_.why);
-    if (failure_.why == Why::guarded) return after_guarded();
+    if (failure_.why == AcquireDecision::guarded) return after_guarded();
     const bool busy = is_busy(failure_, state_.queue, context_.server_timeout);
     if (may_join(Queue::outside) && failure_.queue.next_ticket)
-      return join(busy ? Why::busy : failure_.why);
+      return join(busy ? AcquireDecision::busy : failure_.why);
     if (!busy) return after_split();
-    return {{state_.queue, WaitState::Held{}}, after_busy(), Why::busy};
+    return {{state_.queue, WaitState::Held{}}, after_busy(), AcquireDecision::busy};
   }
 
  private:
@@ -82,14 +82,14 @@ class Transition {
   [[nodiscard]] bool may_join(Queue from) const { return state_.queue == from && !is_over(); }
 
   /// At once: no server notifies the waiter until it is queued.
-  [[nodiscard]] WaitStep join(Why why) const {
+  [[nodiscard]] WaitStep join(AcquireDecision why) const {
     return {{Queue::joining, next_obstacle()}, context_.now, why};
   }
 
   /// A run of split votes, or of outages, continues while its waiter joins the queue: servers that
   /// can be read and not written tell of a holder, and then refuse the queue entry.
   [[nodiscard]] WaitState::Obstacle next_obstacle() const {
-    if (failure_.why == Why::guarded) return WaitState::Guarded{};
+    if (failure_.why == AcquireDecision::guarded) return WaitState::Guarded{};
     const bool is_run = std::holds_alternative<WaitState::Split>(state_.obstacle) ||
                         std::holds_alternative<WaitState::Outage>(state_.obstacle);
     return is_run ? state_.obstacle : WaitState::Held{};
@@ -135,7 +135,7 @@ class Transition {
     // seen.
     const Instant again = context_.now + delay;
     if (again - split.since > split_timeout)
-      return {{state_.queue, split}, after_busy(), Why::busy};
+      return {{state_.queue, split}, after_busy(), AcquireDecision::busy};
     return {{state_.queue, split}, again, failure_.why};
   }
 
@@ -149,8 +149,8 @@ class Transition {
 
     // The first waiter polls for holders that notify no waiter; the second does so more rarely.
     if (is_foreign && queue.ahead == 0) delay = std::min(delay, retry);
-    if (queue.mute && queue.ahead == 0) delay = std::min(delay, poll);
-    if ((is_foreign || queue.mute) && queue.ahead == 1) {
+    if (queue.cannot_publish && queue.ahead == 0) delay = std::min(delay, poll);
+    if ((is_foreign || queue.cannot_publish) && queue.ahead == 1) {
       delay = std::min<Duration>(delay, second_poll_interval);
     }
 

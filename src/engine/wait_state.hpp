@@ -10,7 +10,7 @@
 namespace redlock {
 
 struct WaitPolicy {
-  std::optional<Duration> wait;  ///< for a lock that is held; nothing: forever; zero: try once
+  std::optional<Duration> wait;  ///< for a lock that is held; none: forever; zero: try once
   Duration unavailable_wait{};   ///< how long to tolerate that no quorum answers; not at all when
                                  ///< `wait` is zero
   Duration retry_delay{};        ///< between polls of a lock that is held
@@ -73,8 +73,8 @@ struct WaitContext {
 
 struct WaitStep {
   WaitState state;
-  std::optional<Instant> try_at;  ///< when to try again; nothing: give up
-  AttemptFailure::Why why;        ///< the reason to report: a split that never resolved is busy
+  std::optional<Instant> try_at;  ///< when to try again; none: give up
+  AcquireDecision why;            ///< the reason to report: a split that never resolved is busy
 };
 
 /// What to do after a failed attempt. Pure, except for the random bits that it draws.

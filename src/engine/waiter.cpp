@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/inherited_lease.hpp"
+
 namespace redlock {
 namespace {
 
@@ -34,14 +36,14 @@ Waiter::Waiter(ServerSet& server_set, AcquireOrder order, WaitPolicy policy, Int
       interrupt_(interrupt),
       give_up_at_(policy.wait ? later(server_set.clock().now(), *policy.wait) : Instant::max()) {}
 
-asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
+asio::awaitable<Result<Lease, WaitFailure>> Waiter::next() {
   if (try_at_) co_await rest();
   const bool was_queued = is_queued() && member_->in_queue();
   if (is_queued()) member_->begin_attempt();
-  Approach approach{is_queued() ? &*member_ : nullptr, slot_};
-  if (member_) approach.on_silence = member_->resubscriber();
-  auto made = order_.supersession ? attempt_with_ticket(approach)
-                                  : attempt(server_set_, order_, interrupt_, approach);
+  AttemptOptions options{is_queued() ? &*member_ : nullptr, slot_};
+  if (member_) options.on_silence = member_->resubscriber();
+  auto made = order_.supersession ? attempt_with_ticket(options)
+                                  : attempt(server_set_, order_, interrupt_, options);
   auto result = co_await std::move(made);
   if (result) {
     if (member_) member_->served();
@@ -55,7 +57,7 @@ asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
   // lowest free one.
   slot_ = failure.granted_some ? failure.queue.slot : std::nullopt;
   for (std::size_t i = 0; was_queued && i < failure.forgotten.size(); ++i) {
-    if (failure.forgotten[i]) approach.on_silence(i);
+    if (failure.forgotten[i]) options.on_silence(i);
   }
 
   const bool may_be_notified = member_ && member_->is_subscribed();
@@ -67,9 +69,9 @@ asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> Waiter::next() {
   try_at_ = step.try_at;
   enter(step.state, failure);
   if (member_) failure.unsubscribed = member_->unsubscribed();
-  if (try_at_) co_return StillWaiting{std::move(failure)};
-  member_.reset();
-  co_return GaveUp{std::move(failure)};
+  if (!try_at_) member_.reset();
+  WaitFailure failed{order_.resource, std::move(failure), !try_at_};
+  co_return unexpected<WaitFailure>(std::move(failed));
 }
 
 void Waiter::enter(const WaitState& next, const AttemptFailure& failure) {
@@ -92,20 +94,21 @@ void Waiter::take_ticket(Ticket ticket) {
   member_.emplace(server_set_, order_.resource, ours.ticket, ours.id);
 }
 
-asio::awaitable<Result<Lease, AttemptFailure>> Waiter::attempt_with_ticket(Approach& approach) {
+asio::awaitable<Result<Lease, AttemptFailure>> Waiter::attempt_with_ticket(
+    AttemptOptions& options) {
   Supersession& ours = *order_.supersession;
   if (!member_ && !ours.id.empty()) take_ticket(ours.ticket);
   for (;;) {
     // Also between drawing the ticket and showing it.
     if (stood_still_too_long()) {
       AttemptFailure failure{};
-      failure.why = AttemptFailure::Why::superseded;
+      failure.why = AcquireDecision::superseded;
       co_return unexpected<AttemptFailure>(std::move(failure));
     }
     // It shows its ticket also where it is not queued. Else it could be let in after a newer one.
-    if (member_ && !is_queued()) approach.outside = &*member_;
+    if (member_ && !is_queued()) options.unqueued_entry = &*member_;
     const Instant t0 = server_set_.clock().now();
-    auto result = co_await attempt(server_set_, order_, interrupt_, approach);
+    auto result = co_await attempt(server_set_, order_, interrupt_, options);
     if (result) {
       ours.polled = t0;
       co_return result;
@@ -149,6 +152,91 @@ asio::awaitable<void> Waiter::pause() {
   while (!interrupt_.raised()) {
     if (!co_await event->wait_until(*try_at_)) co_return;
   }
+}
+
+SetWaiter::SetWaiter(ServerSet& server_set, std::vector<AcquireOrder> orders, WaitPolicy policy,
+                     Interrupt& interrupt)
+    : server_set_(server_set),
+      orders_(std::move(orders)),
+      policy_(policy),
+      interrupt_(interrupt),
+      began_(server_set.clock().now()),
+      set_(std::make_shared<HeldSet>(server_set)) {}
+
+asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> SetWaiter::next() {
+  for (;;) {
+    // A guarded parent lease is checked before every attempt, and so is one that no quorum has told
+    // of yet: otherwise we would wait for ourselves.
+    const auto& parent_claim = current().parent_claim;
+    if (parent_claim && (!waiter_ || parent_claim->guarded || parent_unanswered_)) {
+      Inheritance inheritance = co_await inherit(server_set_, current());
+      parent_unanswered_ = inheritance.unanswered;
+      parent_faults_ = std::move(inheritance.faults);
+      if (inheritance.too_short || inheritance.too_weak) {
+        WaitFailure failed{current().resource, {}, true};
+        failed.failure.why = inheritance.too_weak ? AcquireDecision::parent_too_weak
+                                                  : AcquireDecision::parent_too_short;
+        co_await give_up();
+        co_return unexpected<WaitFailure>(std::move(failed));
+      }
+      if (inheritance.lease) {
+        waiter_.reset();
+        if (co_await complete_with(*inheritance.lease)) co_return set_;
+        continue;
+      }
+    }
+    if (!waiter_) waiter_.emplace(server_set_, current(), remaining_policy(), interrupt_);
+    auto result = co_await waiter_->next();
+    if (result) {
+      waiter_.reset();
+      if (co_await complete_with(*result)) co_return set_;
+      continue;
+    }
+    WaitFailure& failed = result.error();
+    if (own_lease_unavailable(failed.failure)) {
+      failed.failure.why = AcquireDecision::unavailable;
+      failed.failure.faults = parent_faults_;
+    }
+    if (failed.final) co_await give_up();
+    co_return unexpected<WaitFailure>(std::move(failed));
+  }
+}
+
+asio::awaitable<void> SetWaiter::give_up() {
+  waiter_.reset();
+  if (set_->leases().empty()) co_return;
+  (void)co_await set_->release(/*by_hand=*/false);
+  set_ = std::make_shared<HeldSet>(server_set_);
+}
+
+/// Whether only our own parent lease is in the way: it is not busy, but ours, had a quorum said so.
+bool SetWaiter::own_lease_unavailable(const AttemptFailure& failure) const {
+  return parent_unanswered_ && failure.holder && failure.holder->id == current().parent_claim->id;
+}
+
+/// Adds the lease of the current order. True when the set is complete and good.
+asio::awaitable<bool> SetWaiter::complete_with(Lease lease) {
+  set_->add(lease);
+  if (set_->leases().size() < orders_.size()) {
+    set_->keep({});
+    co_return false;
+  }
+  if (is_good()) co_return true;
+  co_await give_up();
+  co_return false;
+}
+
+WaitPolicy SetWaiter::remaining_policy() const {
+  WaitPolicy policy = policy_;
+  if (policy.wait)
+    policy.wait = std::max(Duration::zero(), *policy.wait - (server_set_.clock().now() - began_));
+  return policy;
+}
+
+/// A lease that was acquired long before the others may have ended by now.
+bool SetWaiter::is_good() const {
+  return !set_->lost() &&
+         server_set_.clock().now() + orders_.front().needed_validity < set_->deadline();
 }
 
 }  // namespace redlock

@@ -1,30 +1,28 @@
 #pragma once
 
 #include <asio/awaitable.hpp>
+#include <memory>
 #include <optional>
-#include <variant>
+#include <vector>
 
 #include "engine/attempt.hpp"
+#include "engine/held_set.hpp"
 #include "engine/queue_member.hpp"
 #include "engine/wait_state.hpp"
 
 namespace redlock {
 
-/// One attempt failed; next() tries again.
-struct StillWaiting {
-  AttemptFailure failure;
-};
-
-/// The wait ended without a lock. `why` says which exit code fits; a split that never resolved is
-/// reported as busy.
-struct GaveUp {
-  AttemptFailure failure;
+/// One attempt of a wait failed.
+struct WaitFailure {
+  Resource resource;
+  AttemptFailure failure;  ///< a split that never resolved is reported as busy
+  bool final;              ///< the wait has ended without any lock; otherwise next() tries again
 };
 
 /// Acquires, with as many attempts as the policy allows, and reports the result of each:
 ///
 ///     Waiter waiter(…);
-///     for (;;) { step = co_await waiter.next(); if it is a Lease or GaveUp: done; StillWaiting:
+///     for (;;) { result = co_await waiter.next(); if it is a lease, or a final failure: done; else
 ///     show it }
 ///
 /// For a lock that is held it waits in the queue: first in, first out, notified when the lock
@@ -38,7 +36,7 @@ class Waiter {
   Waiter(ServerSet& server_set, AcquireOrder order, WaitPolicy policy, Interrupt& interrupt);
 
   /// A waiter that ends without a lease leaves the queue.
-  asio::awaitable<std::variant<Lease, StillWaiting, GaveUp>> next();
+  asio::awaitable<Result<Lease, WaitFailure>> next();
 
  private:
   /// Waits until it is time for the next attempt.
@@ -47,7 +45,7 @@ class Waiter {
 
   /// The attempt of a waiter that supersedes others, and so needs a ticket before it may be granted
   /// the lock.
-  asio::awaitable<Result<Lease, AttemptFailure>> attempt_with_ticket(Approach& approach);
+  asio::awaitable<Result<Lease, AttemptFailure>> attempt_with_ticket(AttemptOptions& options);
 
   /// Whether a newer waiter may have come and gone, and no server remembers it.
   [[nodiscard]] bool stood_still_too_long() const;
@@ -68,6 +66,44 @@ class Waiter {
   Duration answered_within_{};          ///< of the last attempt
   unsigned partial_notifications_ = 0;  ///< notifications in a row that were no quorum's
   std::optional<Instant> try_at_;       ///< empty before the first attempt
+};
+
+/// Acquires several locks, all or none: one after the other in the given order, with one wait for
+/// all. Acquired leases are kept alive during the wait for the next lock, and released when it
+/// gives up. If one is lost meanwhile, it starts over. A lock with a parent lease (ParentClaim) is
+/// inherited or taken over, not acquired.
+/// | Clients that sort their keys cannot deadlock with each other: none waits for a smaller key
+/// than those it holds.
+///
+///     SetWaiter waiter(…);
+///     for (;;) { result = co_await waiter.next(); … as with a Waiter }
+class SetWaiter {
+ public:
+  /// `orders`: at least one.
+  SetWaiter(ServerSet& server_set, std::vector<AcquireOrder> orders, WaitPolicy policy,
+            Interrupt& interrupt);
+
+  asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> next();
+
+  /// Ends the wait for a reason of the caller's: leaves the queue, and releases what is held.
+  asio::awaitable<void> give_up();
+
+ private:
+  [[nodiscard]] const AcquireOrder& current() const { return orders_[set_->leases().size()]; }
+  [[nodiscard]] WaitPolicy remaining_policy() const;
+  [[nodiscard]] bool is_good() const;
+  asio::awaitable<bool> complete_with(Lease lease);
+  [[nodiscard]] bool own_lease_unavailable(const AttemptFailure& failure) const;
+
+  ServerSet& server_set_;
+  std::vector<AcquireOrder> orders_;
+  WaitPolicy policy_;
+  Interrupt& interrupt_;
+  Instant began_;
+  std::shared_ptr<HeldSet> set_;
+  std::optional<Waiter> waiter_;              ///< for the current order
+  bool parent_unanswered_ = false;            ///< when the parent lease was last asked for
+  std::vector<ServerFault> parent_faults_{};  ///< of those who did not answer then
 };
 
 }  // namespace redlock

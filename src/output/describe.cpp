@@ -13,7 +13,7 @@
 namespace redlock::output {
 namespace {
 
-using Why = AttemptFailure::Why;
+using Why = AcquireDecision;
 
 /// Leases are renewed when a third of their ttl has passed; a lease that has less left than this
 /// fraction is not being renewed.
@@ -261,6 +261,9 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
     case Why::parent_too_short:
       return "the run around this one holds it, with a ttl too short for this --ttl and --grace; "
              "give both the same";
+    case Why::undecided:
+    case Why::granted:
+      break;
   }
   return "failed";
 }

@@ -63,8 +63,6 @@ CommandResult result_of(ExitCode code) {
   return found == meanings.end() ? CommandResult::internal : found->result;
 }
 
-using Why = AttemptFailure::Why;
-
 Outcome outcome_of(std::string_view command, std::vector<Resource> resources, CommandResult result,
                    std::string message) {
   Outcome outcome;
@@ -76,28 +74,30 @@ Outcome outcome_of(std::string_view command, std::vector<Resource> resources, Co
   return outcome;
 }
 
-CommandResult result_of(Why why) {
+CommandResult result_of(AcquireDecision why) {
   switch (why) {
-    case Why::busy:
-    case Why::maybe_busy:
-    case Why::split:
+    case AcquireDecision::busy:
+    case AcquireDecision::maybe_busy:
+    case AcquireDecision::split:
       return CommandResult::busy;
-    case Why::denied:
+    case AcquireDecision::denied:
       return CommandResult::denied;
-    case Why::misconfigured:
-    case Why::duplicate:
+    case AcquireDecision::misconfigured:
+    case AcquireDecision::duplicate:
       return CommandResult::config;
-    case Why::superseded:
+    case AcquireDecision::superseded:
       return CommandResult::superseded;
-    case Why::interrupted:
+    case AcquireDecision::interrupted:
       return CommandResult::interrupted;
-    case Why::held_around_us:
-    case Why::parent_too_weak:
-    case Why::parent_too_short:
+    case AcquireDecision::held_around_us:
+    case AcquireDecision::parent_too_weak:
+    case AcquireDecision::parent_too_short:
       return CommandResult::usage;
-    case Why::unavailable:
-    case Why::guarded:
-    case Why::too_slow:
+    case AcquireDecision::unavailable:
+    case AcquireDecision::guarded:
+    case AcquireDecision::too_slow:
+    case AcquireDecision::undecided:
+    case AcquireDecision::granted:
       break;
   }
   return CommandResult::unavailable;

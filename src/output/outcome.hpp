@@ -65,7 +65,7 @@ Outcome outcome_of(std::string_view command, std::vector<Resource> resources, Co
                    std::string message);
 
 /// How a failed acquire ends the command.
-CommandResult result_of(AttemptFailure::Why why);
+CommandResult result_of(AcquireDecision why);
 
 /// How a command ends when too few servers answered: denied, config or unavailable, depending on
 /// what prevents a quorum.

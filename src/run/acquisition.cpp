@@ -92,8 +92,8 @@ asio::awaitable<Handout> Acquisition::undo(std::shared_ptr<HeldSet> leases, std:
       /*busy=*/false);
 }
 
-Handout Acquisition::fail(const SetFailure& failed) const {
-  if (failed.failure.why == AttemptFailure::Why::interrupted) return interrupted();
+Handout Acquisition::fail(const WaitFailure& failed) const {
+  if (failed.failure.why == AcquireDecision::interrupted) return interrupted();
   const output::Outcome outcome =
       outcome_of_wait("acquire", options_, failed, session_.server_set().size());
   return conclude(outcome, outcome.result == output::CommandResult::busy);

@@ -7,7 +7,7 @@
 
 #include "child/stop_plan.hpp"
 #include "child/watched_process.hpp"
-#include "engine/set_waiter.hpp"
+#include "engine/waiter.hpp"
 #include "output/json.hpp"
 #include "run/event_writer.hpp"
 #include "run/finish.hpp"
@@ -69,7 +69,7 @@ class Acquisition {
   void write_event(const output::event::Any& event);
 
  private:
-  Handout fail(const SetFailure& failed) const;
+  Handout fail(const WaitFailure& failed) const;
   Handout hand_out(std::shared_ptr<HeldSet> leases);
   [[nodiscard]] Handout refuse_parent_lease() const;
   asio::awaitable<std::optional<Handout>> renew_all(HeldSet& leases);

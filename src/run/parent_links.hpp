@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "core/lease_handle.hpp"
-#include "engine/interrupt.hpp"
 #include "support/clock.hpp"
 #include "support/readable.hpp"
 #include "support/unique_fd.hpp"

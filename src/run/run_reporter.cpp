@@ -44,7 +44,7 @@ RunReporter::RunReporter(Session& session, const RunOptions& options)
 
 // --- How it ended ---
 
-Finish RunReporter::conclude_not_acquired(const SetFailure& failed) {
+Finish RunReporter::conclude_not_acquired(const WaitFailure& failed) {
   report_.outcome = outcome_of_wait("run", options_, failed, session_.server_set().size());
   report_.outcome.message += "; the command was not run";
   say();

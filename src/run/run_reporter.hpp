@@ -7,7 +7,7 @@
 #include "child/command.hpp"
 #include "child/supervisor.hpp"
 #include "engine/held_set.hpp"
-#include "engine/set_waiter.hpp"
+#include "engine/waiter.hpp"
 #include "output/json.hpp"
 #include "run/finish.hpp"
 #include "run/options.hpp"
@@ -86,7 +86,7 @@ class RunReporter {
 
   // --- How it ends. One of these, where it is known; of several the last counts ---
 
-  Finish conclude_not_acquired(const SetFailure& failed);
+  Finish conclude_not_acquired(const WaitFailure& failed);
   Finish conclude_interrupted(int signal);
   Finish conclude_fresh(const std::vector<Lease>& leases, const SetReleaseResult& released);
   Finish conclude_refused(std::string why);  ///< an option cannot be had under these leases

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "engine/diagnosis.hpp"
-#include "engine/interrupt.hpp"
 #include "engine/server_set.hpp"
 #include "output/console.hpp"
 #include "output/event.hpp"

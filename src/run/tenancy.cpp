@@ -31,7 +31,7 @@ asio::awaitable<Finish> Tenancy::live() {
     const Instant wait_ended = now();
     parts_.reporter.note_waited(wait_ended - began_);
     if (!leases) {
-      const bool interrupted = leases.error().failure.why == AttemptFailure::Why::interrupted;
+      const bool interrupted = leases.error().failure.why == AcquireDecision::interrupted;
       co_return interrupted ? conclude_interrupted()
                             : parts_.reporter.conclude_not_acquired(leases.error());
     }
@@ -54,7 +54,7 @@ Finish Tenancy::conclude_interrupted() const {
 }
 
 /// Waits with the rest of --wait, which keeps counting while the job is paused.
-asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> Tenancy::wait(
+asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> Tenancy::wait(
     std::vector<AcquireOrder> orders) {
   for (AcquireOrder& order : orders) {
     order.once_per = options_.once_per;

@@ -25,7 +25,7 @@ class Tenancy {
   asio::awaitable<Finish> live();
 
  private:
-  asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait(
+  asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait(
       std::vector<AcquireOrder> orders);
   [[nodiscard]] Finish conclude_interrupted() const;
   [[nodiscard]] std::string_view option_for_own_leases() const;

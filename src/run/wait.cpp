@@ -28,7 +28,7 @@ class WaitNews {
  private:
   struct State {
     std::string key;
-    AttemptFailure::Why why;
+    AcquireDecision why;
     bool queued;
     std::size_t ahead;
     std::string holder;
@@ -61,7 +61,7 @@ class Reporter {
           fmt::format("{}: cannot be notified when it is our turn, so we poll: {}",
                       output::key_text(resource), output::faults_text(failure.unsubscribed)));
     }
-    if (failure.queue.mute && !std::exchange(told_mute_, true)) {
+    if (failure.queue.cannot_publish && !std::exchange(told_mute_, true)) {
       session_.console().detail(
           fmt::format("{}: the holder may not notify us when it releases it (it lacks +publish, or "
                       "the channels &redlock:wake:*), so we poll",
@@ -140,7 +140,7 @@ class Reporting {
 /// lease is in our way. A parent lease that no quorum has told of yet may still be inherited.
 bool is_held_around_us(const Resource& resource, const AttemptFailure& failure,
                        const std::string& our_host) {
-  using Why = AttemptFailure::Why;
+  using Why = AcquireDecision;
   const bool is_busy =
       failure.why == Why::busy || failure.why == Why::maybe_busy || failure.why == Why::split;
   if (!is_busy || !failure.holder || !failure.holder->owner) return false;
@@ -161,7 +161,7 @@ std::string end_of_wait_text(const WaitPolicy& policy) {
 }  // namespace
 
 output::Outcome outcome_of_wait(std::string_view command, const LockOptions& options,
-                                const SetFailure& failed, std::size_t servers) {
+                                const WaitFailure& failed, std::size_t servers) {
   const AttemptFailure& failure = failed.failure;
   const output::CommandResult how = output::result_of(failure.why);
   const bool is_busy = how == output::CommandResult::busy;
@@ -192,7 +192,7 @@ void report_not_acquired(const Session& session, const output::Outcome& outcome,
   session.events().report(output::event::NotAcquired{outcome, waited});
 }
 
-asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(
+asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait_for_locks(
     Session& session, std::vector<AcquireOrder> orders, WaitPolicy policy, bool insists_on_wait,
     pid_t job_group) {
   const Instant began = session.clock().now();
@@ -202,15 +202,15 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(
   std::optional<Reporting> reporting;
   SetWaiter waiter(session.server_set(), std::move(orders), policy, session.interrupt());
   for (;;) {
-    auto step = co_await waiter.next();
-    if (auto* set = std::get_if<std::shared_ptr<HeldSet>>(&step)) co_return std::move(*set);
-    SetFailure& failure = std::get<SetFailure>(step);
+    auto result = co_await waiter.next();
+    if (result) co_return std::move(*result);
+    WaitFailure& failure = result.error();
     if (failure.final) {
-      if (failure.failure.why == AttemptFailure::Why::superseded) {
+      if (failure.failure.why == AcquireDecision::superseded) {
         session.events().report(output::event::Superseded{
             failure.resource, failure.failure.queue.superseded_by, session.clock().now() - began});
       }
-      co_return unexpected<SetFailure>(std::move(failure));
+      co_return unexpected<WaitFailure>(std::move(failure));
     }
     // Most locks are free: then there is no timer to set.
     if (!reporting) reporting.emplace(session, job_group);
@@ -221,9 +221,9 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(
       continue;
     if (!insists_on_wait) {
       co_await waiter.give_up();
-      failure.failure.why = AttemptFailure::Why::held_around_us;
+      failure.failure.why = AcquireDecision::held_around_us;
       failure.final = true;
-      co_return unexpected<SetFailure>(std::move(failure));
+      co_return unexpected<WaitFailure>(std::move(failure));
     }
     told_around_us = true;
     session.console().notice(

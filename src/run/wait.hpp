@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/set_waiter.hpp"
+#include "engine/waiter.hpp"
 #include "output/outcome.hpp"
 #include "run/options.hpp"
 #include "run/session.hpp"
@@ -14,7 +14,7 @@ namespace redlock::run {
 
 /// How a failed wait ends the command, `run` or `acquire`.
 output::Outcome outcome_of_wait(std::string_view command, const LockOptions& options,
-                                const SetFailure& failed, std::size_t servers);
+                                const WaitFailure& failed, std::size_t servers);
 
 /// Reports that the locks are granted, with the votes that are known so far.
 void report_acquired(Session& session, const std::vector<Lease>& leases, Duration waited);
@@ -27,7 +27,7 @@ void report_not_acquired(const Session& session, const output::Outcome& outcome,
 /// `job_group`: the process group by which the terminal knows us.
 /// A wait for a lock that an ancestor of ours holds until we end would never end: it fails with
 /// held_around_us, unless the user insists on waiting; then it is told in one line.
-asio::awaitable<Result<std::shared_ptr<HeldSet>, SetFailure>> wait_for_locks(
+asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait_for_locks(
     Session& session, std::vector<AcquireOrder> orders, WaitPolicy policy, bool insists_on_wait,
     pid_t job_group);
 

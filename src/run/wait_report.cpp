@@ -10,7 +10,7 @@
 namespace redlock::run {
 namespace {
 
-using Why = AttemptFailure::Why;
+using Why = AcquireDecision;
 
 constexpr std::chrono::seconds settling_time{1};
 constexpr std::chrono::minutes reminder_interval{1};

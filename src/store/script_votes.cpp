@@ -116,7 +116,7 @@ std::optional<QueueStatus> queue_status_of(const Reply& reply) {
   queue.free_slots = part[at::free_slots].text.substr(0, Mode::max_slots);
   queue.offered = part[at::offered].integer == 1;
   queue.newer = part[at::offered].integer == 2;
-  queue.mute = part[at::mute].integer > 0;
+  queue.cannot_publish = part[at::mute].integer > 0;
   queue.superseder = part[at::superseder].text;
   if (!queue.superseder.empty())
     queue.superseded_by = decode_owner(part[at::superseder_record].text);

@@ -2,7 +2,9 @@
 
 #include <asio/any_io_executor.hpp>
 #include <asio/awaitable.hpp>
+#include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "support/boot_clock.hpp"
 
@@ -20,6 +22,36 @@ class Event {
 
   /// True when the event was notified, false when `when` came first. Instant::max(): no time limit.
   virtual asio::awaitable<bool> wait_until(Instant when) = 0;
+};
+
+/// Ends a wait for a lock early: the user gave up. Raised once, from the thread that runs the
+/// executor.
+class Interrupt {
+ public:
+  void raise() {
+    raised_ = true;
+    for (Event* event : listening_) event->notify();
+  }
+  [[nodiscard]] bool raised() const noexcept { return raised_; }
+
+  /// While it lives, raise() notifies the event.
+  class Listener {
+   public:
+    Listener(Interrupt& interrupt, Event& event) : interrupt_(interrupt), event_(&event) {
+      interrupt_.listening_.push_back(&event);
+    }
+    ~Listener() { std::erase(interrupt_.listening_, event_); }
+    Listener(const Listener&) = delete;
+    Listener& operator=(const Listener&) = delete;
+
+   private:
+    Interrupt& interrupt_;
+    Event* event_;
+  };
+
+ private:
+  bool raised_ = false;
+  std::vector<Event*> listening_;
 };
 
 /// Where the engine gets its time from: the system's clocks, or a test's.

@@ -4,6 +4,7 @@
 #include <asio/awaitable.hpp>
 #include <cstddef>
 #include <functional>
+#include <limits>
 
 #include "support/clock.hpp"
 
@@ -15,8 +16,10 @@ namespace redlock {
 void spawn(const asio::any_io_executor& executor, std::function<asio::awaitable<void>()> coroutine);
 
 /// Runs `coroutine(i)` for each i below `count`, all at the same time, until the last has ended.
-/// What they refer to must live until then.
+/// They begin in this order, none waiting for the one before; of more than `max_at_once`, each of
+/// the rest begins when another has ended. What they refer to must live until then.
 asio::awaitable<void> run_all(asio::any_io_executor executor, const Clock& clock, std::size_t count,
-                              std::function<asio::awaitable<void>(std::size_t)> coroutine);
+                              std::function<asio::awaitable<void>(std::size_t)> coroutine,
+                              std::size_t max_at_once = std::numeric_limits<std::size_t>::max());
 
 }  // namespace redlock

@@ -105,7 +105,7 @@ void show_rate(const Totals& totals, double taken) {
   std::string failures;
   for (std::size_t i = 0; i < totals.failures_by_why.size(); ++i) {
     if (totals.failures_by_why[i] > 0)
-      failures += fmt::format(" {} {}", word_for(static_cast<AttemptFailure::Why>(i)),
+      failures += fmt::format(" {} {}", word_for(static_cast<AcquireDecision>(i)),
                               totals.failures_by_why[i]);
   }
   fmt::print("failed attempts:{}\n", failures);

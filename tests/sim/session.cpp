@@ -24,8 +24,8 @@ std::string describe(const SessionPlan& plan) {
 
 }  // namespace
 
-const char* word_for(AttemptFailure::Why why) {
-  using Why = AttemptFailure::Why;
+const char* word_for(AcquireDecision why) {
+  using Why = AcquireDecision;
   switch (why) {
     case Why::busy:
       return "busy";
@@ -55,6 +55,9 @@ const char* word_for(AttemptFailure::Why why) {
       return "held around us";
     case Why::superseded:
       return "superseded";
+    case Why::undecided:
+    case Why::granted:
+      break;
   }
   return "unknown";
 }
@@ -149,17 +152,18 @@ void Session::note_grant(std::vector<Lease> leases, Instant deadline) {
   }
 }
 
-bool Session::note_failure(const AttemptFailure& failure, bool final) {
+bool Session::note_failure(const WaitFailure& failed) {
+  const AttemptFailure& failure = failed.failure;
   world_.note_failure(failure.why);
   if (failure.queue.queued && !queued_since_) queued_since_ = world_.timeline().now();
   world_.history().add(
-      "{} {}: {}{}", process_->name(), final ? "GIVES UP" : "waits", word_for(failure.why),
+      "{} {}: {}{}", process_->name(), failed.final ? "GIVES UP" : "waits", word_for(failure.why),
       failure.queue.queued ? fmt::format(", {} in the queue before it", failure.queue.ahead) : "");
-  if (!final) return false;
+  if (!failed.final) return false;
   waiting_ = false;
   waited_until_ = world_.timeline().now();
   gave_up_ = failure.why;
-  if (failure.why == AttemptFailure::Why::superseded)
+  if (failure.why == AcquireDecision::superseded)
     world_.referee(world_.resource(plan_.first_key)).gave_way(*process_);
   world_.note_giving_up(*this);
   return true;
@@ -170,13 +174,12 @@ asio::awaitable<std::shared_ptr<HeldSet>> Session::acquire(ServerSet& server_set
   for (std::size_t i = 0; i < plan_.keys; ++i) orders.push_back(order(plan_.first_key + i));
   SetWaiter waiter(server_set, std::move(orders), plan_.wait, interrupt_);
   for (;;) {
-    auto step = co_await waiter.next();
-    if (auto* set = std::get_if<std::shared_ptr<HeldSet>>(&step)) {
+    auto set = co_await waiter.next();
+    if (set) {
       note_grant((*set)->leases(), (*set)->deadline());
       co_return std::move(*set);
     }
-    const SetFailure& failure = std::get<SetFailure>(step);
-    if (note_failure(failure.failure, failure.final)) co_return nullptr;
+    if (note_failure(set.error())) co_return nullptr;
   }
 }
 
@@ -184,15 +187,12 @@ asio::awaitable<std::shared_ptr<HeldSet>> Session::acquire(ServerSet& server_set
 asio::awaitable<std::optional<Lease>> Session::acquire_bare(ServerSet& server_set) {
   Waiter waiter(server_set, order(plan_.first_key), plan_.wait, interrupt_);
   for (;;) {
-    auto step = co_await waiter.next();
-    if (auto* lease = std::get_if<Lease>(&step)) {
+    auto lease = co_await waiter.next();
+    if (lease) {
       note_grant({*lease}, lease->deadline);
       co_return std::move(*lease);
     }
-    const auto* gave_up = std::get_if<GaveUp>(&step);
-    const AttemptFailure& failure =
-        gave_up != nullptr ? gave_up->failure : std::get<StillWaiting>(step).failure;
-    if (note_failure(failure, gave_up != nullptr)) co_return std::nullopt;
+    if (note_failure(lease.error())) co_return std::nullopt;
   }
 }
 
@@ -301,10 +301,9 @@ asio::awaitable<void> Session::nest(Lease parent) {
   orders.push_back(std::move(order));
   SetWaiter waiter(*server_set, std::move(orders), at_once, interrupt);
   for (bool tries = true; tries;) {
-    auto step = co_await waiter.next();
-    auto* set = std::get_if<std::shared_ptr<HeldSet>>(&step);
-    tries = set == nullptr && !std::get<SetFailure>(step).final;
-    if (set != nullptr) co_await work_below(inner, parent.token, std::move(*set));
+    auto set = co_await waiter.next();
+    tries = !set && !set.error().final;
+    if (set) co_await work_below(inner, parent.token, std::move(*set));
   }
   world_.finished(inner);
   co_await server_set->close(CloseMode::immediate);
@@ -325,7 +324,6 @@ asio::awaitable<void> Session::work_below(Process& inner, const Token& parent,
     events.extended = [&inner, &referee, parent, set = set.get()](bool) {
       referee.relied_on(inner, parent, set->deadline());
     };
-    events.in_trouble = [](const Resource&, const LeaseInTrouble&) {};
     events.ended = [&over, event = event.get()](const Resource&, const LeaseEnded&) {
       over = true;
       event->notify();

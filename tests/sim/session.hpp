@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/set_waiter.hpp"
+#include "engine/waiter.hpp"
 #include "referee.hpp"
 #include "virtual/machine.hpp"
 
@@ -47,7 +47,7 @@ struct SessionPlan {
 class World;
 
 /// The name of a failure for histories and --rate.
-const char* word_for(AttemptFailure::Why why);
+const char* word_for(AcquireDecision why);
 
 /// One use of the tool: a process that acquires, keeps and releases, and tells the referee what it
 /// believes.
@@ -85,7 +85,7 @@ class Session {
   /// When it learned that a quorum has queued it.
   [[nodiscard]] std::optional<Duration> queued_since() const noexcept { return queued_since_; }
   [[nodiscard]] bool held() const noexcept { return held_; }
-  [[nodiscard]] std::optional<AttemptFailure::Why> gave_up() const noexcept { return gave_up_; }
+  [[nodiscard]] std::optional<AcquireDecision> gave_up() const noexcept { return gave_up_; }
 
  private:
   /// Starts a process that undoes what this one could not.
@@ -97,7 +97,7 @@ class Session {
   /// All of them are valid until `deadline`.
   void note_grant(std::vector<Lease> leases, Instant deadline);
   /// True when that was the last attempt.
-  bool note_failure(const AttemptFailure& failure, bool final);
+  bool note_failure(const WaitFailure& failed);
   asio::awaitable<void> work_under(std::shared_ptr<HeldSet> set);
   /// The command need not run.
   asio::awaitable<void> leave_out(std::shared_ptr<HeldSet> set);
@@ -128,7 +128,7 @@ class Session {
   std::optional<Duration> waited_until_;
   Duration left_queue_until_{};
   std::optional<Duration> queued_since_;
-  std::optional<AttemptFailure::Why> gave_up_;
+  std::optional<AcquireDecision> gave_up_;
 };
 
 }  // namespace redlock::sim

@@ -28,8 +28,8 @@ inline std::size_t majority(std::size_t servers) {
 /// By then a server knows that a client was killed.
 constexpr Milliseconds hang_up_delay{20};
 
-/// How many reasons an attempt may have to fail.
-constexpr std::size_t whys = static_cast<std::size_t>(AttemptFailure::Why::superseded) + 1;
+/// How many values the reason of a failed attempt may have.
+constexpr std::size_t whys = static_cast<std::size_t>(AcquireDecision::superseded) + 1;
 
 /// What happened in many schedules: shows whether they reach what they should.
 struct Totals {
@@ -76,7 +76,7 @@ class World final : public Network {
   void left_nothing(const Process& process) {
     referees_.each([&](Referee& referee) { referee.left_nothing(process); });
   }
-  void note_failure(AttemptFailure::Why why) { ++failures_[static_cast<std::size_t>(why)]; }
+  void note_failure(AcquireDecision why) { ++failures_[static_cast<std::size_t>(why)]; }
   /// The session is about to hold the lock.
   void note_grant(const Session& session);
   void note_giving_up(const Session& session);

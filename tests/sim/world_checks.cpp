@@ -104,7 +104,7 @@ void World::check_outcome() {
       if (schedule_.shape != Schedule::Shape::queue) check_progress(session);
       if (schedule_.shape == Schedule::Shape::queue && is_first(session)) check_delay(session);
     }
-    using Why = AttemptFailure::Why;
+    using Why = AcquireDecision;
     if (schedule_.shape == Schedule::Shape::duplicate) {
       // It is granted when a quorum of others was faster. When broken by force, it may fail in
       // another way.

@@ -89,11 +89,11 @@ TEST(QueueView, IsOfferedWhereAQuorumIs) {
 
 TEST(QueueView, IsMuteUnlessAQuorumCanBeNotified) {
   QueueStatus mute = said(1ms);
-  mute.mute = true;
-  EXPECT_TRUE(view({mute}, 1).mute);
-  EXPECT_FALSE(view({said(1ms)}, 1).mute);
-  EXPECT_FALSE(view({mute, said(1ms), said(1ms)}, 3).mute);
-  EXPECT_TRUE(view({mute, mute, said(1ms)}, 3).mute);
+  mute.cannot_publish = true;
+  EXPECT_TRUE(view({mute}, 1).cannot_publish);
+  EXPECT_FALSE(view({said(1ms)}, 1).cannot_publish);
+  EXPECT_FALSE(view({mute, said(1ms), said(1ms)}, 3).cannot_publish);
+  EXPECT_TRUE(view({mute, mute, said(1ms)}, 3).cannot_publish);
 }
 
 TEST(NextPoll, IsAsSoonAsTheOneNotifiedIsLateWhereverWeStand) {

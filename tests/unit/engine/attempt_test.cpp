@@ -13,7 +13,7 @@ namespace redlock::unit {
 namespace {
 
 using namespace std::chrono_literals;
-using Why = AttemptFailure::Why;
+using Why = AcquireDecision;
 using Outcome = Result<Lease, AttemptFailure>;
 
 Outcome try_once(World& world, Client& client, const AcquireOrder& wanted = order()) {

@@ -3,8 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/validity.hpp"
-#include "engine/held_set.hpp"
-#include "engine/set_waiter.hpp"
+#include "engine/waiter.hpp"
 #include "world.hpp"
 
 namespace redlock::unit {
@@ -33,7 +32,7 @@ class InheritedLeaseTest : public testing::Test {
     return world.run(inherit(client.server_set, nested(guarded, needed_validity)));
   }
 
-  std::variant<std::shared_ptr<HeldSet>, SetFailure> take(const AcquireOrder& wanted) {
+  Result<std::shared_ptr<HeldSet>, WaitFailure> take(const AcquireOrder& wanted) {
     std::vector<AcquireOrder> orders{wanted};
     waiter.emplace(client.server_set, std::move(orders), once, client.interrupt);
     return world.run(waiter->next());
@@ -121,12 +120,9 @@ TEST_F(InheritedLeaseTest, TellsOneThatEndsTooSoonFromOneThatIsGone) {
 }
 
 TEST_F(InheritedLeaseTest, IsNeitherExtendedNorReleased) {
-  const auto step = take(nested(/*guarded=*/true));
-  const auto set = std::get<std::shared_ptr<HeldSet>>(step);
+  const auto set = take(nested(/*guarded=*/true)).value();
   bool ended = false;
   SetEvents events;
-  events.extended = [](bool) {};
-  events.in_trouble = [](const Resource&, const LeaseInTrouble&) {};
   events.ended = [&ended](const Resource&, const LeaseEnded& end) {
     ended = true;
     EXPECT_EQ(end.state, LeaseState::expired);
@@ -142,13 +138,9 @@ TEST_F(InheritedLeaseTest, IsNeitherExtendedNorReleased) {
 TEST_F(InheritedLeaseTest, LastsAsLongAsItsGuardKeepsIt) {
   auto kept = std::make_shared<HeldSet>(keeper.server_set);
   kept->add(*outer);
-  const auto quiet = [] {
-    return SetEvents{[](bool) {}, [](const Resource&, const LeaseInTrouble&) {},
-                     [](const Resource&, const LeaseEnded&) {}};
-  };
-  kept->keep(quiet());
-  const auto set = std::get<std::shared_ptr<HeldSet>>(take(nested(/*guarded=*/true)));
-  set->keep(quiet());
+  kept->keep({});
+  const auto set = take(nested(/*guarded=*/true)).value();
+  set->keep({});
   world.settle_for(60s);
   EXPECT_FALSE(set->lost());
   EXPECT_GT(set->deadline(), world.now());
@@ -158,9 +150,8 @@ TEST_F(InheritedLeaseTest, LastsAsLongAsItsGuardKeepsIt) {
 }
 
 TEST_F(LeftByHand, IsExtendedButNotReleased) {
-  const auto set = std::get<std::shared_ptr<HeldSet>>(take(nested(/*guarded=*/false)));
-  set->keep({[](bool) {}, [](const Resource&, const LeaseInTrouble&) {},
-             [](const Resource&, const LeaseEnded&) {}});
+  const auto set = take(nested(/*guarded=*/false)).value();
+  set->keep({});
   world.settle_for(30s);
   EXPECT_FALSE(set->lost());
   (void)world.run(set->release(/*by_hand=*/false));
@@ -169,13 +160,13 @@ TEST_F(LeftByHand, IsExtendedButNotReleased) {
 
 TEST_F(InheritedLeaseTest, IsNoReasonToWaitForOurselves) {
   const auto step = take(nested(/*guarded=*/true, 20s));
-  EXPECT_EQ(std::get<SetFailure>(step).failure.why, AttemptFailure::Why::parent_too_short);
-  EXPECT_TRUE(std::get<SetFailure>(step).final);
+  EXPECT_EQ(step.error().failure.why, AcquireDecision::parent_too_short);
+  EXPECT_TRUE(step.error().final);
 }
 
 TEST_F(InheritedLeaseTest, GivesWayToAnOrdinaryAcquireWhenItIsGone) {
   for (std::size_t i = 0; i < world.size(); ++i) world.store(i).drop(resource());
-  const auto set = std::get<std::shared_ptr<HeldSet>>(take(nested(/*guarded=*/true)));
+  const auto set = take(nested(/*guarded=*/true)).value();
   EXPECT_EQ(set->leases().front().keeping, Keeping::own);
   EXPECT_NE(set->leases().front().token, outer->token);
 }
@@ -183,8 +174,8 @@ TEST_F(InheritedLeaseTest, GivesWayToAnOrdinaryAcquireWhenItIsGone) {
 TEST_F(InheritedLeaseTest, IsNotBusyWhenNoQuorumTellsOfIt) {
   for (std::size_t i = 1; i < world.size(); ++i)
     client.server(i).fate_for[Question::inspect].silent = true;
-  const auto failure = std::get<SetFailure>(take(nested(/*guarded=*/true))).failure;
-  EXPECT_EQ(failure.why, AttemptFailure::Why::unavailable);
+  const auto failure = take(nested(/*guarded=*/true)).error().failure;
+  EXPECT_EQ(failure.why, AcquireDecision::unavailable);
   EXPECT_EQ(failure.faults.size(), 2U);
 }
 
@@ -194,9 +185,9 @@ TEST_F(LeftByHand, IsAskedForAgainUntilAQuorumAnswers) {
   constexpr WaitPolicy patient{.wait = 1h, .unavailable_wait = 10s, .retry_delay = 100ms};
   std::vector<AcquireOrder> orders{nested(/*guarded=*/false)};
   waiter.emplace(client.server_set, std::move(orders), patient, client.interrupt);
-  EXPECT_FALSE(std::get<SetFailure>(world.run(waiter->next())).final);
+  EXPECT_FALSE(world.run(waiter->next()).error().final);
   for (std::size_t i = 1; i < world.size(); ++i) client.server(i).fate_for.clear();
-  const auto set = std::get<std::shared_ptr<HeldSet>>(world.run(waiter->next()));
+  const auto set = world.run(waiter->next()).value();
   EXPECT_EQ(set->leases().front().keeping, Keeping::handed_over);
 }
 

@@ -25,8 +25,7 @@ class LeaseKeeperTest : public testing::Test {
  protected:
   LeaseKeeperTest() {
     lease = world.run(attempt(client.server_set, order(9s), client.interrupt)).value();
-    held.emplace(client.server_set, lease->resource, lease->token, lease->fence);
-    keeper.emplace(client.server_set, *held, *lease);
+    keeper.emplace(client.server_set, *lease);
   }
 
   Event next() { return world.run(keeper->next()); }
@@ -66,7 +65,6 @@ class LeaseKeeperTest : public testing::Test {
   World world;
   Client& client = world.client();
   std::optional<Lease> lease;
-  std::optional<HeldLease> held;
   std::optional<LeaseKeeper> keeper;
   int troubles = 0;
   int first_troubles = 0;
@@ -101,8 +99,7 @@ TEST(LeaseKeeperForADay, NothingGrows) {
   World world;
   Client& client = world.client();
   const Lease lease = world.run(attempt(client.server_set, order(30s), client.interrupt)).value();
-  HeldLease held(client.server_set, lease.resource, lease.token, lease.fence);
-  LeaseKeeper keeper(client.server_set, held, lease);
+  LeaseKeeper keeper(client.server_set, lease);
   std::size_t renewals = 0;
   // The servers' Lua has more or less garbage: the least of an hour is what all of it needs.
   const auto least_in_an_hour = [&] {
@@ -198,8 +195,7 @@ TEST_F(LeaseKeeperTest, ExpiresExactlyAtTheDeadlineInTheMiddleOfARound) {
     World other;
     Client& slow = other.client();
     const auto granted = other.run(attempt(slow.server_set, order(9s), slow.interrupt));
-    HeldLease slow_held(slow.server_set, granted->resource, granted->token, granted->fence);
-    LeaseKeeper slow_keeper(slow.server_set, slow_held, *granted);
+    LeaseKeeper slow_keeper(slow.server_set, *granted);
     slow.every_server({.reply = reply, .answer = out_of_memory.answer});
     while (!std::holds_alternative<LeaseEnded>(other.run(slow_keeper.next()))) {
     }
@@ -268,7 +264,7 @@ TEST(Expiry, NeverComesBeforeTheDeadlineAtServersWhoseClocksAreOnePercentFast) {
   Waiter waiter(next.server_set, order(10s),
                 {.wait = std::nullopt, .unavailable_wait = 10s, .retry_delay = 1ms},
                 next.interrupt);
-  while (!std::holds_alternative<Lease>(world.run(waiter.next()))) {
+  while (!world.run(waiter.next())) {
   }
   EXPECT_GE(world.now(), lease->deadline);
   EXPECT_LT(world.now(),
@@ -359,8 +355,8 @@ class Rivals {
                     client.interrupt);
       std::optional<Lease> lease;
       while (!lease && world_.since_start() < lifetime) {
-        auto step = co_await waiter.next();
-        if (auto* got = std::get_if<Lease>(&step)) lease = std::move(*got);
+        auto granted = co_await waiter.next();
+        if (granted) lease = std::move(*granted);
       }
       if (!lease) break;
       granted(client, *lease);
@@ -371,8 +367,7 @@ class Rivals {
   }
 
   asio::awaitable<void> keep(Client& client, const Lease& lease) {
-    HeldLease held(client.server_set, lease.resource, lease.token, lease.fence);
-    LeaseKeeper keeper(client.server_set, held, lease);
+    LeaseKeeper keeper(client.server_set, lease);
     for (auto rounds = below(9); rounds > 0; --rounds) {
       const Event event = co_await keeper.next();
       if (const auto* extended = std::get_if<LeaseExtended>(&event)) {
@@ -391,7 +386,7 @@ class Rivals {
       co_return;
     }
     valid_until_.erase(&client);
-    co_await held.release(false);
+    co_await keeper.held()->release(false);
   }
 
   std::mt19937_64 random_;  // NOLINT: reproducible on purpose

@@ -51,16 +51,16 @@ class Crowd {
     world.start([this, &member, policy, number = members.size() - 1]() -> asio::awaitable<void> {
       Waiter waiter(member.client.server_set, member.wanted, policy, member.client.interrupt);
       for (;;) {
-        auto step = co_await waiter.next();
-        if (auto* lease = std::get_if<Lease>(&step)) {
+        const auto lease = co_await waiter.next();
+        if (lease) {
           member.lease = *lease;
           member.granted = world.now();
           served.push_back(number);
           co_return;
         }
-        if (auto* gave_up = std::get_if<GaveUp>(&step)) {
+        if (lease.error().final) {
           member.ended = true;
-          member.why = gave_up->failure;
+          member.why = lease.error().failure;
           co_return;
         }
       }
@@ -638,7 +638,7 @@ constexpr Mode shared{true, 0};
 
 void expect_superseded(const Crowd::Member& member, const std::string& by) {
   ASSERT_TRUE(member.ended);
-  EXPECT_EQ(member.why->why, AttemptFailure::Why::superseded);
+  EXPECT_EQ(member.why->why, AcquireDecision::superseded);
   ASSERT_TRUE(member.why->queue.superseded_by.has_value());
   EXPECT_EQ(member.why->queue.superseded_by->command, by);
 }
@@ -832,7 +832,7 @@ TEST(Supersede, OneThatStoodStillForADayGivesUpByItself) {
   waiter.client.go_on();
   crowd.world.settle_for(20s);
   ASSERT_TRUE(waiter.ended);
-  EXPECT_EQ(waiter.why->why, AttemptFailure::Why::superseded);
+  EXPECT_EQ(waiter.why->why, AcquireDecision::superseded);
   EXPECT_FALSE(waiter.why->queue.superseded_by);
   EXPECT_EQ(crowd.served.size(), 1U);
 }
@@ -997,8 +997,8 @@ class Traffic {
       Waiter waiter(client.server_set, wanted, for_hours, client.interrupt);
       std::optional<Lease> lease;
       while (!lease) {
-        auto step = co_await waiter.next();
-        if (auto* granted = std::get_if<Lease>(&step)) lease = *granted;
+        const auto granted = co_await waiter.next();
+        if (granted) lease = *granted;
       }
       enter(number, *lease);
       co_await sleep_until(client.process, world_.now() + Milliseconds(below(200)));

@@ -6,7 +6,7 @@ namespace redlock {
 namespace {
 
 using namespace std::chrono_literals;
-using Why = AttemptFailure::Why;
+using Why = AcquireDecision;
 using Queue = WaitState::Queue;
 using Held = WaitState::Held;
 using Split = WaitState::Split;

@@ -12,7 +12,7 @@ namespace redlock::unit {
 namespace {
 
 using namespace std::chrono_literals;
-using Why = AttemptFailure::Why;
+using Why = AcquireDecision;
 
 struct Ending {
   std::optional<Lease> lease;
@@ -26,17 +26,17 @@ asio::awaitable<Ending> to_the_end(World& world, Client& client, AcquireOrder wa
   Waiter waiter(client.server_set, std::move(wanted), policy, client.interrupt);
   Ending ending;
   for (;;) {
-    auto step = co_await waiter.next();
+    const auto lease = co_await waiter.next();
     ending.at = world.now();
-    if (auto* lease = std::get_if<Lease>(&step)) {
+    if (lease) {
       ending.lease = *lease;
       co_return ending;
     }
-    if (auto* gave_up = std::get_if<GaveUp>(&step)) {
-      ending.gave_up = gave_up->failure;
+    if (lease.error().final) {
+      ending.gave_up = lease.error().failure;
       co_return ending;
     }
-    ending.waited.push_back(std::get<StillWaiting>(step).failure);
+    ending.waited.push_back(lease.error().failure);
   }
 }
 

@@ -11,10 +11,10 @@
 
 #include "asked_server.hpp"
 #include "engine/attempt.hpp"
-#include "engine/interrupt.hpp"
 #include "engine/server_set.hpp"
 #include "engine/wait_state.hpp"
 #include "store/local/commands.hpp"
+#include "support/clock.hpp"
 #include "support/spawn.hpp"
 #include "virtual/machine.hpp"
 #include "virtual/network.hpp"

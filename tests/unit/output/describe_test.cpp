@@ -106,7 +106,7 @@ TEST(HeldText, TellsToUpgradeWhenANewerVersionHoldsIt) {
 
 TEST(FailureText, TellsToUpgradeWhenANewerVersionComesFirst) {
   AttemptFailure failure{};
-  failure.why = AttemptFailure::Why::busy;
+  failure.why = AcquireDecision::busy;
   failure.queue.newer = true;
   EXPECT_EQ(failure_text(Resource::from("deploy").value(), failure, 3),
             "a newer version waits for it and comes first: upgrade redlock-cli");

@@ -6,7 +6,7 @@ namespace redlock::run {
 namespace {
 
 using namespace std::chrono_literals;
-using Why = AttemptFailure::Why;
+using Why = AcquireDecision;
 
 const Resource demo = Resource::from("demo").value();
 const Instant began{100s};

@@ -210,7 +210,7 @@ TEST(AcquireVote, IsReadFromEveryReply) {
   EXPECT_EQ(word.may_change, 1500ms);
   EXPECT_EQ(word.free_slots, "010");
   EXPECT_TRUE(word.offered);
-  EXPECT_TRUE(word.mute);
+  EXPECT_TRUE(word.cannot_publish);
   EXPECT_EQ(word.superseder, "w7");
   ASSERT_TRUE(word.superseded_by.has_value());
   EXPECT_EQ(word.superseded_by->host, "web1");

@@ -169,7 +169,7 @@ TEST_F(ScriptsTest, TheUsualCaseLeavesWhatAllOthersLeave) {
     const Granted& grant = std::get<Granted>(vote);
     left_by_acquire.push_back(what_is_left());
     EXPECT_FALSE(grant.queue.max_ticket || grant.queue.ahead || grant.queue.queued);
-    EXPECT_FALSE(grant.queue.may_change || grant.queue.offered || grant.queue.mute);
+    EXPECT_FALSE(grant.queue.may_change || grant.queue.offered || grant.queue.cannot_publish);
 
     if (!usual) redis_({"ZADD", helper_.readers(), "1", "ended"});
     const ReleaseRequest release = release_of_run(grant.fence);
@@ -1179,7 +1179,7 @@ TEST_F(ScriptsTest, AMuteHolderIsKnownToThoseWhoWait) {
     wanted.entry = QueueEntry{"me", 1, false, 30s};
     const auto vote = drive_.run(server_.acquire(wanted, drive_.soon()));
     const auto* refused = std::get_if<Held>(&vote);
-    return refused != nullptr && refused->queue.mute;
+    return refused != nullptr && refused->queue.cannot_publish;
   };
   const auto called_at = [&] {
     std::istringstream entry(redis_({"HGET", helper_.waiters(), "me"}).text);

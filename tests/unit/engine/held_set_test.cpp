@@ -1,4 +1,4 @@
-#include "engine/set_waiter.hpp"
+#include "engine/waiter.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,12 +10,12 @@ namespace redlock::unit {
 namespace {
 
 using namespace std::chrono_literals;
-using Why = AttemptFailure::Why;
+using Why = AcquireDecision;
 
 struct SetEnding {
   std::shared_ptr<HeldSet> set;
-  std::optional<SetFailure> gave_up;
-  std::vector<SetFailure> waited;  ///< the attempts that failed on the way
+  std::optional<WaitFailure> gave_up;
+  std::vector<WaitFailure> waited;  ///< the attempts that failed on the way
 };
 
 asio::awaitable<SetEnding> set_to_the_end(Client& client, std::vector<AcquireOrder> orders,
@@ -23,17 +23,16 @@ asio::awaitable<SetEnding> set_to_the_end(Client& client, std::vector<AcquireOrd
   SetWaiter waiter(client.server_set, std::move(orders), policy, client.interrupt);
   SetEnding ending;
   for (;;) {
-    auto step = co_await waiter.next();
-    if (auto* set = std::get_if<std::shared_ptr<HeldSet>>(&step)) {
+    const auto set = co_await waiter.next();
+    if (set) {
       ending.set = *set;
       co_return ending;
     }
-    auto& failure = std::get<SetFailure>(step);
-    if (failure.final) {
-      ending.gave_up = failure;
+    if (set.error().final) {
+      ending.gave_up = set.error();
       co_return ending;
     }
-    ending.waited.push_back(failure);
+    ending.waited.push_back(set.error());
   }
 }
 
@@ -131,7 +130,7 @@ TEST_F(SetWaiterTest, BeginsAgainWhenOneIsLostMeanwhile) {
   // What it held when it found out was given back: it waited for a again.
   EXPECT_TRUE(
       std::any_of(ending.waited.begin(), ending.waited.end(),
-                  [](const SetFailure& failure) { return failure.resource == resource("a"); }));
+                  [](const WaitFailure& failure) { return failure.resource == resource("a"); }));
 }
 
 TEST_F(SetWaiterTest, GivesEverythingBackWhenItIsInterrupted) {
