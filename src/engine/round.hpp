@@ -70,14 +70,13 @@ inline bool is_final(const ReleaseVote& vote) {
 template <class Tally, class Question, class Then>
 void ask(ServerSet& server_set, std::shared_ptr<Ballot<Tally>> ballot, std::size_t index,
          Question question, Then then) {
-  server_set.set_answered(index, false);
+  server_set.note_question(index);
   spawn(server_set.executor(),
         [&server_set, ballot = std::move(ballot), index, question = std::move(question),
          then = std::move(then)]() -> asio::awaitable<void> {
           auto vote = co_await question(server_set.server(index));
-          if (is_answer(vote)) server_set.set_answered(index, true);
           const auto* fault = std::get_if<Fault>(&vote);
-          server_set.set_fault(index, fault != nullptr ? std::optional(*fault) : std::nullopt);
+          server_set.note_answer(index, fault != nullptr ? std::optional(*fault) : std::nullopt);
           ballot->tally.count(index, vote);
           ballot->event->notify();
           then(vote);

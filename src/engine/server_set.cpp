@@ -63,6 +63,14 @@ std::vector<std::string> ServerSet::names() const {
   return names;
 }
 
+void ServerSet::note_answer(std::size_t server, std::optional<Fault> fault) {
+  if (!fault || fault->kind != FaultKind::silent) {
+    answered_[server] = ever_answered_[server] = true;
+    answer_->notify();
+  }
+  faults_[server] = std::move(fault);
+}
+
 void ServerSet::undo(std::size_t server, const Resource& resource, const Token& token, Ttl ttl,
                      std::optional<Requeue> requeue) {
   Leftover leftover{server, resource, token, clock_.now() + max_stay(ttl)};

@@ -72,14 +72,14 @@ class ServerSet {
   /// Names for fingerprints and messages, in configured order.
   [[nodiscard]] std::vector<std::string> names() const;
 
+  /// A question to this server begins.
+  void note_question(std::size_t server) { answered_[server] = false; }
+
+  /// It ended with a fault, or with a vote (none).
+  void note_answer(std::size_t server, std::optional<Fault> fault);
+
   /// Whether a server answered its last question. While a question is under way, it has not. A
   /// server that was never asked anything counts as one that answers.
-  void set_answered(std::size_t server, bool answered) {
-    answered_[server] = answered;
-    if (!answered) return;
-    ever_answered_[server] = true;
-    answer_->notify();
-  }
   [[nodiscard]] bool answered(std::size_t server) const { return answered_[server]; }
 
   /// Whether it has answered anything at all. A server that has not holds a lease of ours only if
@@ -107,11 +107,6 @@ class ServerSet {
 
   /// Waits until there are none.
   asio::awaitable<void> all_cleared();
-
-  /// Records how a server's last question ended: with a fault, or with a vote (none).
-  void set_fault(std::size_t server, std::optional<Fault> fault) {
-    faults_[server] = std::move(fault);
-  }
 
   /// Whether a server gave a vote to its last question. While a question is under way, it has not.
   [[nodiscard]] bool votes(std::size_t server) const {

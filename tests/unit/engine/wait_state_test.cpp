@@ -250,9 +250,9 @@ TEST(WaitState, PollsWithoutNotifications) {
   Holder foreign;
   foreign.foreign = true;
   AttemptFailure mute_first = busy_behind(0);
-  mute_first.queue.mute = true;
+  mute_first.queue.cannot_publish = true;
   AttemptFailure mute_second = busy_behind(1);
-  mute_second.queue.mute = true;
+  mute_second.queue.cannot_publish = true;
   AttemptFailure granted_some = busy_behind(0, 0s);
   granted_some.granted_some = true;
   AttemptFailure slot_free = of_holder(busy_behind(0), aged(3s, true));
