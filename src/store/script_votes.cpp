@@ -62,7 +62,8 @@ std::optional<Holder> holder_without_owner(const std::vector<Reply>& part) {
   Holder holder;
   holder.id = LeaseId{part[at::id].text};
   holder.type = part[at::type].text;
-  if (part[at::left].integer >= 0) holder.remaining = from_wire(part[at::left].integer);
+  if (part[at::remaining_ms].integer >= 0)
+    holder.remaining = from_wire(part[at::remaining_ms].integer);
   holder.foreign = part[at::ours].integer == 0;
   holder.shared = !holder.foreign && holder.id.text == word::all_shares;
   if (!holder.foreign) {

@@ -21,7 +21,7 @@ local limit, waiter, ticket = tonumber(ARGV.slots), ARGV.waiter, tonumber(ARGV.t
 local id, time = redis.sha1hex(token), now()
 local is_partial = forget_absent()
 
-local state, value, type_name = standing(time)
+local state, value, type_name = lock_state(time)
 if not state then return value end
 if value == token or value == SHARED and share_end(id, time) then return {WORD.duplicate} end
 
@@ -36,7 +36,7 @@ end
 if is_partial then
   if admits(state, mode) and slot then return redis.error_reply(ELSEWHERE) end
   local refusal = describe(WORD.held, value, type_name, time)
-  refusal[REPLY.holder.behind] = {decimal(time), '', 0, 0, left(time), free, 0, 0, '', ''}
+  refusal[REPLY.holder.behind] = {decimal(time), '', 0, 0, remaining_ms(time), free, 0, 0, '', ''}
   return refusal
 end
 
@@ -87,7 +87,7 @@ if superseder or needs_ticket
   else
     -- No slot for us means none for the first waiter either.
     if slot then notify_next(state, time, waiter) end
-    may_change = first_end and state == 'shared' and first_end - time or left(time)
+    may_change = first_end and state == 'shared' and first_end - time or remaining_ms(time)
   end
   if state == 'free' then return {WORD.queued, queue_status(may_change, offered)} end
   local refusal = describe(WORD.held, value, type_name, time)
@@ -119,7 +119,7 @@ else
 end
 
 was_queued = true  -- if it is in the queue at all: a grant queues no waiter
-local standing_in_queue = queue_status(-1)
+local queue = queue_status(-1)
 if waiter ~= '' then drop(waiter) end
 if mode == WORD.shared then notify_next('shared', time) end
 -- The waiter that is first now last polled when it was further back, or when another lease held the
@@ -129,4 +129,4 @@ if waiter ~= '' and mode == WORD.alone then
 elseif waiter ~= '' then
   notify_first_of_end('shared', time)
 end
-return {WORD.granted, fence, id, slot, standing_in_queue, runs}
+return {WORD.granted, fence, id, slot, queue, runs}

@@ -8,7 +8,7 @@ local SIZE_OF = {
   string = 'STRLEN', hash = 'HLEN', list = 'LLEN', set = 'SCARD', zset = 'ZCARD', stream = 'XLEN'
 }
 local time = now()
-local state, value, type_name = standing(time)
+local state, value, type_name = lock_state(time)
 if not state then return value end
 if state == 'free' then return {WORD.free} end
 
@@ -32,7 +32,7 @@ if holder[REPLY.holder.ours] == 1 then
   -- The processes that keep these leases learn who broke them, and why.
   local tombstones = {'!' .. ARGV.breaker}
   for i, id in ipairs(broken) do tombstones[i + 1] = 'broken:' .. id end
-  leave_tombstones(tombstones, holder[REPLY.holder.left], time)
+  leave_tombstones(tombstones, holder[REPLY.holder.remaining_ms], time)
   redis.pcall('DEL', KEYS.owner)
 end
 notify_next('free', time)

@@ -7,7 +7,7 @@
 forget_absent()
 local time, ttl, fence = now(), tonumber(ARGV.ttl), ARGV.fence
 local id = redis.sha1hex(ARGV.token)
-local how, ends, is_marked = mine(ARGV.token, time)
+local how, ends, is_marked = own_lease(ARGV.token, time)
 if not how then return ends end
 -- A server that granted late gave the lease a fence of its own (R6). A server that cannot store the
 -- fence still keeps the lease.
@@ -19,9 +19,9 @@ end
 -- PEXPIRE works even when the server is out of memory. So for an exclusive lease it comes first and
 -- alone decides. It is there for a lease that ends later, too: a demoted master refuses it.
 if how == 'exclusive' then
-  local left = decimal(math.max(redis.call('PTTL', KEYS.lock), ttl))
-  redis.call('PEXPIRE', KEYS.lock, left)
-  redis.pcall('PEXPIRE', KEYS.owner, left)
+  local life = decimal(math.max(redis.call('PTTL', KEYS.lock), ttl))
+  redis.call('PEXPIRE', KEYS.lock, life)
+  redis.pcall('PEXPIRE', KEYS.owner, life)
   keep_fence()
   return describe(WORD.extended, ARGV.token, nil, time)
 end

@@ -10,7 +10,7 @@ if redis.call('ZSCORE', KEYS.released, id)
   return not_ours(id, false, nil, time)
 end
 
-local state, value, type_name = standing(time)
+local state, value, type_name = lock_state(time)
 if not state then return value end
 local last = counter(MAX_FENCE)
 local since = time - tonumber(ARGV.age)

@@ -9,7 +9,7 @@
 local MOST = 16
 local is_partial = forget_absent()
 local time = now()
-local state, value, type_name = standing(time)
+local state, value, type_name = lock_state(time)
 if not state then return value end
 local runs, unreadable = stored_runs(true)
 if not runs then return unreadable end

@@ -16,24 +16,25 @@ end
 
 -- The lock's value, or the beginning of a long one, which a foreign client may use as data: to read
 -- all of it would take the server long. '' also when there is no key. Or an error.
-local function read_lock()
+local function lock_value()
   local value = redis.pcall('GETRANGE', KEYS.lock, 0, NUMBER.last_byte)
   -- A user may have the right to GET alone. Any other error is the same again.
   if is_error(value) then value = redis.pcall('GET', KEYS.lock) or '' end
   return value
 end
 
--- What PTTL says of the lock, once look() has asked and nothing is written to the lock afterwards.
-local seen_left
+-- What PTTL says of the lock, once read_lock() has asked and nothing is written to the lock
+-- afterwards.
+local seen_remaining
 
 -- Reads the lock key: false when it does not exist; its value; or, with the type's name as second
 -- result, true for a key that is not a string. Any error other than a wrong type (such as missing
 -- rights) is returned as it is.
-local function look()
-  seen_left = redis.pcall('PTTL', KEYS.lock)
-  if is_error(seen_left) then return seen_left end
-  if seen_left == -2 then return false end
-  local value = read_lock()
+local function read_lock()
+  seen_remaining = redis.pcall('PTTL', KEYS.lock)
+  if is_error(seen_remaining) then return seen_remaining end
+  if seen_remaining == -2 then return false end
+  local value = lock_value()
   if is_error(value) and string.find(value.err, 'WRONGTYPE', 1, true) then
     return true, redis.call('TYPE', KEYS.lock).ok
   end
@@ -47,13 +48,14 @@ local function share_end(id, time)
   if ends and ends > time then return ends end
 end
 
--- The state of the lock: 'free'; 'shared', SHARED; 'held' with the results of look(); or nil and
--- the error. Without shares the lock is shared while the marker lives. Shares without their marker
--- hold it, and let no reader in that would make the marker anew: the lock was deleted, and their
--- holders are to notice (M1). So losing one of the two keys does not lose both: without its shares
--- the marker keeps writers out until it ends, or with the next reader, whose share then bounds it.
-local function standing(time)
-  local value, type_name = look()
+-- The state of the lock: 'free'; 'shared', SHARED; 'held' with the results of read_lock(); or nil
+-- and the error. Without shares the lock is shared while the marker lives. Shares without their
+-- marker hold it, and let no reader in that would make the marker anew: the lock was deleted, and
+-- their holders are to notice (M1). So losing one of the two keys does not lose both: without its
+-- shares the marker keeps writers out until it ends, or with the next reader, whose share then
+-- bounds it.
+local function lock_state(time)
+  local value, type_name = read_lock()
   if is_error(value) then return nil, value end
   if value and value ~= SHARED then return 'held', value, type_name end
   if not KEYS.readers then return nil, redis.error_reply(ELSEWHERE) end
@@ -65,8 +67,8 @@ local function standing(time)
 end
 
 -- ms until the lock ends, -1 for never: the marker's expiry, or without a marker the last share's.
-local function left(time)
-  local marker = seen_left or redis.call('PTTL', KEYS.lock)
+local function remaining_ms(time)
+  local marker = seen_remaining or redis.call('PTTL', KEYS.lock)
   if marker ~= -2 then return marker end
   local last = redis.call('ZRANGE', KEYS.readers, -1, -1, 'WITHSCORES')
   return last[2] and math.max(0, tonumber(last[2]) - time) or -1
@@ -126,11 +128,14 @@ local function describe(word, value, type_name, time)
   if is_known then age = math.max(0, time - (tonumber(owner[3]) or 0)) end
   if shared then
     local fence, supervised, record = latest_reader(time)
-    return {word, id, 'string', left(time), 1, fence, age, supervised, record}
+    return {word, id, 'string', remaining_ms(time), 1, fence, age, supervised, record}
   end
-  if not is_known then return {word, id, type_name or 'string', left(time), 0, '', -1, 0, ''} end
+  if not is_known then
+    return {word, id, type_name or 'string', remaining_ms(time), 0, '', -1, 0, ''}
+  end
   return {
-    word, id, 'string', left(time), 1, owner[2] or '', age, tonumber(owner[4]) or 0, owner[5] or ''
+    word, id, 'string', remaining_ms(time), 1, owner[2] or '', age, tonumber(owner[4]) or 0,
+    owner[5] or ''
   }
 end
 
@@ -190,10 +195,10 @@ end
 
 -- 'exclusive', or 'shared', when the share ends and whether the marker is there, too, if the lease
 -- of this token is here; otherwise nil and the reply to its holder.
-local function mine(token, time)
-  local value, type_name = read_lock(), nil
+local function own_lease(token, time)
+  local value, type_name = lock_value(), nil
   if value == token then return 'exclusive' end
-  if value ~= SHARED then value, type_name = look() end
+  if value ~= SHARED then value, type_name = read_lock() end
   if is_error(value) then return nil, value end
   local id = redis.sha1hex(token)
   if value == SHARED and not KEYS.readers then

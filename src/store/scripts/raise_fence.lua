@@ -4,7 +4,7 @@
 -- -> {'raised'} | {'gone', …} | {'held', …} | an error
 local time = now()
 local id = redis.sha1hex(ARGV.token)
-local how, reply, is_marked = mine(ARGV.token, time)
+local how, reply, is_marked = own_lease(ARGV.token, time)
 if not how then return reply end
 if how == 'shared' and not is_marked then return not_ours(id, false, nil, time) end
 

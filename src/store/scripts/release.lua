@@ -21,7 +21,7 @@ if waiter ~= '' and KEYS.queue then
   enqueue(
     waiter, tonumber(ARGV.ticket), ARGV.mode, ARGV.polls, tonumber(ARGV.life), ARGV.record, time)
 end
-local how, ends = mine(token, time)
+local how, ends = own_lease(token, time)
 if not how then return ends end
 
 local rest
@@ -35,14 +35,14 @@ if by_hand then
   if ours[REPLY.holder.supervised] == 1 and not is_kept(ours[REPLY.holder.record]) then
     return ours
   end
-  rest = ours[REPLY.holder.left]
+  rest = ours[REPLY.holder.remaining_ms]
 end
 
 -- A process that keeps this lease learns that it was released, not lost.
 if by_hand and expire_in == 0 then leave_tombstones({id}, rest, time) end
 if how == 'exclusive' and expire_in == 0 then
   local recorded = delete_exclusive(id, ARGV.run, time)
-  notify_next(standing(time), time, waiter)
+  notify_next(lock_state(time), time, waiter)
   return {WORD.released, recorded}
 end
 
@@ -78,7 +78,7 @@ forget_ended_shares(time)
 local was_last = redis.call('ZCARD', KEYS.readers) == 1
 forget_share(id)
 if was_last then end_sharing() else bound_shares(time) end
-local state = was_last and 'free' or standing(time)
+local state = was_last and 'free' or lock_state(time)
 notify_next(state, time, waiter)
 if state and state ~= 'free' then notify_first_of_end(state, time) end
 return {WORD.released, recorded}
