@@ -1,8 +1,9 @@
 # Reads core/protocol.txt, which describes itself.
 
 # load_protocol(FILE): sets protocol_keys, protocol_scripts, protocol_arguments_SCRIPT,
-# protocol_replies, protocol_reply_REPLY, protocol_words, protocol_word_NAME, protocol_numbers and
-# protocol_number_NAME for the caller.
+# protocol_replies, protocol_reply_REPLY, protocol_texts, protocol_line_LINE, protocol_pattern_LINE,
+# protocol_words, protocol_word_NAME, protocol_numbers, protocol_number_NAME, protocol_times and
+# protocol_time_NAME for the caller.
 macro(load_protocol protocol_file)
   file(STRINGS "${protocol_file}" protocol_lines REGEX "^ *[a-z]")
   # An indented line continues the one before it.
@@ -16,7 +17,17 @@ macro(load_protocol protocol_file)
     elseif(protocol_line MATCHES "^reply ([a-z_]+): (.+)$")
       list(APPEND protocol_replies ${CMAKE_MATCH_1})
       string(REPLACE " " ";" protocol_reply_${CMAKE_MATCH_1} "${CMAKE_MATCH_2}")
-    elseif(protocol_line MATCHES "^(word|number) ([a-z_]+) ([^ ]+)$")
+    elseif(protocol_line MATCHES "^line ([a-z_]+): (.+)$")
+      set(protocol_name ${CMAKE_MATCH_1})
+      set(protocol_fields "${CMAKE_MATCH_2}")
+      list(APPEND protocol_texts ${protocol_name})
+      string(REGEX REPLACE "[a-z_]+( |$)" "(%S+)\\1" protocol_pattern "${protocol_fields}")
+      string(REGEX REPLACE "[a-z_]+#" "(%d+)" protocol_pattern "${protocol_pattern}")
+      string(REGEX REPLACE "[a-z_]+[.][.][.]" "(.*)" protocol_pattern "${protocol_pattern}")
+      set(protocol_pattern_${protocol_name} "^${protocol_pattern}")
+      string(REGEX REPLACE "#|[.][.][.]" "" protocol_fields "${protocol_fields}")
+      string(REPLACE " " ";" protocol_line_${protocol_name} "${protocol_fields}")
+    elseif(protocol_line MATCHES "^(word|number|time) ([a-z_]+) ([^ ]+)$")
       list(APPEND protocol_${CMAKE_MATCH_1}s ${CMAKE_MATCH_2})
       set(protocol_${CMAKE_MATCH_1}_${CMAKE_MATCH_2} "${CMAKE_MATCH_3}")
     else()
@@ -56,13 +67,20 @@ function(resolve_protocol script text)
   foreach(reply IN LISTS protocol_replies)
     replace_positions("REPLY.${reply}" "" "" protocol_reply_${reply} ${text})
   endforeach()
+  foreach(line IN LISTS protocol_texts)
+    replace_positions("LINE.${line}" "" "" protocol_line_${line} ${text})
+    replace_name("LINE.${line}" "'${protocol_pattern_${line}}'" ${text})
+  endforeach()
   foreach(name IN LISTS protocol_words)
     replace_name("WORD.${name}" "'${protocol_word_${name}}'" ${text})
   endforeach()
   foreach(name IN LISTS protocol_numbers)
     replace_name("NUMBER.${name}" "${protocol_number_${name}}" ${text})
   endforeach()
-  if("${${text}}" MATCHES "(KEYS|ARGV|REPLY|WORD|NUMBER)\\.[A-Za-z_.]+")
+  foreach(name IN LISTS protocol_times)
+    replace_name("TIME.${name}" "${protocol_time_${name}}" ${text})
+  endforeach()
+  if("${${text}}" MATCHES "(KEYS|ARGV|REPLY|LINE|WORD|NUMBER|TIME)\\.[A-Za-z_.]+")
     message(FATAL_ERROR "${script}: core/protocol.txt has no ${CMAKE_MATCH_0}")
   endif()
   set(${text} "${${text}}" PARENT_SCOPE)

@@ -18,6 +18,9 @@ set(source "")
 foreach(name IN LISTS protocol_numbers)
   string(APPEND source "inline constexpr std::uint64_t ${name} = ${protocol_number_${name}};\n")
 endforeach()
+foreach(name IN LISTS protocol_times)
+  string(APPEND source "inline constexpr Milliseconds ${name}{${protocol_time_${name}}};\n")
+endforeach()
 
 write_positions(protocol_keys positions)
 list(JOIN protocol_keys "\", \"" names)
@@ -35,7 +38,12 @@ foreach(reply IN LISTS protocol_replies)
   write_positions(protocol_reply_${reply} positions)
   string(APPEND source "namespace ${reply} {\n${positions}}\n")
 endforeach()
-string(APPEND source "}  // namespace reply\n\nnamespace word {\n")
+string(APPEND source "}  // namespace reply\n\nnamespace line {\n")
+foreach(line IN LISTS protocol_texts)
+  write_positions(protocol_line_${line} positions)
+  string(APPEND source "namespace ${line} {\n${positions}}\n")
+endforeach()
+string(APPEND source "}  // namespace line\n\nnamespace word {\n")
 foreach(name IN LISTS protocol_words)
   string(APPEND source
     "inline constexpr std::string_view ${name} = \"${protocol_word_${name}}\";\n")
@@ -49,6 +57,8 @@ set(header "// Made from core/protocol.txt by cmake/WriteProtocolHeader.cmake.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+
+#include \"support/boot_clock.hpp\"
 
 namespace redlock::protocol {
 

@@ -72,9 +72,14 @@ std::string escape_glob(std::string_view text) {
   return escaped;
 }
 
+/// What stands before the tail of a helper key; `name` may be a pattern.
+std::string before_tail(std::string_view name) {
+  return std::string(Resource::reserved_prefix).append(name).append(":");
+}
+
 /// The key stands in the braces, or behind a tag in them.
-std::string pattern_behind(std::string_view beginning, std::string_view prefix) {
-  std::string pattern = std::string(beginning).append(":{*");
+std::string pattern_of(std::string_view name, std::string_view prefix) {
+  std::string pattern = before_tail(name).append("{*");
   return prefix.empty() ? pattern : pattern.append(escape_glob(prefix)).append("*");
 }
 
@@ -98,13 +103,15 @@ HelperKeys::HelperKeys(const Resource& resource) {
 }
 
 std::string HelperKeys::owners_like(std::string_view prefix) {
-  const std::string beginning = std::string(Resource::reserved_prefix);
-  return pattern_behind(beginning + std::string(protocol::key::names[protocol::key::owner]),
-                        prefix);
+  return pattern_of(protocol::key::names[protocol::key::owner], prefix);
 }
 
 std::string HelperKeys::helpers_like(std::string_view prefix) {
-  return pattern_behind(std::string(Resource::reserved_prefix) + "*", prefix);
+  return pattern_of("*", prefix);
+}
+
+bool HelperKeys::is_fence(std::string_view helper_key) {
+  return helper_key.starts_with(before_tail(protocol::key::names[protocol::key::fence]));
 }
 
 std::optional<Resource> HelperKeys::resource_of_owner(std::string_view owner_key) {
@@ -116,8 +123,7 @@ std::optional<Resource> HelperKeys::resource_of_last(std::string_view last_key) 
 }
 
 std::optional<Resource> HelperKeys::resource_of(std::size_t key, std::string_view helper_key) {
-  const std::string beginning =
-      std::string(Resource::reserved_prefix).append(protocol::key::names[key]).append(":{");
+  const std::string beginning = before_tail(protocol::key::names[key]).append("{");
   if (!helper_key.starts_with(beginning)) return std::nullopt;
   const std::string_view tail = helper_key.substr(beginning.size());
   const auto close = tail.find('}');
@@ -138,10 +144,7 @@ std::vector<std::string> HelperKeys::all() const {
 }
 
 std::string HelperKeys::named(std::size_t key) const {
-  const std::string_view name = protocol::key::names[key];
-  std::string text;
-  text.reserve(Resource::reserved_prefix.size() + name.size() + 1 + tail_.size());
-  return text.append(Resource::reserved_prefix).append(name).append(":").append(tail_);
+  return before_tail(protocol::key::names[key]).append(tail_);
 }
 
 }  // namespace redlock

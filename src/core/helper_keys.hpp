@@ -56,6 +56,9 @@ class HelperKeys {
   static std::string owners_like(std::string_view prefix);
   static std::string helpers_like(std::string_view prefix);
 
+  /// Whether a key is the fence counter of some lock.
+  static bool is_fence(std::string_view helper_key);
+
   /// The resource whose owner key this is; nothing for any other key.
   static std::optional<Resource> resource_of_owner(std::string_view owner_key);
 

@@ -9,7 +9,7 @@ namespace {
 
 /// How much later than the first waiter those behind it poll.
 constexpr Milliseconds second_slack{250};
-constexpr Milliseconds others_slack{1000};
+constexpr Milliseconds others_slack = protocol::notify_timeout;
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/protocol.hpp"
 #include "core/vote.hpp"
 #include "support/boot_clock.hpp"
 
@@ -56,7 +57,7 @@ inline constexpr Milliseconds expiry_slack{2};
 
 /// How long a waiter that is subscribed stays in the queue without a poll (K3), and how long one
 /// that is not.
-inline constexpr Milliseconds entry_ttl{35'000};
+inline constexpr Milliseconds entry_ttl = protocol::idle_life;
 inline constexpr Milliseconds polling_entry_ttl{2000};
 inline constexpr Milliseconds max_poll_interval{15'000};
 inline constexpr Milliseconds max_unnotified_poll_interval{500};

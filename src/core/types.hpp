@@ -25,7 +25,7 @@ enum class ResourceError {
 class Resource {
  public:
   static constexpr std::size_t max_bytes = 4096;
-  static constexpr std::string_view reserved_prefix = "redlock:";
+  static constexpr std::string_view reserved_prefix = protocol::word::prefix;
 
   static Result<Resource, ResourceError> from(std::string_view key);
 

@@ -5,18 +5,18 @@
 
 #include "core/backoff.hpp"
 #include "core/decision.hpp"
+#include "core/protocol.hpp"
 #include "support/digest.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock {
 namespace {
 
-/// How long a notified waiter may take to poll (NOTIFY_TIMEOUT in queue.lua), and a moment for the
-/// clocks.
-constexpr Milliseconds standby_delay{1010};
+/// How long a notified waiter may take to poll, and a moment for the clocks.
+constexpr Milliseconds standby_delay = protocol::notify_timeout + Milliseconds(10);
 
 /// The same for waiters further back, in case the second one is not there either.
-constexpr Milliseconds later_standby_delay{1250};
+constexpr Milliseconds later_standby_delay = protocol::notify_timeout + Milliseconds(250);
 
 /// Digits of the host's fingerprint in a waiter's id: enough to tell apart the hosts that wait for
 /// one lock.
@@ -91,7 +91,8 @@ struct QueueMember::Subscriptions {
 };
 
 std::string QueueMember::new_id(ServerSet& server_set, std::string_view host) {
-  return fingerprint(host).substr(0, host_digits) + "." + std::to_string(server_set.random());
+  return fingerprint(host).substr(0, host_digits) + std::string(protocol::word::after_host) +
+         std::to_string(server_set.random());
 }
 
 QueueMember::QueueMember(ServerSet& server_set, Resource resource, Ticket ticket, std::string id)

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/protocol.hpp"
 #include "engine/inherited_lease.hpp"
 
 namespace redlock {
@@ -23,9 +24,9 @@ constexpr Milliseconds max_gathering{50};
 /// its time.
 constexpr unsigned max_partial_notifications = 3;
 
-/// Servers remember the newest of those that supersede others for a day after its last poll
-/// (NEWEST_LIFE in queue.lua). Less an hour for clock rates and for a poll that is under way.
-constexpr std::chrono::hours max_without_poll{23};
+/// Servers forget the newest of those that supersede others so long after its last poll. Less an
+/// hour for clock rates and for a poll that is under way.
+constexpr Milliseconds max_without_poll = protocol::newest_life - std::chrono::hours(1);
 
 }  // namespace
 

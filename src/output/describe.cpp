@@ -388,7 +388,7 @@ std::string check_text(const LastRuns& runs, Duration max_age, bool recent) {
     text += fmt::format(", {} {}", recent ? "within" : "not within", format_duration(max_age));
   const bool failed_since = runs.last && (!runs.success || runs.last->fence != runs.success->fence);
   if (failed_since) text += "; last run " + past_run_text(*runs.last);
-  const Duration kept_for = runs.kept_for.value_or(Milliseconds(protocol::run_life));
+  const Duration kept_for = runs.kept_for.value_or(protocol::run_life);
   if (!runs.success && max_age > kept_for) {
     text += fmt::format("; runs are remembered for {} only, less than --max-age {}",
                         format_duration(kept_for), format_duration(max_age));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "child/ancestry.hpp"
+#include "core/protocol.hpp"
 #include "output/describe.hpp"
 #include "run/wait_line.hpp"
 #include "run/wait_report.hpp"
@@ -64,8 +65,8 @@ class Reporter {
     if (failure.queue.cannot_publish && !std::exchange(told_mute_, true)) {
       session_.console().detail(
           fmt::format("{}: the holder may not notify us when it releases it (it lacks +publish, or "
-                      "the channels &redlock:wake:*), so we poll",
-                      output::key_text(resource)));
+                      "the channels &{}*), so we poll",
+                      output::key_text(resource), protocol::word::wake_prefix));
     }
     const Instant now = session_.clock().now();
     report_.learn(resource, failure, now);

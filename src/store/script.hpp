@@ -1,9 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "support/boot_clock.hpp"
 
 namespace redlock {
 
@@ -50,5 +53,12 @@ struct Reply {
   std::string text;             ///< of text, status and error
   std::vector<Reply> elements;  ///< of array
 };
+
+/// A time span from a server. Limited so that it cannot overflow, whatever the server's clock or a
+/// foreign client's expiry says.
+constexpr Duration from_wire(std::int64_t milliseconds) {
+  constexpr Milliseconds longest = std::chrono::hours(24 * 365 * 100);
+  return std::clamp(Milliseconds(milliseconds), Milliseconds(0), longest);
+}
 
 }  // namespace redlock

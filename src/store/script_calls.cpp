@@ -6,6 +6,7 @@
 #include "core/helper_keys.hpp"
 #include "core/protocol.hpp"
 #include "store/owner_record.hpp"
+#include "store/run_record.hpp"
 
 namespace redlock {
 namespace {
@@ -73,24 +74,6 @@ void put_entry(Arguments& arguments, const EntryAt& at, const QueueEntry* entry)
   arguments[at.ticket] = std::to_string(entry != nullptr ? entry->ticket : 0);
   arguments[at.polls] = flag(entry != nullptr && entry->polls);
   arguments[at.life] = decimal(entry != nullptr ? entry->life : Milliseconds(0));
-}
-
-/// See record_run() in runs.lua. A run has ended by now, whatever a clock says.
-std::string encode_run(const RunRecord& record) {
-  const PastRun& run = record.run;
-  const Duration ended = run.ended.value_or(run.started);
-  const auto whole = [](Duration span) {
-    return decimal(std::chrono::duration_cast<Milliseconds>(std::max(Duration::zero(), span)));
-  };
-  const auto optional = [](const std::optional<int>& value) {
-    return value ? std::to_string(*value) : std::string("-");
-  };
-  std::string text = whole(record.remember_for) + ' ' + flag(record.success) + ' ' +
-                     run.fence.text() + ' ' + whole(run.started - ended) + ' ' + whole(ended) +
-                     ' ' + whole(run.waited) + ' ' + run.result + ' ' + optional(run.exit_code) +
-                     ' ' + optional(run.signal);
-  if (record.passed_on) text += ' ' + encode_owner(run.owner.value_or(Owner()));
-  return text;
 }
 
 ScriptCall call_of(const Script& script, const Resource& resource, Arguments arguments,

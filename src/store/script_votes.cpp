@@ -1,13 +1,14 @@
 #include "store/script_votes.hpp"
 
 #include <algorithm>
-#include <array>
 #include <span>
+#include <utility>
 
 #include "core/protocol.hpp"
 #include "core/queue.hpp"
 #include "core/types.hpp"
 #include "store/owner_record.hpp"
+#include "store/run_record.hpp"
 #include "support/number.hpp"
 
 namespace redlock {
@@ -18,17 +19,8 @@ namespace word = protocol::word;
 
 using Type = Reply::Type;
 
-constexpr std::int64_t max_status = 255;
-
 Fault garbage() {
   return {FaultKind::garbage, "malformed reply to a lock script"};
-}
-
-/// A time span from a server. Limited so that it cannot overflow, whatever the server's clock or a
-/// foreign client's expiry says.
-Duration from_wire(std::int64_t milliseconds) {
-  constexpr Milliseconds longest = std::chrono::hours(24 * 365 * 100);
-  return std::clamp(Milliseconds(milliseconds), Milliseconds(0), longest);
 }
 
 /// The word at the beginning of every script's reply; empty when the reply has another form.
@@ -50,6 +42,10 @@ bool has_form(std::span<const Reply> elements, std::initializer_list<Type> form)
 
 bool begins_with(std::span<const Reply> elements, std::initializer_list<Type> form) {
   return elements.size() >= form.size() && has_form(elements.first(form.size()), form);
+}
+
+bool is(const Reply& reply, std::uint64_t number) {
+  return std::cmp_equal(reply.integer, number);
 }
 
 /// See describe() in lock.lua.
@@ -112,11 +108,11 @@ std::optional<QueueStatus> queue_status_of(const Reply& reply) {
     queue.max_ticket = static_cast<Ticket>(*largest);
   queue.ahead = static_cast<std::size_t>(part[at::ahead].integer);
   queue.queued = part[at::queued].integer > 0;
-  queue.was_queued = part[at::queued].integer > 1;
+  queue.was_queued = is(part[at::queued], protocol::queued_before);
   if (part[at::may_change].integer >= 0) queue.may_change = from_wire(part[at::may_change].integer);
   queue.free_slots = part[at::free_slots].text.substr(0, Mode::max_slots);
-  queue.offered = part[at::offered].integer == 1;
-  queue.newer = part[at::offered].integer == 2;
+  queue.offered = is(part[at::offered], protocol::offered);
+  queue.newer = is(part[at::offered], protocol::offered_to_newer);
   queue.cannot_publish = part[at::mute].integer > 0;
   queue.superseder = part[at::superseder].text;
   if (!queue.superseder.empty())
@@ -158,66 +154,6 @@ std::optional<LockParties> parties_of(const Reply& reply) {
   return parties;
 }
 
-/// A run as record_run() in runs.lua stores it; nothing for a line in another format.
-std::optional<PastRun> run_of(std::string_view line, Duration time) {
-  std::array<std::string_view, 8> words;
-  for (std::string_view& word : words) {
-    const auto space = line.find(' ');
-    if (space == std::string_view::npos) return std::nullopt;
-    word = line.substr(0, space);
-    line.remove_prefix(space + 1);
-  }
-  const auto& [format, fence, started, ended, waited, result, exit_code, signal] = words;
-  const auto fence_read = Fence::from_text(fence);
-  const auto started_at = whole_number(started);
-  const auto ended_at = whole_number(ended);
-  const auto waited_for = whole_number(waited);
-  if (format != word::run_format || !fence_read || !started_at || !ended_at || !waited_for)
-    return std::nullopt;
-  const auto small = [](std::string_view text) -> std::optional<int> {
-    const auto number = whole_number(text);
-    if (!number || *number < 0 || *number > max_status) return std::nullopt;
-    return static_cast<int>(*number);
-  };
-  return PastRun{*fence_read,
-                 time - from_wire(*started_at),
-                 time - from_wire(*ended_at),
-                 from_wire(*waited_for),
-                 std::string(result),
-                 small(exit_code),
-                 small(signal),
-                 decode_owner(line)};
-}
-
-/// See runs.lua. Text that it cannot have written is no record.
-LastRuns last_runs_of(std::string_view text, Duration time) {
-  std::array<std::string_view, 3> lines;
-  for (std::string_view& line : lines) {
-    line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-  }
-  const auto [head, last, success] = lines;
-  LastRuns runs;
-  const auto first_space = std::min(head.find(' '), head.size());
-  const auto second_space = std::min(head.find(' ', first_space + 1), head.size());
-  if (second_space == head.size()) return runs;
-  // An older version keeps it for less than this one does.
-  if (const auto kept_for = whole_number(head.substr(0, first_space)); kept_for && *kept_for > 0)
-    runs.kept_for = from_wire(*kept_for);
-  const auto started = whole_number(head.substr(first_space + 1, second_space - first_space - 1));
-  const auto fence_word = head.substr(second_space + 1);
-  const auto fence = Fence::from_text(fence_word.substr(0, fence_word.find(' ')));
-  if (!started || *started < 0 || !fence) return runs;
-  runs.last = run_of(last, time);
-  runs.newer = !last.empty() && !runs.last;
-  if (*fence == Fence()) return runs;
-  runs.success = PastRun{*fence, time - from_wire(*started)};
-  for (const auto& run : {runs.last, run_of(success, time)}) {
-    if (run && run->fence == *fence) runs.success = run;
-  }
-  return runs;
-}
-
 AcquireVote held_vote(const ScriptReply& reply) {
   auto holder = holder_of(reply);
   if (!holder || reply->elements.size() <= reply_at::holder::behind) return garbage();
@@ -237,8 +173,7 @@ template <class Vote>
 Vote not_ours_or_fault(const ScriptReply& reply) {
   const std::string_view said = word_of(reply);
   if (said == word::gone && begins_with(reply->elements, {Type::text, Type::integer})) {
-    const auto why = reply->elements[reply_at::gone::why].integer ==
-                             static_cast<std::int64_t>(protocol::gone_released)
+    const auto why = is(reply->elements[reply_at::gone::why], protocol::gone_released)
                          ? NotOurs::Why::released
                          : NotOurs::Why::gone;
     return NotOurs{why, std::nullopt, breaker_in(reply->elements, reply_at::gone::breaker)};
@@ -278,7 +213,7 @@ AcquireVote acquire_vote(const ScriptReply& reply) {
     if (fence && queue) {
       Granted granted{*fence, LeaseId{reply->elements[at::id].text}};
       granted.slot = slot_of(reply->elements[at::slot]);
-      granted.runs = last_runs_of(reply->elements[at::runs].text, from_wire(queue->time.count()));
+      granted.runs = decode_runs(reply->elements[at::runs].text, from_wire(queue->time.count()));
       granted.queue = std::move(*queue);
       return granted;
     }
@@ -350,8 +285,8 @@ InspectVote inspect_vote(const ScriptReply& reply) {
   auto parties = parties_of(reply->elements.back());
   if (!parties) return garbage();
   const auto& told = reply->elements.back().elements;
-  LastRuns runs = last_runs_of(told[reply_at::parties::runs].text,
-                               from_wire(*whole_number(told[reply_at::parties::time].text)));
+  const Duration time = from_wire(*whole_number(told[reply_at::parties::time].text));
+  LastRuns runs = decode_runs(told[reply_at::parties::runs].text, time);
   if (said == word::free) return Free{std::move(*parties), {}, std::move(runs)};
   auto holder = holder_of(reply);
   if (!holder) return garbage();

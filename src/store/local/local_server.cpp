@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/helper_keys.hpp"
+#include "core/protocol.hpp"
 #include "store/local/sweep.hpp"
 #include "store/local/wake.hpp"
 #include "support/boot_clock.hpp"
@@ -37,7 +38,7 @@ Fault no_boot_id() {
 
 Fault fault_of_error(const std::string& text) {
   const std::string words = escape_for_terminal(text.substr(0, text.find(" script: ")));
-  if (text.starts_with("FENCE"))
+  if (text.starts_with(protocol::word::fence_error))
     return {FaultKind::misconfigured,
             "the fence counter of this key cannot be used (" + words + ")"};
   return {FaultKind::garbage, "the lock script failed: " + words};

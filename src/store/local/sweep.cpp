@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/helper_keys.hpp"
 #include "store/local/lock_file.hpp"
 #include "store/local/wake.hpp"
 #include "support/number.hpp"
@@ -33,11 +34,9 @@ void look_at_a_few(std::vector<std::string>& names, Look look) {
 /// resource that is locked again and again keep its file.
 constexpr Milliseconds outdated{10'001};
 
-constexpr std::string_view fence_prefix = "redlock:fence:";
-
 bool is_outdated_fence(const std::string& key, const Entry& entry, Milliseconds now) {
   const auto* text = std::get_if<std::string>(&entry.value);
-  if (!key.starts_with(fence_prefix) || text == nullptr) return false;
+  if (!HelperKeys::is_fence(key) || text == nullptr) return false;
   const auto fence = whole_number(*text);
   return fence && *fence < (now - outdated).count();
 }

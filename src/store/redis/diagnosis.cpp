@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/helper_keys.hpp"
+#include "core/protocol.hpp"
 #include "store/lock_probe.hpp"
 #include "store/redis/cluster.hpp"
 #include "store/redis/error_reply.hpp"
@@ -230,7 +231,10 @@ class Probe {
     vote_.unsubscribe();
     if (!fault || fault->kind != FaultKind::denied) co_return fault;
     const bool command = fault->text.find("'subscribe'") != std::string::npos;
-    missing.emplace_back(command ? "subscribe" : "subscribe (to the channels &redlock:wake:*)");
+    std::string right = "subscribe";
+    if (!command)
+      right.append(" (to the channels &").append(protocol::word::wake_prefix).append("*)");
+    missing.push_back(std::move(right));
     co_return std::nullopt;
   }
 

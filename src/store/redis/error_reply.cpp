@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/protocol.hpp"
 #include "core/types.hpp"
 #include "support/text.hpp"
 
@@ -92,7 +93,7 @@ constexpr std::array meanings{
     Meaning{"unknown command `SENTINEL`", FaultKind::misconfigured,
             "it is no Sentinel: write redis://, or cluster:// for a Redis Cluster"},
     Meaning{"unknown command", FaultKind::misconfigured, ""},
-    Meaning{"FENCE", FaultKind::misconfigured,
+    Meaning{protocol::word::fence_error, FaultKind::misconfigured,
             "the fence counter of this key was overwritten by another client: delete it, and reset "
             "what checks fences (they begin anew with the clock)"},
 };

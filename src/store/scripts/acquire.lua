@@ -11,10 +11,10 @@
 --    | {'queued', queue}: the lock is free for us, but other waiters come first
 --    | {'duplicate'}: this very token already holds it | an error
 --    queue: {time, largest ticket or '', number of waiters before us,
---            whether we are in the queue (2: we were before this attempt),
+--            whether we are in the queue (0 or NUMBER.queued_…),
 --            ms until something may change without a notification or -1, free slots,
 --            whether the lock is free for the first waiter and that one is notified
---            (2: a newer version's waiter is first), whether a holder is mute,
+--            (0 or NUMBER.offered…), whether a holder is mute,
 --            id and owner record of the waiter that supersedes us or '' ''}
 local token, ttl, mode = ARGV.token, tonumber(ARGV.ttl), ARGV.mode
 local limit, waiter, ticket = tonumber(ARGV.slots), ARGV.waiter, tonumber(ARGV.ticket)
@@ -61,8 +61,8 @@ local function queue_status(may_change, offered)
   local rank = waiter ~= '' and redis.call('ZRANK', KEYS.queue, waiter)
   return {
     decimal(time), largest or '', rank or redis.call('ZCARD', KEYS.queue),
-    rank and (was_queued and 2 or 1) or 0, may_change, free, offered or 0, is_mute() and 1 or 0,
-    superseder or '', superseder_record or ''
+    rank and (was_queued and NUMBER.queued_before or NUMBER.queued_now) or 0, may_change, free,
+    offered or 0, is_mute() and 1 or 0, superseder or '', superseder_record or ''
   }
 end
 
@@ -81,9 +81,13 @@ if superseder or needs_ticket
   local may_change, offered
   if may_enter then
     local first = first_in_queue(time)
-    local due = first and first.notified > 0 and first.notified + NOTIFY_TIMEOUT + 1
-    offered = first and (first.opaque and 2 or due and admits(state, first.mode) and 1) or 0
-    may_change = due and due - time or NOTIFY_TIMEOUT
+    local due = first and first.notified > 0 and first.notified + TIME.notify_timeout + 1
+    if first and first.opaque then
+      offered = NUMBER.offered_to_newer
+    elseif due and admits(state, first.mode) then
+      offered = NUMBER.offered
+    end
+    may_change = due and due - time or TIME.notify_timeout
   else
     -- No slot for us means none for the first waiter either.
     if slot then notify_next(state, time, waiter) end
@@ -108,8 +112,9 @@ if mode == WORD.alone then
   if not fence then return failure end
 else
   fence, failure = next_fence(time, ttl)
-  failure = failure
-    or add_share(id, ttl, fence, time, ARGV.supervised, slot, ARGV.record, time)
+  failure = failure or add_share(id, ttl, {
+    fence = fence, since = time, supervised = ARGV.supervised, slot = slot, record = ARGV.record
+  }, time)
   if failure then
     -- Nothing of it must stay.
     forget_share(id)

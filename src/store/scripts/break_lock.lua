@@ -30,9 +30,7 @@ redis.call('DEL', KEYS.lock)
 if value == SHARED then redis.call('DEL', KEYS.readers, KEYS.shares, KEYS.slots) end
 if holder[REPLY.holder.ours] == 1 then
   -- The processes that keep these leases learn who broke them, and why.
-  local tombstones = {'!' .. ARGV.breaker}
-  for i, id in ipairs(broken) do tombstones[i + 1] = 'broken:' .. id end
-  leave_tombstones(tombstones, holder[REPLY.holder.remaining_ms], time)
+  leave_tombstones(broken, ARGV.breaker, holder[REPLY.holder.remaining_ms], time)
   redis.pcall('DEL', KEYS.owner)
 end
 notify_next('free', time)

@@ -27,7 +27,7 @@ if how == 'exclusive' then
 end
 
 -- Who deletes the key deletes the lock, also a shared one (M1).
-if not is_marked then return not_ours(id, false, nil, time) end
+if not is_marked then return not_ours(id, time) end
 write_without_memory()
 local slot = tonumber(ARGV.slot)
 local share, unreadable = describe_share('', id, ends, time)

@@ -4,11 +4,7 @@
 --    | {'held', …} | an error
 local token, ttl, slot = ARGV.token, tonumber(ARGV.ttl), tonumber(ARGV.slot)
 local id, time = redis.sha1hex(token), now()
--- An error ends the script: what was released, or broken by force, must not come back (R11).
-if redis.call('ZSCORE', KEYS.released, id)
-  or redis.call('ZSCORE', KEYS.released, 'broken:' .. id) then
-  return not_ours(id, false, nil, time)
-end
+if has_tombstone(id) then return not_ours(id, time) end
 
 local state, value, type_name = lock_state(time)
 if not state then return value end
@@ -28,7 +24,10 @@ else
   if slot >= 0 and end_of_other_in(slot, id, time) then
     return describe(WORD.held, SHARED, nil, time)
   end
-  local failure = add_share(id, ttl, ARGV.fence, since, ARGV.supervised, slot, ARGV.record, time)
+  local failure = add_share(id, ttl, {
+    fence = ARGV.fence, since = since, supervised = ARGV.supervised, slot = slot,
+    record = ARGV.record
+  }, time)
   if failure then return failure end
 end
 if last and last < tonumber(ARGV.fence) then set_counter(tonumber(ARGV.fence), ttl) end

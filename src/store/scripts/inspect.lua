@@ -16,7 +16,7 @@ if not runs then return unreadable end
 
 local waiters = {}
 for _, id in ipairs(KEYS.queue and redis.call('ZRANGE', KEYS.queue, 0, MOST - 1) or {}) do
-  local entry = entry_of(id)
+  local entry = read_entry(id)
   if not is_over(entry, time) and not entry.opaque then
     waiters[#waiters + 1] = {entry.mode, math.max(0, time - entry.since), entry.record}
   end
@@ -30,10 +30,8 @@ if value == SHARED then
     shares[#shares + 1] = describe_share('share', ends[i], tonumber(ends[i + 1]), time)
   end
 end
-local share_count = 0
-if KEYS.readers then
-  share_count = redis.call('ZCOUNT', KEYS.readers, '(' .. decimal(time), '+inf')
-end
+local share_count = KEYS.readers and count_readers(time) or 0
+if is_error(share_count) then return share_count end
 local free_slots = ''
 if value == SHARED then
   local taken, count, _, unknown = taken_slots(NUMBER.max_slots, time)

@@ -1,6 +1,5 @@
 -- Follows runs.lua: what a server knows of the lock and of its leases, and what changes it.
 local ELSEWHERE = 'TRYAGAIN the rest of the lock is elsewhere'
-local TOMBSTONE_LIFE = 35000 -- for a lease without a known end: more than a ttl of 30 s
 
 -- While a cluster moves the keys, a script gets those that are here: KEYS.lock stands for each of
 -- the others, and once more behind them all (D1). Forgets the others. -> whether it is so
@@ -48,6 +47,16 @@ local function share_end(id, time)
   if ends and ends > time then return ends end
 end
 
+-- How many readers share the lock, or an error.
+local function count_readers(time)
+  return redis.pcall('ZCOUNT', KEYS.readers, '(' .. decimal(time), '+inf')
+end
+
+-- When the last share ends or ended, or nil.
+local function last_share_end()
+  return tonumber(redis.call('ZRANGE', KEYS.readers, -1, -1, 'WITHSCORES')[2])
+end
+
 -- The state of the lock: 'free'; 'shared', SHARED; 'held' with the results of read_lock(); or nil
 -- and the error. Without shares the lock is shared while the marker lives. Shares without their
 -- marker hold it, and let no reader in that would make the marker anew: the lock was deleted, and
@@ -59,7 +68,7 @@ local function lock_state(time)
   if is_error(value) then return nil, value end
   if value and value ~= SHARED then return 'held', value, type_name end
   if not KEYS.readers then return nil, redis.error_reply(ELSEWHERE) end
-  local shares = redis.pcall('ZCOUNT', KEYS.readers, '(' .. decimal(time), '+inf')
+  local shares = count_readers(time)
   if is_error(shares) then return nil, shares end
   if value then return 'shared', SHARED end
   if shares > 0 then return 'held', SHARED end
@@ -70,14 +79,29 @@ end
 local function remaining_ms(time)
   local marker = seen_remaining or redis.call('PTTL', KEYS.lock)
   if marker ~= -2 then return marker end
-  local last = redis.call('ZRANGE', KEYS.readers, -1, -1, 'WITHSCORES')
-  return last[2] and math.max(0, tonumber(last[2]) - time) or -1
+  local last = last_share_end()
+  return last and math.max(0, last - time) or -1
 end
 
--- What is stored of a share: fence, since, supervised, slot, owner record; nil: it is unreadable.
-local function parts_of_share(stored)
+-- A share in KEYS.shares: 'fence since supervised slot record', slot -1: none. The last capture is
+-- where the record begins. Of a thousand shares most are read for their fence alone.
+local SHARE = '^(%d+) (%d+) (%d) (%-?%d+) ()'
+
+-- The share that is stored so: its numbers, and its record; or nil where it cannot be read.
+local function read_share(stored)
   if type(stored) ~= 'string' then return nil end
-  return string.match(stored, '^(%d+) (%d+) (%d) (%-?%d+) (.*)$')
+  local fence, since, supervised, slot, record_at = string.match(stored, SHARE)
+  if not fence then return nil end
+  return {
+    fence = fence, since = tonumber(since), supervised = tonumber(supervised),
+    slot = tonumber(slot), record = string.sub(stored, record_at)
+  }
+end
+
+local function write_share(id, share)
+  return redis.pcall('HSET', KEYS.shares, id, table.concat({
+    share.fence, decimal(share.since), share.supervised, share.slot, share.record
+  }, ' '))
 end
 
 -- The ids of the living readers, by their ends, or an error. Of very many only those that end
@@ -92,50 +116,39 @@ local function is_kept(record)
   return string.find(record, '"' .. WORD.kept_field .. '":', 1, true) ~= nil
 end
 
--- Of the readers that share the lock now the latest: its fence, which is the largest, supervised
--- and its owner record. One that --min-hold keeps has no process any more, so it comes behind all
--- others; of several such it is the one that ends last.
-local function latest_reader(time)
+-- Of the readers that share the lock now the latest: its share, whose fence is the largest; or nil.
+-- One that --min-hold keeps has no process any more, so it comes behind all others; of several such
+-- it is the one that ends last.
+local function latest_share(time)
   local ids = living_readers(time)
-  local shares = {}
-  if ids[1] then shares = redis.pcall('HMGET', KEYS.shares, unpack(ids)) end
-  local fence, supervised, record, highest = '', 0, '', -1
-  -- Most often the one that ends last. Taking all apart would take the server longer than the rest.
+  local shares = ids[1] and redis.pcall('HMGET', KEYS.shares, unpack(ids)) or {}
+  local latest, highest = nil, -1
   for i = #shares, 1, -1 do
-    local rank = tonumber(string.match(shares[i] or '', '^%d+')) or -1
+    local rank = tonumber((string.match(shares[i] or '', SHARE))) or -1
     if rank > highest then
-      local its_fence, _, its_supervised, _, its_record = parts_of_share(shares[i])
-      if is_kept(its_record or '') then rank = 0 end
-      if its_fence and rank > highest then
-        fence, supervised, record, highest = its_fence, tonumber(its_supervised), its_record, rank
-      end
+      local share = read_share(shares[i])
+      if is_kept(share.record) then rank = 0 end
+      if rank > highest then latest, highest = share, rank end
     end
   end
-  return fence, supervised, record
+  return latest
 end
 
--- The reply that names the holder: {word, id, type, ms left or -1, ours, fence, age or -1,
--- supervised, record}. For a shared lock the age is the time since it became shared; the rest is
--- the latest reader's. Not that of the owner record: it names the last one to come, also when that
--- one has ended, and an older version that releases it would not change that.
+-- The reply that names the holder: REPLY.holder, with -1 for what is not known. For a shared lock
+-- the age is the time since it became shared; the rest is the latest reader's. Not that of the
+-- owner record: it names the last one to come, also when that one has ended, and an older version
+-- that releases it would not change that.
 local function describe(word, value, type_name, time)
   local shared = value == SHARED
   local id = type_name and 'type:' .. type_name or shared and WORD.all_shares
     or redis.sha1hex(value)
-  local owner = redis.pcall('HMGET', KEYS.owner, 'lease', 'fence', 'since', 'supervised', 'record')
-  local is_known = not is_error(owner) and owner[1] == id
-  local age = -1
-  if is_known then age = math.max(0, time - (tonumber(owner[3]) or 0)) end
-  if shared then
-    local fence, supervised, record = latest_reader(time)
-    return {word, id, 'string', remaining_ms(time), 1, fence, age, supervised, record}
-  end
-  if not is_known then
-    return {word, id, type_name or 'string', remaining_ms(time), 0, '', -1, 0, ''}
-  end
+  local owner = read_owner()
+  local is_known = owner.lease == id
+  local age = is_known and math.max(0, time - (tonumber(owner.since) or 0)) or -1
+  if shared then owner = latest_share(time) or {} elseif not is_known then owner = {} end
   return {
-    word, id, 'string', remaining_ms(time), 1, owner[2] or '', age, tonumber(owner[4]) or 0,
-    owner[5] or ''
+    word, id, type_name or 'string', remaining_ms(time), (shared or is_known) and 1 or 0,
+    owner.fence or '', age, tonumber(owner.supervised) or 0, owner.record or ''
   }
 end
 
@@ -143,33 +156,48 @@ end
 local function describe_share(word, id, ends, time)
   local stored = redis.error_reply(ELSEWHERE)
   if KEYS.shares then stored = redis.pcall('HGET', KEYS.shares, id) end
-  local fence, since, supervised, slot, record = parts_of_share(stored)
-  local age = since and math.max(0, time - tonumber(since)) or -1
+  local share = read_share(stored) or {}
+  local age = share.since and math.max(0, time - share.since) or -1
   return {
-    word, id, 'string', ends - time, 1, fence or '', age, tonumber(supervised) or 0, record or '',
-    tonumber(slot) or -1
+    word, id, 'string', ends - time, 1, share.fence or '', age, share.supervised or 0,
+    share.record or '', share.slot or -1
   }, first_error(stored)
+end
+
+-- Tombstones, for processes that keep a lease that is here no more: the id of one released by hand;
+-- BROKEN and the id of one broken by force, and with the same score BREAKER and the owner record of
+-- the process that broke it. The score is when they may be forgotten.
+local BROKEN, BREAKER = 'broken:', '!'
+
+-- Whether the lease was released by hand or broken by force. An error ends the script: what was
+-- must not come back (R11).
+local function has_tombstone(id)
+  return redis.call('ZSCORE', KEYS.released, id)
+    or redis.call('ZSCORE', KEYS.released, BROKEN .. id)
 end
 
 -- The owner record of the process that broke this lease by force ('': the record is unreadable), or
 -- nil.
 local function breaker_of(id)
-  local ends = redis.pcall('ZSCORE', KEYS.released, 'broken:' .. id)
+  local ends = redis.pcall('ZSCORE', KEYS.released, BROKEN .. id)
   if type(ends) ~= 'string' then return nil end
-  local first = redis.pcall('ZRANGEBYSCORE', KEYS.released, ends, ends, 'LIMIT', 0, 1)[1]
-  return string.match(first or '', '^!(.*)$') or ''
+  local first = redis.pcall('ZRANGEBYSCORE', KEYS.released, ends, ends, 'LIMIT', 0, 1)[1] or ''
+  return string.sub(first, 1, #BREAKER) == BREAKER and string.sub(first, #BREAKER + 1) or ''
 end
 
--- Leaves tombstones for as long as the lease would have lasted, so that a process that keeps it
--- learns what became of it (R9). Another client may have removed the lock's expiry; then the
--- record's expiry counts. So this must run before the record is deleted.
-local function leave_tombstones(members, rest, time)
-  local life = rest > 0 and rest or KEYS.owner and redis.call('PTTL', KEYS.owner) or 0
-  if life <= 0 then life = TOMBSTONE_LIFE end
+-- Leaves tombstones for as long as the leases would have lasted, so that a process that keeps one
+-- learns what became of it (R9). `breaker`: the owner record of the process that broke them; nil:
+-- they were released. Another client may have removed the lock's expiry; then the record's expiry
+-- counts. So this must run before the record is deleted.
+local function leave_tombstones(ids, breaker, remaining, time)
+  local life = remaining > 0 and remaining or KEYS.owner and redis.call('PTTL', KEYS.owner) or 0
+  if life <= 0 then life = TIME.idle_life end
   redis.pcall('ZREMRANGEBYSCORE', KEYS.released, '-inf', decimal(time))
-  for _, member in ipairs(members) do
+  local function leave(member)
     redis.pcall('ZADD', KEYS.released, decimal(time + life), member)
   end
+  if breaker then leave(BREAKER .. breaker) end
+  for _, id in ipairs(ids) do leave(breaker and BROKEN .. id or id) end
   local kept = redis.pcall('PTTL', KEYS.released)
   if type(kept) == 'number' and kept < life then
     redis.pcall('PEXPIRE', KEYS.released, decimal(life))
@@ -179,7 +207,7 @@ end
 -- The reply when the caller's lease is not here: {'gone', 1} when it was released by hand, whatever
 -- lease came after; otherwise the holder, or {'gone', 0}. When it was broken by force, the breaker
 -- is at the end: {'held', …, breaker} or {'gone', 2, breaker}.
-local function not_ours(id, value, type_name, time)
+local function not_ours(id, time, value, type_name)
   if type(redis.pcall('ZSCORE', KEYS.released, id)) == 'string' then
     return {WORD.gone, NUMBER.gone_released}
   end
@@ -208,7 +236,7 @@ local function own_lease(token, time)
     local ends = KEYS.readers and share_end(id, time)
     if ends then return 'shared', ends, value == SHARED end
   end
-  return nil, not_ours(id, value, type_name, time)
+  return nil, not_ours(id, time, value, type_name)
 end
 
 -- Raises the fence counter to our lease's fence, and writes that fence to the records. -> an error
@@ -218,17 +246,18 @@ local function lift_fence(how, id, fence, ttl)
   if not last then return unusable end
   local lifted = last < tonumber(fence) and set_counter(tonumber(fence), ttl)
   if is_error(lifted) then return lifted end
-  local owner = redis.pcall('HMGET', KEYS.owner, 'lease', 'fence')
+  local owner = read_owner()
   if how == 'exclusive' then
-    if owner[1] ~= id or owner[2] == fence then return end
+    if owner.lease ~= id or owner.fence == fence then return end
     return first_error(redis.pcall('HSET', KEYS.owner, 'fence', fence))
   end
-  local stored = redis.pcall('HGET', KEYS.shares, id)
-  if type(stored) ~= 'string' or string.match(stored, '^%d+') == fence then return end
+  local share = read_share(redis.pcall('HGET', KEYS.shares, id))
+  if not share or share.fence == fence then return end
+  share.fence = fence
   return first_error(
-    redis.pcall('HSET', KEYS.shares, id, (string.gsub(stored, '^%d+', fence))),
+    write_share(id, share),
     -- To an older version the owner record shows the fence of the last reader to come, the largest.
-    owner[1] == WORD.all_shares and (tonumber(owner[2]) or 0) < tonumber(fence)
+    owner.lease == WORD.all_shares and (tonumber(owner.fence) or 0) < tonumber(fence)
       and redis.pcall('HSET', KEYS.owner, 'fence', fence))
 end
 
@@ -236,9 +265,10 @@ local function forget_share(id)
   redis.call('ZREM', KEYS.readers, id)
   local stored = KEYS.shares and redis.call('HGET', KEYS.shares, id)
   if not stored then return end
-  local slot = string.match(stored, '^%d+ %d+ %d (%d+) ')
-  if slot and KEYS.slots and redis.call('HGET', KEYS.slots, slot) == id then
-    redis.call('HDEL', KEYS.slots, slot)
+  local share = read_share(stored)
+  local has_slot = KEYS.slots and share and share.slot >= 0
+  if has_slot and redis.call('HGET', KEYS.slots, share.slot) == id then
+    redis.call('HDEL', KEYS.slots, share.slot)
   end
   redis.call('HDEL', KEYS.shares, id)
 end
@@ -264,9 +294,9 @@ end
 -- there is none. `marks`: makes a marker if there is none. -> an error or nil
 local function bound_shares(time, marks)
   forget_ended_shares(time)
-  local last = redis.call('ZRANGE', KEYS.readers, -1, -1, 'WITHSCORES')
-  if not last[2] then return end_sharing() end
-  local rest = decimal(tonumber(last[2]) - time)
+  local last = last_share_end()
+  if not last then return end_sharing() end
+  local rest = decimal(last - time)
   local failure
   for _, key in pairs({KEYS.readers, KEYS.shares, KEYS.slots, KEYS.owner}) do
     failure = failure or first_error(redis.pcall('PEXPIRE', key, rest))
@@ -279,17 +309,16 @@ local function bound_shares(time, marks)
 end
 
 -- Adds a reader. Only while no exclusive lease holds the lock. -> an error or nil
-local function add_share(id, ttl, fence, since, supervised, slot, record, time)
+local function add_share(id, ttl, share, time)
   forget_share(id)
-  local others = redis.pcall('HMGET', KEYS.owner, 'lease', 'since', 'mute')
-  if is_error(others) or others[1] ~= WORD.all_shares then others = {} end
+  local others = read_owner()
+  if others.lease ~= WORD.all_shares then others = {} end
   return first_error(
     redis.pcall('ZADD', KEYS.readers, decimal(time + ttl), id),
-    redis.pcall('HSET', KEYS.shares, id,
-      fence .. ' ' .. decimal(since) .. ' ' .. supervised .. ' ' .. slot .. ' ' .. record),
-    slot >= 0 and redis.pcall('HSET', KEYS.slots, slot, id),
-    write_owner(WORD.all_shares, fence, tonumber(others[2]) or since, supervised, record, ttl,
-      others[3] == '1'),
+    write_share(id, share),
+    share.slot >= 0 and redis.pcall('HSET', KEYS.slots, share.slot, id),
+    write_owner(WORD.all_shares, share.fence, tonumber(others.since) or share.since,
+      share.supervised, share.record, ttl, others.is_mute),
     bound_shares(time, true))
 end
 
@@ -347,9 +376,10 @@ local function taken_slots(limit, time)
       or redis.error_reply(ELSEWHERE)
   end
   for i, stored in ipairs(shares) do
-    local _, _, _, slot = parts_of_share(stored)
-    slot = tonumber(slot)
-    if slot and slot >= 0 and slot < limit then take(slot, missing[others[i]]) end
+    local share = read_share(stored)
+    if share and share.slot >= 0 and share.slot < limit then
+      take(share.slot, missing[others[i]])
+    end
   end
   return taken, count, living[soonest], first_error(shares)
 end

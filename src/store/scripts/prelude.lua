@@ -2,21 +2,16 @@
 -- Making all their functions takes a server longer than most scripts take to run. So each script
 -- stands right behind what it uses (src/CMakeLists.txt), and the usual case of acquire and release
 -- before most of it.
--- KEYS.…, ARGV.…, REPLY.…, WORD.… and NUMBER.… are not tables: the build replaces each by what it
--- stands for (core/protocol.txt).
+-- KEYS.…, ARGV.…, REPLY.…, LINE.…, WORD.…, NUMBER.… and TIME.… are not tables: the build replaces
+-- each by what it stands for (core/protocol.txt).
 -- KEYS.lock      the lock: a plain string key with an expiry; its value is the token of the lease,
 --                or SHARED while it is shared
 -- KEYS.fence     fence counter: a string, the largest fence that this server knows of
--- KEYS.owner     owner record: a hash {lease, fence, since, supervised, record, mute}; belongs to
---                the lease that it names, otherwise it is stale; of a shared lock `since` is when
---                it became shared, and the reader that came last wrote the rest
--- KEYS.released  tombstones: a sorted set, ids of leases released by hand, scored with the time
---                when they may be forgotten; of leases broken by force 'broken:' and the id, and
---                with the same score '!' and the owner record of the breaker
+-- KEYS.owner     owner record: a hash, see read_owner()
+-- KEYS.released  tombstones: a sorted set, see lock.lua
 -- KEYS.readers   readers: a sorted set, ids of the shares of a shared lock, scored with the time
 --                when they end
--- KEYS.shares    shares: a hash, a reader's id -> 'fence since supervised slot record';
---                slot -1: none
+-- KEYS.shares    shares: a hash, a reader's id -> what is known of its share, see lock.lua
 -- KEYS.slots     slots: a hash, a slot number -> the id of the reader in it; the slot is free when
 --                that id is no longer a reader
 -- KEYS.queue     queue: a sorted set, ids of waiters, scored with their tickets
@@ -27,7 +22,7 @@
 -- The public name of a lease is its id, the SHA-1 of its token. All shares of a lock together are
 -- named 'shared'.
 -- Times and durations are in ms; times are this server's.
-local SHARED = 'redlock:shared'
+local SHARED = WORD.shared_marker
 local MAX_FENCE = NUMBER.max_fence
 local FENCE_IDLE = 2592000000 -- 30 days: how long the counter outlives the last lease
 local NOT_SET = 'ERR the lock seemed to be free, and could not be set'
@@ -68,7 +63,8 @@ local function counter(limit)
   if number and number >= 0 and number < limit and number == math.floor(number) then
     return number
   end
-  return nil, redis.error_reply('FENCE the fence counter cannot be used: no number, or too large')
+  return nil, redis.error_reply(
+    WORD.fence_error .. ' the fence counter cannot be used: no number, or too large')
 end
 
 -- Keeps the counter for as long as any lease may still need a larger fence than an old one.
@@ -90,11 +86,25 @@ end
 
 -- The channel of a waiter. Its name has the same tail as the helper keys.
 local function channel_of(id)
-  return WORD.wake_prefix .. id .. ':' .. string.sub(KEYS.fence, #'redlock:fence:' + 1)
+  return WORD.wake_prefix .. id .. ':' .. string.match(KEYS.fence, '{.*')
 end
 
 local function publish(id, word)
   return redis.pcall('PUBLISH', channel_of(id), word)
+end
+
+-- The owner record: the id of the lease that it belongs to (if that is another, the record is
+-- stale), the lease's fence, since when it is held, supervised (0 or 1: a `run` keeps it), a record
+-- for people, and mute (0 or 1). Of a shared lock the lease is WORD.all_shares, `since` is when it
+-- became shared, and the reader that came last wrote the rest. What is not there, or cannot be
+-- read, is false or nil.
+local function read_owner()
+  local stored =
+    redis.pcall('HMGET', KEYS.owner, 'lease', 'fence', 'since', 'supervised', 'record', 'mute')
+  return {
+    lease = stored[1], fence = stored[2], since = stored[3], supervised = stored[4],
+    record = stored[5], is_mute = stored[6] == '1'
+  }
 end
 
 -- A holder that may not publish is mute: it notifies no waiter when it releases, so waiters must

@@ -8,18 +8,15 @@
 -- A waiter subscribes to its channel. Notifications: 'granted' (acquire now), 'standby' and
 -- 'standby_later' (poll after a while), 'taken' (no need to poll, the lock is taken) and 'recheck'
 -- (poll: show that you are there, or see that the lock's end has changed, or that you are
--- superseded). A waiter's id begins with a hash of its host and a dot.
+-- superseded).
 -- Two things hold for later formats of the entry: the third word is `ends`, and every waiter
 -- understands 'recheck' (D3).
-local NOTIFY_TIMEOUT = 1000 -- how long a notified waiter may take to poll
-local QUEUE_IDLE = 35000    -- how long the queue outlives the last poll at least
 -- Limit of a search for a waiter of another host, or one that wants more than a slot.
 local MANY = 64
 -- The field of WAITERS with the newest waiter so far that supersedes older ones:
--- 'ticket id record'. It may have left the queue since. It stays for a day after that one's last
--- poll, and a waiter that stood still for nearly as long gives up by itself.
+-- 'ticket id record'. It may have left the queue since. It stays for TIME.newest_life after that
+-- one's last poll, and a waiter that stood still for nearly as long gives up by itself.
 local NEWEST = '+'
-local NEWEST_LIFE = 86400000
 
 local function admits(state, mode)
   return state == 'free' or state == 'shared' and mode ~= WORD.alone
@@ -35,19 +32,23 @@ local function opaque_entry(id, stored)
   }
 end
 
-local function entry_of(id)
+local function is_mode(letter)
+  return letter == WORD.alone or letter == WORD.shared or letter == WORD.slotted
+end
+
+local function read_entry(id)
   local stored = redis.call('HGET', KEYS.waiters, id)
   if not stored then return nil end
   local mode, polls, ends, notified, since, record = string.match(
-    stored, '^([xsn]) ([01]) (%d+) (%d+) (%d+) (.*)$')
-  if not mode then return opaque_entry(id, stored) end
+    stored, '^(%a) ([01]) (%d+) (%d+) (%d+) (.*)$')
+  if not mode or not is_mode(mode) then return opaque_entry(id, stored) end
   return {
     id = id, mode = mode, polls = polls == '1', ends = tonumber(ends),
     notified = tonumber(notified), since = tonumber(since), record = record
   }
 end
 
-local function store_entry(entry)
+local function write_entry(entry)
   local text = string.format('%s %d %.0f %.0f %.0f ', entry.mode, entry.polls and 1 or 0,
     entry.ends, entry.notified, entry.since)
   return redis.pcall('HSET', KEYS.waiters, entry.id, text .. entry.record)
@@ -61,11 +62,12 @@ end
 -- Nobody was notified in the future: the clock was set back, and how long ago it was is unknown.
 local function is_over(entry, time)
   return not entry or entry.ends <= time or entry.notified > time
-    or entry.notified > 0 and time - entry.notified > NOTIFY_TIMEOUT
+    or entry.notified > 0 and time - entry.notified > TIME.notify_timeout
 end
 
 local function host_of(id)
-  return string.match(id, '^(%x+)%.') or id
+  local host_end = string.find(id, WORD.after_host, 1, true)
+  return host_end and string.sub(id, 1, host_end - 1) or id
 end
 
 -- The host of a waiter that was notified and did not poll, once this script has dropped one.
@@ -73,7 +75,7 @@ local absent_host
 
 -- The waiter's entry. An entry that has ended is dropped.
 local function living(id, time)
-  local entry = entry_of(id)
+  local entry = read_entry(id)
   if not is_over(entry, time) then return entry end
   if entry and entry.notified > 0 then absent_host = host_of(id) end
   drop(id)
@@ -108,12 +110,12 @@ end
 
 -- Whether a holder may not notify waiters: then they poll.
 local function is_mute()
-  return redis.pcall('HGET', KEYS.owner, 'mute') == '1'
+  return read_owner().is_mute
 end
 
--- Notifies the waiter to poll within NOTIFY_TIMEOUT, unless it is notified already. -> whether the
--- waiter is there. A client without the right to publish notifies no waiter when it releases. But
--- where such a client polls, the waiter before it may know of a mute holder, and poll by itself
+-- Notifies the waiter to poll within TIME.notify_timeout, unless it is notified already. -> whether
+-- the waiter is there. A client without the right to publish notifies no waiter when it releases.
+-- But where such a client polls, the waiter before it may know of a mute holder, and poll by itself
 -- (`polled`).
 local function notify(entry, time, word, polled)
   if entry.notified > 0 then return true end
@@ -122,7 +124,7 @@ local function notify(entry, time, word, polled)
   if entry.opaque then return true end
   if delivered or polled then
     entry.notified = time
-    store_entry(entry)
+    write_entry(entry)
   end
   return true
 end
@@ -249,10 +251,10 @@ end
 -- entries of killed waiters do not pile up before one that waits for long. -> whether it was in the
 -- queue already
 local function enqueue(id, ticket, mode, polls, life, record, time)
-  local before = entry_of(id)
+  local before = read_entry(id)
   local failure = first_error(
     redis.pcall('ZADD', KEYS.queue, ticket, id),
-    store_entry({
+    write_entry({
       id = id, mode = mode, polls = polls == '1', ends = time + life, notified = 0,
       since = before and before.since or time, record = record
     }))
@@ -260,7 +262,7 @@ local function enqueue(id, ticket, mode, polls, life, record, time)
     drop(id)
     return false
   end
-  local idle = math.max(QUEUE_IDLE, life)
+  local idle = math.max(TIME.idle_life, life)
   if redis.call('PTTL', KEYS.queue) < idle then redis.call('PEXPIRE', KEYS.queue, decimal(idle)) end
   if redis.call('PTTL', KEYS.waiters) < idle then
     redis.call('PEXPIRE', KEYS.waiters, decimal(idle))
@@ -312,7 +314,7 @@ local function supersede(id, ticket, record, state, time)
       redis.pcall('HSET', KEYS.waiters, NEWEST, decimal(ticket) .. ' ' .. id .. ' ' .. record)
     if is_error(set) then return nil, nil, set end
   end
-  redis.call('PEXPIRE', KEYS.waiters, NEWEST_LIFE)
+  redis.call('PEXPIRE', KEYS.waiters, TIME.newest_life)
   if other and other ~= id then
     publish(other, WORD.recheck)
     leave(other)

@@ -6,6 +6,6 @@ local time = now()
 local id = redis.sha1hex(ARGV.token)
 local how, reply, is_marked = own_lease(ARGV.token, time)
 if not how then return reply end
-if how == 'shared' and not is_marked then return not_ours(id, false, nil, time) end
+if how == 'shared' and not is_marked then return not_ours(id, time) end
 
 return lift_fence(how, id, ARGV.fence, tonumber(ARGV.ttl)) or {WORD.raised}

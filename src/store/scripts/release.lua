@@ -24,7 +24,7 @@ end
 local how, ends = own_lease(token, time)
 if not how then return ends end
 
-local rest
+local remaining
 if by_hand then
   -- Only these tell whether a run keeps the lease (R9).
   local told_by = KEYS.owner
@@ -35,38 +35,41 @@ if by_hand then
   if ours[REPLY.holder.supervised] == 1 and not is_kept(ours[REPLY.holder.record]) then
     return ours
   end
-  rest = ours[REPLY.holder.remaining_ms]
+  remaining = ours[REPLY.holder.remaining_ms]
 end
 
 -- A process that keeps this lease learns that it was released, not lost.
-if by_hand and expire_in == 0 then leave_tombstones({id}, rest, time) end
+if by_hand and expire_in == 0 then leave_tombstones({id}, nil, remaining, time) end
 if how == 'exclusive' and expire_in == 0 then
   local recorded = delete_exclusive(id, ARGV.run, time)
   notify_next(lock_state(time), time, waiter)
   return {WORD.released, recorded}
 end
 
--- What the server knows of our lease, or nil.
-local function own_record()
-  if how == 'exclusive' then return owner_of(id) end
-  local stored = redis.pcall('HGET', KEYS.shares, id)
-  return type(stored) == 'string' and string.match(stored, '^%d+ %d+ %d %-?%d+ (.*)$') or nil
+-- What the server knows of our lease: its owner record, or its share.
+local known
+if how == 'exclusive' then
+  known = read_owner()
+  if known.lease ~= id then known = nil end
+else
+  known = read_share(redis.pcall('HGET', KEYS.shares, id))
 end
-local record = own_record()
+local record = known and known.record or ''
 -- Only under our lease: a client that acquires later at this server sees it.
-local recorded = ARGV.run ~= '' and record_run(ARGV.run, record or '', time) and 1 or 0
+local recorded = ARGV.run ~= '' and record_run(ARGV.run, record, time) and 1 or 0
 
 if expire_in > 0 then
   if how == 'exclusive' then
     redis.call('PEXPIRE', KEYS.lock, ARGV.expire_in)
     redis.pcall('PEXPIRE', KEYS.owner, ARGV.expire_in)
-    if record and ARGV.record ~= '' then redis.pcall('HSET', KEYS.owner, 'record', ARGV.record) end
+    if known and ARGV.record ~= '' then redis.pcall('HSET', KEYS.owner, 'record', ARGV.record) end
   else
     redis.call('ZADD', KEYS.readers, decimal(time + expire_in), id)
     bound_shares(time)
-    local known = ARGV.record ~= '' and redis.call('HGET', KEYS.shares, id)
-    local head = known and string.match(known, '^%d+ %d+ %d %-?%d+ ')
-    if head then redis.pcall('HSET', KEYS.shares, id, head .. ARGV.record) end
+    if known and ARGV.record ~= '' then
+      known.record = ARGV.record
+      write_share(id, known)
+    end
   end
   -- The first waiter waits for the end of the lease, and that end has changed.
   deliver_to_first(WORD.recheck, time)

@@ -424,14 +424,14 @@ TEST(ReleaseCall, TellsTheRunThatEnds) {
   EXPECT_EQ(release_call(request).arguments.at(protocol::argument::release::run), "");
   request.run = RunRecord{run, Instant(), /*success=*/true, 20h};
   EXPECT_EQ(release_call(request).arguments.at(protocol::argument::release::run),
-            "72000000 1 7 720000 0 1500 released 0 -");
+            "72000000 720000 7\n1 7 720000 0 1500 released 0 - ");
   run.exit_code.reset();
   run.signal = 15;
   run.result = "lost";
   run.ended = 2s;
   request.run = RunRecord{run, Instant()};
   EXPECT_EQ(release_call(request).arguments.at(protocol::argument::release::run),
-            "0 0 7 718000 2000 1500 lost - 15");
+            "0 0 0\n1 7 720000 2000 1500 lost - 15 ");
 }
 
 TEST(Votes, HandOnTheFaultOfTheServer) {

@@ -1,0 +1,128 @@
+#include "store/run_record.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "core/protocol.hpp"
+#include "store/owner_record.hpp"
+#include "store/script.hpp"
+#include "support/number.hpp"
+
+namespace redlock {
+namespace {
+
+namespace line = protocol::line;
+
+constexpr std::int64_t max_status = 255;
+
+template <std::size_t count>
+std::string join(const std::array<std::string, count>& fields) {
+  std::string text = fields[0];
+  for (std::size_t i = 1; i < count; ++i) text += ' ' + fields[i];
+  return text;
+}
+
+/// The last field is the rest of the line. Nothing if there are fewer.
+template <std::size_t count>
+std::optional<std::array<std::string_view, count>> split(std::string_view text) {
+  std::array<std::string_view, count> fields;
+  for (std::size_t i = 0; i + 1 < count; ++i) {
+    const auto space = text.find(' ');
+    if (space == std::string_view::npos) return std::nullopt;
+    fields[i] = text.substr(0, space);
+    text.remove_prefix(space + 1);
+  }
+  fields.back() = text;
+  return fields;
+}
+
+std::optional<int> status_in(std::string_view text) {
+  const auto number = whole_number(text);
+  if (!number || *number < 0 || *number > max_status) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
+/// Nothing for a line in another format.
+std::optional<PastRun> run_in(std::string_view text, Duration time) {
+  namespace at = line::run;
+  const auto fields = split<at::count>(text);
+  if (!fields || (*fields)[at::format] != protocol::word::run_format) return std::nullopt;
+  const auto& part = *fields;
+  const auto fence = Fence::from_text(part[at::fence]);
+  const auto started = whole_number(part[at::started]);
+  const auto ended = whole_number(part[at::ended]);
+  const auto waited = whole_number(part[at::waited]);
+  if (!fence || !started || !ended || !waited) return std::nullopt;
+  return PastRun{*fence,
+                 time - from_wire(*started),
+                 time - from_wire(*ended),
+                 from_wire(*waited),
+                 std::string(part[at::result]),
+                 status_in(part[at::exit]),
+                 status_in(part[at::signal]),
+                 decode_owner(part[at::record])};
+}
+
+}  // namespace
+
+std::string encode_run(const RunRecord& record) {
+  const PastRun& run = record.run;
+  const auto whole = [](Duration span) {
+    return std::chrono::duration_cast<Milliseconds>(std::max(Duration::zero(), span)).count();
+  };
+  const auto status = [](const std::optional<int>& value) {
+    return value ? std::to_string(*value) : std::string("-");
+  };
+  const Duration ended_ago = run.ended.value_or(run.started);
+  const Milliseconds::rep ended = whole(ended_ago);
+  const std::string started = std::to_string(ended + whole(run.started - ended_ago));
+
+  std::array<std::string, line::runs::count> head;
+  head[line::runs::remember_for] = std::to_string(whole(record.remember_for));
+  head[line::runs::started] = record.success ? started : "0";
+  head[line::runs::fence] = (record.success ? run.fence : Fence()).text();
+
+  namespace at = line::run;
+  std::array<std::string, at::count> fields;
+  fields[at::format] = protocol::word::run_format;
+  fields[at::fence] = run.fence.text();
+  fields[at::started] = started;
+  fields[at::ended] = std::to_string(ended);
+  fields[at::waited] = std::to_string(whole(run.waited));
+  fields[at::result] = run.result;
+  fields[at::exit] = status(run.exit_code);
+  fields[at::signal] = status(run.signal);
+  if (record.passed_on) fields[at::record] = encode_owner(run.owner.value_or(Owner()));
+  return join(head) + '\n' + join(fields);
+}
+
+LastRuns decode_runs(std::string_view text, Duration time) {
+  std::array<std::string_view, 3> lines;
+  for (std::string_view& one : lines) {
+    one = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), one.size() + 1));
+  }
+  const auto [first, last, success] = lines;
+  namespace at = line::runs;
+  LastRuns runs;
+  const auto head = split<at::count>(first);
+  if (!head) return runs;
+  // An older version keeps it for less than this one does.
+  if (const auto kept_for = whole_number((*head)[at::remember_for]); kept_for && *kept_for > 0)
+    runs.kept_for = from_wire(*kept_for);
+  const auto started = whole_number((*head)[at::started]);
+  // A later format may have more fields.
+  const std::string_view rest = (*head)[at::fence];
+  const auto fence = Fence::from_text(rest.substr(0, rest.find(' ')));
+  if (!started || *started < 0 || !fence) return runs;
+  runs.last = run_in(last, time);
+  runs.newer = !last.empty() && !runs.last;
+  if (*fence == Fence()) return runs;
+  runs.success = PastRun{*fence, time - from_wire(*started)};
+  for (const auto& run : {runs.last, run_in(success, time)}) {
+    if (run && run->fence == *fence) runs.success = run;
+  }
+  return runs;
+}
+
+}  // namespace redlock
