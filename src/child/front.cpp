@@ -27,6 +27,8 @@ namespace {
 Front::Front(SignalGate& gate, StopPlan plan, bool shares_group, std::optional<int> keep_fd,
              const Cgroup* cgroup)
     : gate_(gate),
+      pid_(::getpid()),
+      job_group_(shares_group ? std::optional(::getpgrp()) : std::nullopt),
       page_(make_shared_page()),
       relay_(gate, page_->target, shares_group, page_->signals_of_front),
       keep_fd_(keep_fd),

@@ -41,6 +41,12 @@ class Front {
   [[nodiscard]] Channel take_channel() { return std::move(*holder_end_); }
   [[nodiscard]] Shield take_shield() { return std::move(shield_); }
   [[nodiscard]] SharedPage& page() noexcept { return *page_; }
+
+  /// The front process, and the process group of its job, which the command joins; nullopt: the
+  /// command gets a group of its own.
+  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+  [[nodiscard]] std::optional<pid_t> job_group() const noexcept { return job_group_; }
+
   [[nodiscard]] const InheritedDescriptors& inherited() const noexcept { return inherited_; }
 
   /// Stands guard until the holder process has reported how it ended, or failed.
@@ -65,6 +71,8 @@ class Front {
   void arm(Instant when);
 
   SignalGate& gate_;
+  pid_t pid_;
+  std::optional<pid_t> job_group_;
   SharedPagePtr page_;
   SignalRelay relay_;
   InheritedDescriptors inherited_ = InheritedDescriptors::capture();

@@ -115,36 +115,4 @@ void FrontJobControl::discard_signals() noexcept {
   }
 }
 
-void HolderJobControl::on_child() {
-  siginfo_t info{};
-  const auto next_change = [&] {
-    info = {};
-    return command_ != 0 &&
-           ::waitid(P_PID, static_cast<id_t>(command_), &info, WSTOPPED | WCONTINUED | WNOHANG) ==
-               0 &&
-           info.si_pid != 0;
-  };
-  while (next_change()) {
-    // The page first: the front process reads it while its own pause is under way.
-    const bool paused = info.si_code == CLD_STOPPED;
-    page_.paused_group = paused ? ::getpgid(command_) : 0;
-    if (paused) {
-      link_->tell_paused(info.si_status);
-    } else if (!page_.stopping && !link_->gone()) {
-      // Another process continued the command alone; not we, so that it acts on its stop signal.
-      ::kill(front_, SIGCONT);
-    }
-  }
-}
-
-void HolderJobControl::command_ended(bool told_to_end) {
-  command_ = 0;
-  const bool was_paused = page_.paused_group.exchange(0) != 0;
-  link_->tell_ended();
-
-  // It was killed while it was paused: the parent that waits for us must learn that. An end of our
-  // own doing is reported when the job continues.
-  if (was_paused && !told_to_end && !link_->gone()) ::kill(front_, SIGCONT);
-}
-
 }  // namespace redlock::child

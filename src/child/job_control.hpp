@@ -3,17 +3,14 @@
 #include <signal.h>
 #include <sys/types.h>
 
-#include <memory>
-#include <optional>
-
-#include "child/front_link.hpp"
 #include "child/shared_page.hpp"
 
-/// Job control (^Z, fg, bg) while a command of ours runs; what becomes of a turn whose job is
-/// paused is in run/tenancy.cpp. A process that job control has stopped is called paused here:
-/// stopping a command means telling it to end. The command comes first. When it is paused, the
-/// front process pauses as it did, and no sooner: otherwise the shell would reclaim the terminal
-/// while a full-screen program still restores it. When one of them is continued, so is the other.
+/// Job control (^Z, fg, bg) while a command of ours runs. The holder process's half is in
+/// FrontLink; what becomes of a lock whose job is paused before the command starts is in
+/// run/holder.cpp. A process that job control has stopped is called paused here: stopping a command
+/// means telling it to end. The command comes first. When it is paused, the front process pauses as
+/// it did, and no sooner: otherwise the shell would reclaim the terminal while a full-screen
+/// program still restores it. When one of them is continued, so is the other.
 ///
 ///     ^Z -> command pauses -> SIGCHLD to the holder process -> page, message -> front process
 ///     pauses
@@ -60,29 +57,6 @@ class FrontJobControl {
   bool shares_group_;
   bool holds_ = false;
   sigset_t mask_before_{};
-};
-
-/// The holder process's half. Single-threaded.
-class HolderJobControl {
- public:
-  /// `page` must outlive this. `front`: the front process.
-  HolderJobControl(SharedPage& page, std::shared_ptr<FrontLink> link, pid_t front)
-      : page_(page), link_(std::move(link)), front_(front) {}
-
-  /// `command`: our child, which no other code waits for before command_ended().
-  void command_started(pid_t command) noexcept { command_ = command; }
-
-  /// After SIGCHLD, before the command may be reaped.
-  void on_child();
-
-  /// `told_to_end`: a guard sent it the stop signal.
-  void command_ended(bool told_to_end);
-
- private:
-  SharedPage& page_;
-  std::shared_ptr<FrontLink> link_;
-  pid_t front_;
-  pid_t command_ = 0;  ///< 0: none that could pause
 };
 
 }  // namespace redlock::child

@@ -35,10 +35,12 @@ inline constexpr Milliseconds death_timeout{500};
 inline constexpr Milliseconds kill_interval{2};
 inline constexpr Milliseconds max_kill_interval{20};
 
-/// Why a command is stopped.
+/// Why a command is stopped, before it has ended by itself.
 enum class StopReason {
-  lease,     ///< the lease is lost, or cannot be renewed
-  max_hold,  ///< the lease stands, and was held for as long as it may be
+  lease,          ///< the lease is lost, or cannot be renewed
+  max_hold,       ///< the lease stands, and was held for as long as it may be
+  front_killed,   ///< the front process was killed, and what it guards with us must not go on
+  shield_killed,  ///< the same of the shield
 };
 
 /// When and how a command is stopped, relative to the deadline of its lease.

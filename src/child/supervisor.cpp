@@ -128,12 +128,12 @@ void Supervisor::move_deadline(Instant deadline) {
 }
 
 void Supervisor::lease_is_lost() {
-  stops_for_lease_ = true;
+  if (stopped_ != StopReason::max_hold) stopped_ = StopReason::lease;
   event_->notify();
 }
 
-void Supervisor::guard_is_gone(Guard which) {
-  killed_guard_ = which;
+void Supervisor::kill(StopReason why) {
+  if (!stopped_) stopped_ = why;
   kill_at_ = Instant();
   event_->notify();
 }
@@ -170,7 +170,7 @@ void Supervisor::on_child() {
   event_->notify();
 }
 
-asio::awaitable<Ending> Supervisor::finish() {
+asio::awaitable<CommandEnd> Supervisor::finish() {
   bool dead = true;  // the processes that had to be killed
   for (;;) {
     reap();
@@ -198,8 +198,9 @@ asio::awaitable<Ending> Supervisor::finish() {
   Instant over = clock_.now();
   // It ended by itself, but we checked only after the lease expired: it may have run on without the
   // lease.
-  if (over > deadline_) stops_for_lease_ = true;
-  const bool is_promised = (stops_for_lease_ || timed_out_) && plan_.on_lost == OnLost::kill;
+  if (over > deadline_) lease_is_lost();
+  const bool is_promised = stopped_ == StopReason::max_hold ||
+                           (stopped_ == StopReason::lease && plan_.on_lost == OnLost::kill);
 
   std::vector<pid_t> swept;
   if (pid_namespace_ && dead) {
@@ -210,21 +211,19 @@ asio::awaitable<Ending> Supervisor::finish() {
   // What it left may live on, and nested runs look after themselves, however long we renew for
   // them.
   disarm();
-  Ending ending;
-  ending.status = status_.value_or(SIGKILL);
-  ending.stopped_for_lease = stops_for_lease_;
-  ending.killed_guard = killed_guard_;
-  ending.timed_out = timed_out_;
-  ending.unkillable = !dead;
-  ending.swept = std::move(swept);
-  if (is_promised) ending.late = std::max(Duration::zero(), over - deadline_);
-  if (!tree_.nothing_left()) ending.left = tree_.descendants();
+  CommandEnd end;
+  if (dead) end.status = status_.value_or(SIGKILL);
+  end.stopped = stopped_;
+  end.unkillable = !dead;
+  end.swept = std::move(swept);
+  if (is_promised) end.late = std::max(Duration::zero(), over - deadline_);
+  if (!tree_.nothing_left()) end.left = tree_.descendants();
   // What `acquire` leaves behind in the command does no work that the lock is for.
   if (dead) {
-    std::erase_if(ending.left, has_guard_title);
-    std::erase_if(ending.left, is_dying);
+    std::erase_if(end.left, has_guard_title);
+    std::erase_if(end.left, is_dying);
   }
-  co_return ending;
+  co_return end;
 }
 
 asio::awaitable<void> Supervisor::settle(std::vector<pid_t>& left) {
@@ -350,7 +349,7 @@ void Supervisor::tell_rest_to_end(Instant now) {
 /// code.
 std::optional<StopReason> Supervisor::reason_to_stop(Instant now) const {
   if (is_stopping()) return std::nullopt;
-  if (stops_for_lease_ || page_.stopped_by_front) return StopReason::lease;
+  if (stopped_ == StopReason::lease || page_.stopped_by_front) return StopReason::lease;
   if (now < std::min(terminate_at(), hold_until_)) return std::nullopt;
   return hold_until_ <= terminate_at() ? StopReason::max_hold : StopReason::lease;
 }
@@ -364,10 +363,9 @@ void Supervisor::reap() {
 }
 
 void Supervisor::stop(StopReason reason, Instant now) {
-  timed_out_ = reason == StopReason::max_hold;
-  stops_for_lease_ = !timed_out_;
+  stopped_ = reason;
   // What --on-lost lets run on without the lock must end all the same before the lock is released.
-  const OnLost how = timed_out_ ? OnLost::kill : plan_.on_lost;
+  const OnLost how = reason == StopReason::lease ? plan_.on_lost : OnLost::kill;
   page_.stopping = how != OnLost::warn;
   kill_at_ = how == OnLost::kill ? grace_end(now) : Instant::max();
   if (how != OnLost::warn && !page_.stopped_by_front) tree_.signal(plan_.stop_signal, *kill_at_);

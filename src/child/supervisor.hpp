@@ -20,9 +20,6 @@
 
 namespace redlock::child {
 
-/// The other processes that guard the command.
-enum class Guard { front, shield };
-
 /// Who has got a signal already that is passed on, as far as can be told.
 enum class Reached {
   none,
@@ -31,15 +28,11 @@ enum class Reached {
 };
 
 /// How a command ended.
-struct Ending {
-  int status = 0;  ///< of the command, as waitpid gives it
-  /// The lease ended before the command was seen to end, or the command was stopped so as not to
-  /// outlive it. With OnLost::warn it ran on.
-  bool stopped_for_lease = false;
-
-  std::optional<Guard> killed_guard;  ///< whose end was the reason to kill what still ran
-  bool timed_out = false;    ///< it was stopped at the end of max_hold, before anything happened to
-                             ///< the lease
+struct CommandEnd {
+  std::optional<int> status;  ///< of the command, as waitpid gives it; nullopt: it tells nothing
+  /// Why it was stopped; nullopt: it ended by itself. `lease` also when the lease had ended before
+  /// the command was seen to end; with OnLost::warn it ran on then.
+  std::optional<StopReason> stopped;
   bool unkillable = false;   ///< the lease ended, and a process of the tree could not be killed
   Duration late{};           ///< how long after the deadline the last of the tree was seen dead;
                              ///< zero: in time, or not promised
@@ -104,6 +97,9 @@ class Supervisor {
   /// max_hold counts from there.
   void arm(Instant deadline, Instant granted);
 
+  /// Why it is being stopped, or is about to be; nullopt: it is not.
+  [[nodiscard]] std::optional<StopReason> stopped() const noexcept { return stopped_; }
+
   /// When max_hold ends; Instant::max(): it has no end.
   [[nodiscard]] Instant hold_until() const noexcept { return hold_until_; }
 
@@ -120,8 +116,8 @@ class Supervisor {
   /// The lease has ended: it was lost, or its deadline has passed.
   void lease_is_lost();
 
-  /// Another process that guards the command was killed: kill it now.
-  void guard_is_gone(Guard which);
+  /// Another process that guards the command was killed: KILL to the tree, now.
+  void kill(StopReason why);
 
   /// Passes a signal on to the command: where it leads a process group, and SignalTo says so, to
   /// that; else to it alone. When it has ended, to the processes that are waited for. Not to what
@@ -135,7 +131,7 @@ class Supervisor {
   void on_child();
 
   /// Waits for the end. Call it after start().
-  asio::awaitable<Ending> finish();
+  asio::awaitable<CommandEnd> finish();
 
   /// After finish(): removes those of `left` that end within 50 ms after the command, being killed
   /// or on the way out. Returns when that time has passed, or none is left.
@@ -196,12 +192,10 @@ class Supervisor {
   pid_t pid_ = 0;
   pid_t group_ = 0;  ///< of the command; the last one, once it has ended
   bool leads_group_ = false;
-  pid_t joined_group_ = 0;  ///< our job's, which the command was started in; 0: none
-  bool armed_ = false;      ///< the page has the deadline
-  bool stops_for_lease_ = false;
-  bool timed_out_ = false;
-  std::optional<Guard> killed_guard_;
-  bool strained_ = false;  ///< already reported
+  pid_t joined_group_ = 0;             ///< our job's, which the command was started in; 0: none
+  bool armed_ = false;                 ///< the page has the deadline
+  std::optional<StopReason> stopped_;  ///< CommandEnd::stopped
+  bool strained_ = false;              ///< already reported
 };
 
 }  // namespace redlock::child

@@ -99,10 +99,9 @@ void tell_readers(const CommandLine& line, ExitCode code, std::string_view text)
            : static_cast<void>(output::write_all(STDOUT_FILENO, json));
   }
   if (is_run) {
-    output::RunReport report;
-    report.outcome = outcome;
-    if (const auto fd = status_fd_of(line))
-      output::write_last(*fd, output::run_json(report) + "\n");
+    output::RunState state;
+    state.outcome = outcome;
+    if (const auto fd = status_fd_of(line)) output::write_last(*fd, output::run_json(state) + "\n");
   }
   if (line.find(option::export_lease) != nullptr) {
     output::write_all(STDOUT_FILENO, run::failed_export_line(to_int(code)));

@@ -308,7 +308,7 @@ std::string delay_text(Duration length, bool suspended) {
   return fmt::format("this machine gave redlock-cli no CPU for {}", format_duration(length));
 }
 
-std::string unsafe_text(bool dead, const std::vector<long>& left, Duration late) {
+std::string unsafe_text(bool dead, const std::vector<pid_t>& left, Duration late) {
   if (!dead) {
     return fmt::format(
         "UNSAFE: processes of the command could not be killed and may outlive the "

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -74,7 +76,7 @@ std::string delay_text(Duration length, bool suspended);
 /// `UNSAFE: …`: a command may have run without its lock. `dead`: every process of it was seen dead,
 /// `late` after the end of the lease. Otherwise `left` are the processes that could not be killed,
 /// as far as they are known.
-std::string unsafe_text(bool dead, const std::vector<long>& left, Duration late);
+std::string unsafe_text(bool dead, const std::vector<pid_t>& left, Duration late);
 
 /// A key's state for `status`: `free`, `held by …`, …
 std::string inspection_text(const Inspection& inspection);

@@ -206,38 +206,44 @@ void set_fences(Json& json, const std::vector<Lease>& leases) {
   }
 }
 
-// --- The fields of each event ---
+// --- Each event's name and fields; those without a name are for messages alone ---
 
-void set_event(Json& json, const event::Waiting& waiting) {
-  if (waiting.position) json["position"] = *waiting.position;
-  json["waited_ms"] = milliseconds(waiting.waited);
-  json["message"] = to_valid_utf8(waiting.obstacle);
-  if (waiting.holder) json["holder"] = holder_json(*waiting.holder);
-  if (!waiting.faults.empty()) json["faults"] = faults_json(waiting.faults);
+template <class Event>
+std::string_view name_of(const Event&) {
+  return {};
 }
 
-void set_event(Json&, const event::WaitShown&) {}
+std::string_view name_of(const event::Waiting& waiting) {
+  return waiting.news ? "waiting" : std::string_view();
+}
+void set_event(Json& json, const event::Waiting& waiting) {
+  const AttemptFailure& failure = waiting.failure;
+  if (failure.queue.queued) json["position"] = failure.queue.ahead + 1;
+  json["waited_ms"] = milliseconds(waiting.waited);
+  json["message"] = to_valid_utf8(failure_text(waiting.resource, failure, waiting.servers));
+  if (failure.holder) json["holder"] = holder_json(*failure.holder);
+  if (!failure.faults.empty()) json["faults"] = faults_json(failure.faults);
+}
 
+std::string_view name_of(const event::Superseded&) {
+  return "superseded";
+}
 void set_event(Json& json, const event::Superseded& superseded) {
   json["waited_ms"] = milliseconds(superseded.waited);
   if (superseded.by) set_owner(json["superseded_by"], *superseded.by);
 }
 
-void set_event(Json& json, const event::NotAcquired& not_acquired) {
-  const Outcome& outcome = not_acquired.outcome;
-  json["waited_ms"] = milliseconds(not_acquired.waited);
-  json["result"] = word_of(outcome.result);
-  json["exit_code"] = outcome.exit_code;
-  if (!outcome.message.empty()) json["message"] = to_valid_utf8(outcome.message);
-  if (outcome.holder) json["holder"] = holder_json(*outcome.holder);
-  if (!outcome.faults.empty()) json["faults"] = faults_json(outcome.faults);
+std::string_view name_of(const event::Fresh&) {
+  return "fresh";
 }
-
 void set_event(Json& json, const event::Fresh& fresh) {
   json["waited_ms"] = milliseconds(fresh.waited);
   json["last"] = past_run_json(fresh.last);
 }
 
+std::string_view name_of(const event::Acquired&) {
+  return "acquired";
+}
 void set_event(Json& json, const event::Acquired& acquired) {
   json["waited_ms"] = milliseconds(acquired.waited);
   json["votes"] = acquired.votes;
@@ -245,24 +251,41 @@ void set_event(Json& json, const event::Acquired& acquired) {
   if (!acquired.faults.empty()) json["faults"] = faults_json(acquired.faults);
 }
 
+std::string_view name_of(const event::Renewed& renewed) {
+  return renewed.after_trouble ? "renewed_again" : std::string_view();
+}
+
+std::string_view name_of(const event::RenewalFailed&) {
+  return "renewal_failed";
+}
 void set_event(Json& json, const event::RenewalFailed& failed) {
   json["faults"] = faults_json(failed.faults);
 }
 
-void set_event(Json&, const event::RenewedAgain&) {}
-
+std::string_view name_of(const event::Lost&) {
+  return "lost";
+}
 void set_event(Json& json, const event::Lost& lost) {
   json["reason"] = to_valid_utf8(lost.reason);
 }
 
+std::string_view name_of(const event::Stopping&) {
+  return "stopping";
+}
 void set_event(Json& json, const event::Stopping& stopping) {
   json["why"] = stopping.why == child::StopReason::max_hold ? "max_hold" : "lost";
 }
 
+std::string_view name_of(const event::Awaiting&) {
+  return "awaiting";
+}
 void set_event(Json& json, const event::Awaiting& awaiting) {
   json["pids"] = awaiting.pids;
 }
 
+std::string_view name_of(const event::Ended&) {
+  return "ended";
+}
 void set_event(Json& json, const event::Ended& ended) {
   if (ended.exit_code) json["command_exit"] = *ended.exit_code;
   if (ended.signal) json["command_signal"] = *ended.signal;
@@ -270,34 +293,41 @@ void set_event(Json& json, const event::Ended& ended) {
   json["left"] = ended.left;
 }
 
+std::string_view name_of(const event::Released&) {
+  return "released";
+}
 void set_event(Json& json, const event::Released& released) {
   json["confirmed"] = released.confirmed;
   json["held_ms"] = milliseconds(released.held);
   if (released.expire_in > Duration::zero()) json["kept_ms"] = milliseconds(released.expire_in);
 }
 
-struct EventName {
-  std::string_view operator()(const event::Waiting&) const { return "waiting"; }
-  std::string_view operator()(const event::WaitShown&) const { return {}; }
-  std::string_view operator()(const event::Superseded&) const { return "superseded"; }
-  std::string_view operator()(const event::NotAcquired&) const { return "not_acquired"; }
-  std::string_view operator()(const event::Fresh&) const { return "fresh"; }
-  std::string_view operator()(const event::Acquired&) const { return "acquired"; }
-  std::string_view operator()(const event::RenewalFailed&) const { return "renewal_failed"; }
-  std::string_view operator()(const event::RenewedAgain&) const { return "renewed_again"; }
-  std::string_view operator()(const event::Lost&) const { return "lost"; }
-  std::string_view operator()(const event::Stopping&) const { return "stopping"; }
-  std::string_view operator()(const event::Awaiting&) const { return "awaiting"; }
-  std::string_view operator()(const event::Ended&) const { return "ended"; }
-  std::string_view operator()(const event::Released&) const { return "released"; }
-};
+/// Without the locks; Superseded and Fresh are such ends, too.
+std::string_view name_of(const event::Concluded& concluded) {
+  const CommandResult result = concluded.outcome.result;
+  const bool is_told =
+      concluded.acquired || result == CommandResult::superseded || result == CommandResult::fresh;
+  return is_told ? std::string_view() : "not_acquired";
+}
+void set_event(Json& json, const event::Concluded& concluded) {
+  const Outcome& outcome = concluded.outcome;
+  json["waited_ms"] = milliseconds(concluded.waited);
+  json["result"] = word_of(outcome.result);
+  json["exit_code"] = outcome.exit_code;
+  if (!outcome.message.empty()) json["message"] = to_valid_utf8(outcome.message);
+  if (outcome.holder) json["holder"] = holder_json(*outcome.holder);
+  if (!outcome.faults.empty()) json["faults"] = faults_json(outcome.faults);
+}
+
+template <class Event>
+void set_event(Json&, const Event&) {}
 
 /// The one key that an event is about, where it is about one of several.
 std::optional<Resource> subject_of(const event::Any& event) {
   if (const auto* waiting = std::get_if<event::Waiting>(&event)) return waiting->resource;
   if (const auto* superseded = std::get_if<event::Superseded>(&event)) return superseded->resource;
-  if (const auto* not_acquired = std::get_if<event::NotAcquired>(&event)) {
-    const std::vector<Resource>& resources = not_acquired->outcome.resources;
+  if (const auto* concluded = std::get_if<event::Concluded>(&event)) {
+    const std::vector<Resource>& resources = concluded->outcome.resources;
     if (resources.size() == 1) return resources.front();
   }
   if (const auto* failed = std::get_if<event::RenewalFailed>(&event)) return failed->resource;
@@ -308,7 +338,7 @@ std::optional<Resource> subject_of(const event::Any& event) {
 }  // namespace
 
 std::string event_json(const event::Any& event, const EventContext& context) {
-  const std::string_view name = std::visit(EventName(), event);
+  const std::string_view name = std::visit([](const auto& what) { return name_of(what); }, event);
   if (name.empty()) return {};
   Json json;
   json["event"] = name;
@@ -357,21 +387,22 @@ std::string extend_json(const Outcome& outcome, std::optional<Duration> valid) {
   return one_line(json);
 }
 
-std::string run_json(const RunReport& report) {
-  Json json = to_json(report.outcome);
-  set_fences(json, report.leases);
-  if (report.command_exit) json["command_exit"] = *report.command_exit;
-  if (report.command_signal) json["command_signal"] = *report.command_signal;
-  if (report.fresh) json["last"] = past_run_json(*report.fresh);
-  json["released"] = report.released;
-  json["waited_ms"] = milliseconds(report.waited);
-  json["held_ms"] = milliseconds(report.held);
-  if (report.acquired_at) json["acquired_at"] = timestamp(*report.acquired_at);
-  if (report.started_at) json["started_at"] = timestamp(*report.started_at);
-  if (report.ended_at) json["ended_at"] = timestamp(*report.ended_at);
-  json["left"] = report.left;
-  if (!report.reason.empty()) json["reason"] = report.reason;
-  if (report.late > Duration::zero()) json["late_ms"] = milliseconds(report.late);
+std::string run_json(const RunState& state) {
+  Json json = to_json(state.outcome);
+  set_fences(json, state.leases);
+  if (const auto exit_code = state.command_exit()) json["command_exit"] = *exit_code;
+  if (const auto signal = state.command_signal()) json["command_signal"] = *signal;
+  if (state.fresh) json["last"] = past_run_json(*state.fresh);
+  json["released"] = state.released;
+  json["waited_ms"] = milliseconds(state.waited);
+  json["held_ms"] = milliseconds(state.held);
+  if (state.acquired_at) json["acquired_at"] = timestamp(*state.acquired_at);
+  if (state.started_at) json["started_at"] = timestamp(*state.started_at);
+  if (state.ended_at) json["ended_at"] = timestamp(*state.ended_at);
+  json["left"] = state.left;
+  if (state.loss) json["reason"] = to_valid_utf8(state.loss->reason);
+  if (state.end && state.end->late > Duration::zero())
+    json["late_ms"] = milliseconds(state.end->late);
   return one_line(json);
 }
 

@@ -11,6 +11,7 @@
 #include "core/vote.hpp"
 #include "output/event.hpp"
 #include "output/outcome.hpp"
+#include "output/run_state.hpp"
 
 namespace redlock::output {
 
@@ -34,28 +35,9 @@ std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases,
 /// "expires_at", where one was extended.
 std::string extend_json(const Outcome& outcome, std::optional<Duration> valid);
 
-/// What `run` did, for --status-fd and `run --json`.
-struct RunReport {
-  Outcome outcome;                            ///< also why the command never ran
-  std::vector<Lease> leases;                  ///< under which the command ran; empty: it did not
-  std::optional<int> command_exit;            ///< the command's exit code
-  std::optional<int> command_signal;          ///< or the signal that it died of
-  bool released = false;                      ///< the servers confirmed the release
-  Duration waited{};                          ///< from the start to the grant, or to giving up
-  Duration held{};                            ///< from the grant to the end of the command
-  std::optional<Milliseconds> acquired_at{};  ///< by the wall clock, like the next two
-  std::optional<Milliseconds> started_at{};   ///< the command
-  std::optional<Milliseconds> ended_at{};     ///< the command
-  std::vector<long> left;                     ///< pids of descendants that still ran at the end
-  std::string reason;                         ///< why the lease was lost; empty: it was not
-  Duration late{};                 ///< how long after the lease's deadline the last process was
-                                   ///< seen dead; zero: in time
-  std::optional<PastRun> fresh{};  ///< the success because of which the command did not run
-};
-
-/// "fence" is that of the lease, accompanied by "shared" and perhaps "slot". With several keys
-/// there is "leases":[{"key","fence",…},…] instead.
-std::string run_json(const RunReport& report);
+/// What `run` did, for --status-fd and `run --json`. "fence" is that of the lease, accompanied by
+/// "shared" and perhaps "slot". With several keys there is "leases":[{"key","fence",…},…] instead.
+std::string run_json(const RunState& state);
 
 /// What an event's JSON has besides the event's own fields.
 struct EventContext {

@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "child/front.hpp"
-#include "child/signal_pump.hpp"
 #include "output/console.hpp"
 #include "output/standard_error.hpp"
 #include "run/acquisition.hpp"
@@ -15,6 +14,8 @@
 #include "run/detached.hpp"
 #include "run/leftovers.hpp"
 #include "run/while_pid.hpp"
+#include "support/readable.hpp"
+#include "support/spawn.hpp"
 
 namespace redlock::run {
 namespace {
@@ -30,15 +31,21 @@ asio::awaitable<Finish> acquire_and_print(Session& session, Acquisition& acquisi
   co_return handout.finish;
 }
 
+asio::awaitable<void> read_signals(Session& session, child::SignalGate& gate,
+                                   Acquisition& acquisition) {
+  Readable readable(session.io().get_executor(), gate.fd());
+  for (;;) {
+    while (const auto signal = gate.read()) acquisition.on_signal(signal->number);
+    co_await readable.wait();
+  }
+}
+
 /// Without --while-pid: everything happens in this process.
 Finish acquire_here(const AcquireOptions& options, const SessionOptions& about,
                     child::SignalGate& gate) {
   Session session(about, options.servers, options.server_timeout);
   Acquisition acquisition(session, options, ::getpgrp());
-  const auto pump = std::make_shared<child::SignalPump>(session.io().get_executor(), gate);
-  pump->start([&acquisition](const child::ReceivedSignal& signal) {
-    acquisition.on_signal(signal.number);
-  });
+  spawn(session.io().get_executor(), [&] { return read_signals(session, gate, acquisition); });
   const Finish finish = session.run(acquire_and_print(session, acquisition));
   clear_away_behind(about, options.servers, session);
   return finish;

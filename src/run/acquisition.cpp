@@ -36,8 +36,8 @@ asio::awaitable<Handout> Acquisition::acquire() {
   const bool needs_own = options_.detached.has_value();
   if (needs_own && co_await has_parent_lease(session_.server_set(), orders))
     co_return refuse_parent_lease();
-  auto leases = co_await wait_for_locks(session_, std::move(orders), options_.wait,
-                                        options_.insists_on_wait, job_group_);
+  auto leases =
+      co_await wait_for_locks(session_, std::move(orders), options_.wait, options_.insists_on_wait);
   if (!leases) co_return fail(leases.error());
   granted_at_ = session_.clock().now();
   if (needs_own && !are_our_own((*leases)->leases())) {
@@ -64,8 +64,7 @@ asio::awaitable<Handout> Acquisition::acquire() {
 Handout Acquisition::refuse_parent_lease() const {
   auto why = needs_own_lease_text("--detach", "use --detach outside of that, or with another key");
   return conclude(output::outcome_of("acquire", options_.resources, output::CommandResult::usage,
-                                     std::move(why)),
-                  /*busy=*/false);
+                                     std::move(why)));
 }
 
 /// Some of several locks were granted long before the last: each lease must last a ttl from now on.
@@ -81,22 +80,21 @@ asio::awaitable<std::optional<Handout>> Acquisition::renew_all(HeldSet& leases) 
   output::Outcome outcome = output::outcome_of("acquire", options_.resources, how,
                                                "lost again while the others were acquired: " + why);
   outcome.faults = renewed.faults;
-  co_return conclude(outcome, /*busy=*/false);
+  co_return conclude(outcome);
 }
 
 asio::awaitable<Handout> Acquisition::undo(std::shared_ptr<HeldSet> leases, std::string why) {
   co_await take_back(*leases);
   const std::string message = why + "; the lock was released again";
   co_return conclude(
-      output::outcome_of("acquire", options_.resources, output::CommandResult::os_error, message),
-      /*busy=*/false);
+      output::outcome_of("acquire", options_.resources, output::CommandResult::os_error, message));
 }
 
 Handout Acquisition::fail(const WaitFailure& failed) const {
   if (failed.failure.why == AcquireDecision::interrupted) return interrupted();
   const output::Outcome outcome =
       outcome_of_wait("acquire", options_, failed, session_.server_set().size());
-  return conclude(outcome, outcome.result == output::CommandResult::busy);
+  return conclude(outcome);
 }
 
 Handout Acquisition::hand_out(std::shared_ptr<HeldSet> leases) {
@@ -107,8 +105,7 @@ Handout Acquisition::hand_out(std::shared_ptr<HeldSet> leases) {
       const std::string message =
           "cannot write the lease to " + written.error() + "; the lock was released again";
       return conclude(output::outcome_of("acquire", options_.resources,
-                                         output::CommandResult::os_error, message),
-                      /*busy=*/false);
+                                         output::CommandResult::os_error, message));
     }
     wrote_file_ = true;
   }
@@ -154,23 +151,21 @@ Handout Acquisition::interrupted() const {
             ? "the process that was to hand the lock over was killed; nothing was locked"
             : called_off_;
     return conclude(output::outcome_of("acquire", options_.resources,
-                                       output::CommandResult::os_error, std::move(why)),
-                    /*busy=*/false);
+                                       output::CommandResult::os_error, std::move(why)));
   }
   const Finish finish{0, ended_by_};
   output::Outcome outcome =
       output::outcome_of("acquire", options_.resources, output::CommandResult::interrupted, {});
   outcome.exit_code = exit_code_of(finish);
-  report_not_acquired(session_, outcome, session_.clock().now() - began_);
+  session_.events().report(
+      output::event::Concluded{outcome, /*acquired=*/false, session_.clock().now() - began_});
   return {finish, options_.prints_export ? failed_export_line(outcome.exit_code) : std::string(),
           nullptr};
 }
 
-Handout Acquisition::conclude(const output::Outcome& outcome, bool busy) const {
-  const std::string line =
-      fmt::format("{}: {}", output::keys_text(outcome.resources), outcome.message);
-  busy ? session_.console().notice(line) : session_.console().error(line);
-  if (!done_) report_not_acquired(session_, outcome, session_.clock().now() - began_);
+Handout Acquisition::conclude(const output::Outcome& outcome) const {
+  session_.events().report(
+      output::event::Concluded{outcome, done_, session_.clock().now() - began_});
   Handout handout;
   handout.finish = Finish{outcome.exit_code};
   if (session_.json()) {

@@ -13,8 +13,8 @@
 #include "run/finish.hpp"
 #include "run/options.hpp"
 #include "run/parent_links.hpp"
+#include "run/printer.hpp"
 #include "run/session.hpp"
-#include "run/story.hpp"
 
 namespace redlock::run {
 
@@ -34,12 +34,12 @@ class Acquisition {
   Acquisition(Session& session, const AcquireOptions& options, pid_t job_group)
       : session_(session),
         options_(options),
-        story_(session.console(), options, std::nullopt),
+        printer_(session.console(), session.clock(), options.resources, job_group, session.json(),
+                 /*tells_end=*/true),
         began_(session.clock().now()),
-        job_group_(job_group),
         parents_(std::make_shared<ParentLinks>(session.io().get_executor(), session.clock(),
                                                session.interrupt(), [](int) {})) {
-    session.events().add(story_);
+    session.events().add(printer_);
     if (options.events_fd) {
       event_writer_.emplace(*options.events_fd, options.resources);
       session.events().add(*event_writer_);
@@ -74,16 +74,15 @@ class Acquisition {
   [[nodiscard]] Handout refuse_parent_lease() const;
   asio::awaitable<std::optional<Handout>> renew_all(HeldSet& leases);
   [[nodiscard]] Handout interrupted() const;
-  [[nodiscard]] Handout conclude(const output::Outcome& outcome, bool busy) const;
+  [[nodiscard]] Handout conclude(const output::Outcome& outcome) const;
   asio::awaitable<void> take_back(HeldSet& leases);
 
   Session& session_;
   const AcquireOptions& options_;
-  Story story_;
+  Printer printer_;
   std::optional<EventWriter> event_writer_;  ///< of --events-fd
   Instant began_;
   Instant granted_at_;
-  pid_t job_group_;
   std::shared_ptr<ParentLinks> parents_;  ///< with --while-pid; a signal to the parent run is not
                                           ///< meant for the watched process
   int ended_by_ = 0;

@@ -18,9 +18,8 @@ BackgroundHolder::BackgroundHolder(Session& session, AcquireOptions& options,
       acquisition_(session, options, job_group_) {}
 
 asio::awaitable<int> BackgroundHolder::live() {
-  link_->start(
-      {[this](const child::PassedSignal& signal) { acquisition_.on_signal(signal.number); }, [] {},
-       [this] { session_.interrupt().raise(); }});
+  link_->start({[this](int signal) { acquisition_.on_signal(signal); },
+                [this] { session_.interrupt().raise(); }});
   begin();
   Handout handout = co_await acquisition_.acquire();
   if (handout.leases) {
@@ -78,7 +77,7 @@ asio::awaitable<void> BackgroundHolder::close_servers() {
 void BackgroundHolder::renew(const std::shared_ptr<HeldSet>& leases) {
   SetEvents events;
   events.extended = [this, set = leases.get()](bool after_trouble) {
-    if (after_trouble) session_.events().report(output::event::RenewedAgain{});
+    session_.events().report(output::event::Renewed{after_trouble});
     extended(*set);
   };
   events.in_trouble = [this](const Resource& resource, const LeaseInTrouble& trouble) {

@@ -1,51 +1,509 @@
 #include "run/holder.hpp"
 
+#include <fmt/format.h>
+#include <syslog.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "child/front_link.hpp"
+#include "child/supervisor.hpp"
+#include "child/title.hpp"
+#include "engine/held_set.hpp"
+#include "output/describe.hpp"
+#include "output/json.hpp"
+#include "output/run_state.hpp"
 #include "output/standard_error.hpp"
-#include "run/job.hpp"
+#include "run/conclusion.hpp"
+#include "run/finish.hpp"
 #include "run/leftovers.hpp"
-#include "run/run_reporter.hpp"
-#include "run/service_status.hpp"
-#include "run/story.hpp"
-#include "run/tenancy.hpp"
+#include "run/nested_runs.hpp"
+#include "run/nesting.hpp"
+#include "run/parent_links.hpp"
+#include "run/printer.hpp"
+#include "run/wait.hpp"
 #include "support/text.hpp"
 
 namespace redlock::run {
 namespace {
 
-asio::awaitable<int> live(Session& session, Job& job, RunReporter& reporter, Tenancy& tenancy) {
-  job.listen();
-  const Finish finish = co_await tenancy.live();
-  reporter.report_not_acquired(finish);
-  co_await session.server_set().close(reporter.was_granted() ? CloseMode::immediate
-                                                             : CloseMode::drain);
-  job.report(finish, reporter.write_report(finish));
-  co_return 0;
-}
+namespace event = output::event;
+using output::CommandResult;
+
+/// One `run`, from the wait to the release, in the holder process. `state_` is what is known of it;
+/// whoever tells of it reads that, or listens to the events. Single-threaded.
+class HolderProcess {
+ public:
+  /// All must outlive it.
+  HolderProcess(Session& session, const RunOptions& options, child::Front& front,
+                child::SignalGate& gate, const child::InheritedSignals& inherited,
+                const child::Isolation& isolation)
+      : session_(session),
+        options_(options),
+        front_(front),
+        inherited_(inherited),
+        isolation_(isolation),
+        link_(std::make_shared<child::FrontLink>(session.io().get_executor(), session.clock(),
+                                                 front.take_channel(), gate, front.pid(),
+                                                 front.job_group())),
+        parents_(std::make_shared<ParentLinks>(
+            session.io().get_executor(), session.clock(), session.interrupt(),
+            [link = link_](int signal) { link->take_signal({signal}); })),
+        changed_(session.clock().make_event()),
+        began_(now()) {
+    state_.outcome = output::outcome_of("run", options.resources, CommandResult::internal, {});
+  }
+
+  /// The whole life, until the front process has been told how it ended; 0.
+  asio::awaitable<int> live() {
+    link_->start({[this](int signal) {
+                    wait_ended_by_ = signal;
+                    session_.interrupt().raise();
+                  },
+                  [this] { session_.interrupt().raise(); },
+                  [this](int signal, child::Reached reached) { pass_on(signal, reached); }},
+                 front_.take_shield());
+    for (bool done = false; !done;) {
+      const bool granted = co_await wait();
+      if (!granted) break;
+      done = co_await run_command();
+    }
+    co_await session_.server_set().close(state_.leases.empty() ? CloseMode::drain
+                                                               : CloseMode::immediate);
+    report();
+    co_return 0;
+  }
+
+  [[nodiscard]] child::FrontLink& link() noexcept { return *link_; }
+
+ private:
+  // --- The wait ---
+
+  /// True when the locks are granted, and the command is to run under them.
+  asio::awaitable<bool> wait() {
+    auto orders =
+        co_await make_orders(options_, options_.stop.grace + options_.stop.margin, parents_.get());
+    const bool needs_own = !option_for_own_leases().empty();
+    if (needs_own && co_await has_parent_lease(session_.server_set(), orders))
+      co_return refuse_parent_lease();
+    auto granted = co_await wait_for(std::move(orders));
+    granted_at_ = now();
+    state_.waited = granted_at_ - began_;
+    if (!granted) co_return give_up(granted.error());
+    leases_ = std::move(*granted);
+    if (needs_own && !are_our_own(leases_->leases())) {
+      (void)co_await leases_->release(/*by_hand=*/false);
+      co_return refuse_parent_lease();
+    }
+    const bool is_fresh = co_await skip_if_fresh();
+    co_return !is_fresh;
+  }
+
+  /// Waits with the rest of --wait, which keeps counting while the job is paused.
+  asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait_for(
+      std::vector<AcquireOrder> orders) {
+    for (AcquireOrder& order : orders) {
+      order.once_per = options_.once_per;
+      // A job that was paused is no newer for it.
+      if (supersession_) order.supersession = supersession_;
+      supersession_ = order.supersession;
+    }
+    WaitPolicy policy = options_.wait;
+    if (policy.wait) policy.wait = std::max(Duration::zero(), *policy.wait - (now() - began_));
+    co_return co_await wait_for_locks(session_, std::move(orders), policy,
+                                      options_.insists_on_wait);
+  }
+
+  /// Under the lease of a process around this one there is no release that could record a run, or
+  /// keep the lock for the rest of --min-hold. A --min-hold that is the default of all runs must
+  /// not break nested ones. Empty: any lease will do.
+  [[nodiscard]] std::string_view option_for_own_leases() const {
+    if (options_.once_per) return "--once-per";
+    if (options_.insists_on_min_hold) return "--min-hold";
+    return {};
+  }
+
+  bool refuse_parent_lease() {
+    const std::string_view option = option_for_own_leases();
+    conclude(CommandResult::usage,
+             needs_own_lease_text(option, fmt::format("give {} to that run", option)));
+    return false;
+  }
+
+  bool give_up(const WaitFailure& failed) {
+    if (failed.failure.why == AcquireDecision::interrupted) {
+      conclude_interrupted();
+    } else {
+      output::Outcome outcome =
+          outcome_of_wait("run", options_, failed, session_.server_set().size());
+      outcome.message += "; the command was not run";
+      conclude(std::move(outcome));
+    }
+    return false;
+  }
+
+  /// --once-per. True when the command is not to run. A success counts that each key knows of: a
+  /// run records it with all of its keys.
+  asio::awaitable<bool> skip_if_fresh() {
+    if (!options_.once_per) co_return false;
+    const auto& all = leases_->leases();
+    const bool all_fresh =
+        std::ranges::all_of(all, [](const Lease& lease) { return lease.fresh.has_value(); });
+    if (!all_fresh) co_return false;
+    const SetReleaseResult released = co_await leases_->release(/*by_hand=*/false);
+    state_.released = released.result.decision == ReleaseDecision::released;
+    state_.fresh = latest_success(all, now());
+    session_.events().report(event::Fresh{*state_.fresh, state_.waited});
+    conclude(outcome_of_fresh(*state_.fresh, options_));
+    co_return true;
+  }
+
+  // --- The command under the lock ---
+
+  /// False when the job was paused before the command started, so that the lock was released: then
+  /// it is to be waited for again.
+  asio::awaitable<bool> run_command() {
+    state_.acquired_at = session_.clock().wall();
+    supervisor_.emplace(session_.clock(), options_.stop, front_.page(), isolation_,
+                        supervisor_events());
+    nested_ = std::make_shared<NestedRuns>(session_.io().get_executor(), session_.clock(),
+                                           leases_->leases(), [this] { changed_->notify(); });
+    if (const auto forked = fork_command(); !forked) {
+      conclude(forked.error());
+      co_await release();
+      co_return true;
+    }
+
+    // The front process may be paused, so ask it before anything runs. Both guards watch by then.
+    supervisor_->arm(leases_->deadline(), granted_at_);
+    const bool may_start = co_await link_->may_start();
+    if (session_.interrupt().raised()) {
+      supervisor_->drop();
+      conclude_interrupted();
+      co_await release();
+      co_return true;
+    }
+    if (!may_start) {
+      supervisor_->drop();
+      co_await release_while_paused();
+      co_return false;
+    }
+
+    if (start_command()) {
+      keep_leases();
+      co_await finish();
+    } else {
+      co_await release();
+    }
+    co_return true;
+  }
+
+  /// The command waits.
+  Result<void, child::ExecFailure> fork_command() {
+    child::SpawnOptions spawn_options;
+    spawn_options.environment =
+        child::environment_with(lease_variables(leases_->leases(), options_.servers));
+    spawn_options.join_group = link_->job_group();
+    nested_->listen();
+    return supervisor_->prepare(options_.command, std::move(spawn_options), inherited_);
+  }
+
+  /// The job is paused: others may have the lock until it continues.
+  asio::awaitable<void> release_while_paused() {
+    nested_->close();
+    (void)co_await leases_->release(/*by_hand=*/false);
+    session_.events().report(event::ReleasedWhilePaused{});
+    co_await link_->until_continued();
+  }
+
+  /// False when it cannot be started, or not in time; that is concluded.
+  bool start_command() {
+    state_.leases = leases_->leases();
+    report_acquired(session_, state_.leases, state_.waited);
+    // One of several may have been lost while the front process was asked.
+    Result<bool, child::ExecFailure> started = false;
+    if (!leases_->lost()) started = supervisor_->start();
+    if (!started) {
+      conclude(started.error());
+      return false;
+    }
+    if (!*started) {
+      supervisor_->drop();
+      conclude(CommandResult::lost,
+               "the lease was over, or nearly, before the command could start; it was not started");
+      return false;
+    }
+    state_.started_at = session_.clock().wall();
+    link_->command_started(*supervisor_, front_.page());
+    front_.inherited().close(std::nullopt);
+    return true;
+  }
+
+  /// Renews in the background. The supervisor learns what it must know of a loss before the user
+  /// does: no message may delay the stop signal.
+  void keep_leases() {
+    SetEvents events;
+    events.extended = [this](bool after_trouble) {
+      supervisor_->move_deadline(leases_->deadline());
+      state_.trouble.clear();
+      report_missing_votes();
+      session_.events().report(event::Renewed{after_trouble});
+    };
+    events.in_trouble = [this](const Resource& resource, const LeaseInTrouble& trouble) {
+      state_.trouble = output::faults_text(trouble.faults);
+      if (trouble.first) session_.events().report(event::RenewalFailed{resource, trouble.faults});
+    };
+    events.ended = [this](const Resource& resource, const LeaseEnded& end) {
+      state_.loss = output::Loss{resource, output::ended_text(end)};
+      supervisor_->lease_is_lost();
+      if (supervisor_->stopped() == child::StopReason::max_hold) report_loss();
+      changed_->notify();
+    };
+    leases_->keep(std::move(events));
+  }
+
+  child::SupervisorEvents supervisor_events() {
+    child::SupervisorEvents events;
+    events.ended = [this](bool told_to_end) { link_->command_ended(told_to_end); };
+    events.stopping = [this](child::StopReason why, const child::Delay& delay) {
+      if (why != child::StopReason::lease) return report_stopping(why);
+      if (!state_.loss)
+        state_.loss = output::Loss{std::nullopt, reason_for_stop(state_.trouble, delay)};
+      report_loss();
+      // With --on-lost warn the command runs on.
+      if (options_.stop.on_lost != child::OnLost::warn) report_stopping(why);
+    };
+    events.strained = [this](const StopCost& cost, Duration needed) {
+      session_.events().report(event::Strained{cost, needed, options_.ttl});
+    };
+    events.awaiting = [this](const std::vector<pid_t>& pids) {
+      session_.events().report(event::Awaiting{pids});
+    };
+    events.unkillable = [this](const std::vector<pid_t>& pids) {
+      session_.events().report(event::Unkillable{pids});
+    };
+    return events;
+  }
+
+  void report_stopping(child::StopReason why) {
+    session_.events().report(event::Stopping{why, options_.stop.max_hold});
+  }
+
+  /// Only after the stop signal; once.
+  void report_loss() {
+    if (!std::exchange(loss_reported_, true))
+      session_.events().report(event::Lost{state_.loss->resource, state_.loss->reason});
+  }
+
+  /// A quorum is enough, but with some servers missing it may soon be lost. Reported once for each
+  /// state.
+  void report_missing_votes() {
+    const ServerSet& servers = session_.server_set();
+    std::vector<ServerFault> faults = servers.faults();
+    std::string text = output::missing_votes_text(faults, servers.size());
+    if (std::exchange(missing_votes_, text) != text)
+      session_.events().report(event::VotesChanged{std::move(faults), servers.size()});
+  }
+
+  /// Of the processes that the command left behind, only the nested runs are ours to end.
+  void pass_on(int signal, child::Reached reached) {
+    if (outlasting_ && reached != child::Reached::everything) {
+      const bool reached_job = reached == child::Reached::job;
+      nested_->pass_on(signal, reached_job ? link_->job_group().value_or(0) : 0);
+    }
+  }
+
+  // --- The end ---
+
+  /// Until the command and what the options say of its descendants have ended, and the lock is
+  /// released.
+  asio::awaitable<void> finish() {
+    state_.end = co_await supervisor_->finish();
+    // What the command left running sees that we no longer wait for it.
+    child::set_name(child::releaser_title);
+    ended_at_ = now();
+    state_.held = *ended_at_ - granted_at_;
+    state_.ended_at = session_.clock().wall();
+    if (state_.loss) report_loss();
+    session_.events().report(event::Ended{state_.command_exit(), state_.command_signal(),
+                                          state_.held, state_.end->left});
+    bool all_ended = !state_.end->unkillable;
+    if (all_ended) all_ended = co_await outlast_nested_runs();
+    if (!all_ended) {
+      // Not released: the processes that still run must have the lock as long as possible.
+      nested_->close();
+      state_.left = state_.end->left;
+      conclude(outcome_of_unkillable(state_, options_));
+      co_return;
+    }
+    if (!state_.end->swept.empty()) report_left(state_.end->swept, /*killed=*/true);
+    conclude(outcome_of_end(state_, options_));
+    state_.signal = signal_of_end(state_);
+    co_await release(left_of_min_hold());
+    std::vector<pid_t> left = state_.end->left;
+    if (!left.empty()) co_await supervisor_->settle(left);
+    state_.left = std::move(left);
+    if (!state_.left.empty()) report_left(state_.left, /*killed=*/false);
+  }
+
+  /// Nested runs that the command left behind may live on our lease: they notice its end only at
+  /// their next check, too late. False when some had to be stopped and could not be.
+  asio::awaitable<bool> outlast_nested_runs() {
+    nested_->close();
+    if (nested_->empty() || leases_->lost()) co_return true;
+    session_.events().report(event::NestedRunsLive{nested_->holders()});
+    outlasting_ = true;
+
+    const Interrupt::Listener guard_gone(session_.interrupt(), *changed_);
+    const Instant hold_until = supervisor_->hold_until();
+    while (!nested_->empty() && !leases_->lost() && !link_->killed_guard() && now() < hold_until)
+      co_await changed_->wait_until(hold_until);
+    if (link_->killed_guard()) co_return co_await supervisor_->kill_rest();
+    if (!nested_->empty() && !leases_->lost()) {
+      state_.end->stopped = child::StopReason::max_hold;
+      report_stopping(child::StopReason::max_hold);
+      co_return co_await supervisor_->stop_rest();
+    }
+    co_return true;
+  }
+
+  [[nodiscard]] Duration left_of_min_hold() const {
+    return state_.is_lost() ? Duration::zero()
+                            : std::max(Duration::zero(), options_.min_hold - (now() - granted_at_));
+  }
+
+  /// Releases the leases, or leaves them to expire after `expire_in`. One that turns out to be no
+  /// longer ours was lost while the command ran.
+  asio::awaitable<void> release(Duration expire_in = Duration::zero()) {
+    nested_->close();
+    std::optional<RunRecord> record;
+    if (ended_at_) record = run_record(state_, options_, *ended_at_);
+    SetReleaseResult released =
+        co_await leases_->release(/*by_hand=*/false, expire_in,
+                                  finished_owner(state_, options_, expire_in), std::move(record));
+    const bool was_lost = state_.is_lost();
+    const bool turned_out_lost = conclude_release(state_, leases_->leases(), released);
+    if (!state_.leases.empty()) {
+      const bool is_ours = has_own(leases_->leases());
+      session_.events().report(event::Released{state_.released, !is_ours, state_.held,
+                                               is_ours ? expire_in : Duration::zero()});
+    }
+    if (turned_out_lost) co_return report_conclusion();
+    if (was_lost) co_return;
+    if (released.result.decision == ReleaseDecision::unavailable)
+      session_.events().report(
+          event::ReleasePending{options_.ttl, std::move(released.result.faults)});
+    if (!released.recorded && options_.once_per && state_.command_exit() == 0)
+      session_.events().report(event::NotRecorded{*options_.once_per});
+  }
+
+  /// Expected is what --descendants speaks of, and what goes on under the lease of a process around
+  /// this one.
+  void report_left(const std::vector<pid_t>& pids, bool killed) {
+    const bool is_own = has_own(state_.leases);
+    session_.events().report(
+        event::LeftRunning{pids, killed, options_.sets_descendants || !is_own, is_own && !killed});
+  }
+
+  // --- How it ends ---
+
+  void conclude(output::Outcome outcome) {
+    state_.outcome = std::move(outcome);
+    report_conclusion();
+  }
+
+  void conclude(CommandResult result, std::string message) {
+    conclude(output::outcome_of("run", options_.resources, result, std::move(message)));
+  }
+
+  void conclude(const child::ExecFailure& failure) {
+    output::Outcome outcome =
+        output::outcome_of("run", options_.resources, CommandResult::not_started, failure.text);
+    outcome.exit_code = failure.exit_code;
+    conclude(std::move(outcome));
+  }
+
+  /// A signal, or the end of another guard, came before the command.
+  void conclude_interrupted() {
+    if (wait_ended_by_ == 0)
+      return conclude(outcome_of_killed_guard(*link_->killed_guard(), options_));
+    state_.signal = wait_ended_by_;
+    output::Outcome outcome =
+        output::outcome_of("run", options_.resources, CommandResult::interrupted, {});
+    outcome.exit_code = exit_code_of({0, state_.signal});
+    conclude(std::move(outcome));
+  }
+
+  void report_conclusion() {
+    session_.events().report(
+        event::Concluded{state_.outcome, !state_.leases.empty(), state_.waited});
+  }
+
+  /// Tells the front process how to end, and what to write to --status-fd.
+  void report() {
+    if (state_.released) report_missing_votes();
+    const Finish finish{state_.outcome.exit_code, state_.signal};
+    state_.outcome.exit_code = exit_code_of(finish);
+    std::string text;
+    if (session_.json() || options_.status_fd) text = output::run_json(state_) + "\n";
+    if (session_.json()) output::StandardError::of_process().write(LOG_ERR, text);
+    if (link_->report(finish.exit_code, finish.signal, std::move(text))) return;
+    // A long text needs a file. Where the front process is gone, this fails as well.
+    if (!link_->report(finish.exit_code, finish.signal, {})) return;
+    session_.console().error(
+        "the result for --json or --status-fd cannot be passed on: no memory, descriptors or file "
+        "size (ulimit -f) are left");
+  }
+
+  [[nodiscard]] Instant now() const { return session_.clock().now(); }
+
+  Session& session_;
+  const RunOptions& options_;
+  child::Front& front_;
+  const child::InheritedSignals& inherited_;
+  const child::Isolation& isolation_;
+  output::RunState state_;
+  std::shared_ptr<child::FrontLink> link_;
+  std::optional<child::Supervisor> supervisor_;  ///< the current one, or the last
+  std::shared_ptr<ParentLinks> parents_;         ///< to parent runs
+  std::shared_ptr<HeldSet> leases_;              ///< the current ones, or the last
+  std::shared_ptr<NestedRuns> nested_;           ///< below the command
+  std::unique_ptr<Event> changed_;               ///< a lease is lost, or a nested run has ended
+  std::shared_ptr<Supersession> supersession_;   ///< the same in each wait; null: none so far
+  Instant began_;
+  Instant granted_at_;  ///< when the last lock was granted: held times count from there
+  std::optional<Instant> ended_at_;  ///< when the command had ended; nullopt: it never ran
+  int wait_ended_by_ = 0;            ///< a signal; 0: none
+  bool outlasting_ = false;          ///< signals go to the nested runs, too
+  bool loss_reported_ = false;
+  std::string missing_votes_;  ///< as last reported
+};
 
 }  // namespace
 
-void hold(const SessionOptions& about, const RunOptions& options, HolderParts parts) {
+void hold(const SessionOptions& about, const RunOptions& options, child::Front& front,
+          child::SignalGate& gate, const child::InheritedSignals& inherited,
+          const child::Isolation& isolation, EventWriter* events) {
   ::setpgid(0, 0);  // out of the job: ^Z and signals to its group are not for us
   child::ignore_all();
   try {
     Session session(about, options.servers, options.server_timeout);
-    Job job(session, std::move(parts.channel), parts.gate, parts.page, parts.front, parts.job_group,
-            std::move(parts.shield));
-    RunReporter reporter(session, options);
-    Story story(session.console(), options, options.stop.max_hold);
-    session.events().add(story);
-    if (parts.event_writer != nullptr) session.events().add(*parts.event_writer);
-    ServiceStatus service(options.resources, [&job](const std::string& name, std::string value) {
-      job.notify_service(name, std::move(value));
-    });
-    if (options.notifies_service) session.events().add(service);
-    Tenancy tenancy({session, job, reporter, parts.page, parts.inherited,
-                     parts.inherited_descriptors, parts.isolation},
-                    options);
-    session.run(live(session, job, reporter, tenancy));
-    parts.isolation.clear_away();
+    Printer printer(session.console(), session.clock(), options.resources,
+                    front.job_group().value_or(0), session.json(), /*tells_end=*/!session.json());
+    session.events().add(printer);
+    if (events != nullptr) session.events().add(*events);
+    HolderProcess holder(session, options, front, gate, inherited, isolation);
+    if (options.notifies_service) {
+      printer.notify([&link = holder.link()](const std::string& name, std::string value) {
+        link.notify_service(name, std::move(value));
+      });
+    }
+    session.run(holder.live());
+    isolation.clear_away();
     clear_away_behind(about, options.servers, session);
     output::StandardError::of_process().finish();
     // All that others could see is done: the kernel frees the rest faster than we.

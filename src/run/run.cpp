@@ -61,40 +61,44 @@ Finish report_without_holder(const SessionOptions& about, const RunOptions& opti
   const bool never_was = verdict.source == Source::not_forked;
   const bool died = verdict.source == Source::holder_died || never_was;
   const bool unsafe = verdict.unkillable || verdict.late > Duration::zero();
-  output::RunReport report;
-  report.reason = describe(verdict.source);
-  report.late = verdict.late;
-  report.left.assign(verdict.left.begin(), verdict.left.end());
-  std::string message = report.reason;
+  output::RunState state;
+  state.waited = waited;
+  state.loss = output::Loss{std::nullopt, std::string(describe(verdict.source))};
+  state.left.assign(verdict.left.begin(), verdict.left.end());
+  state.end.emplace();
+  state.end->late = verdict.late;
+  const std::string& reason = state.loss->reason;
   output::CommandResult result =
       died ? output::CommandResult::os_error : output::CommandResult::lost;
+  std::string message;
   if (unsafe) {
     result = output::CommandResult::unconfirmed;
-    message =
-        output::unsafe_text(!verdict.unkillable, report.left, report.late) + "; " + report.reason;
+    message = output::unsafe_text(!verdict.unkillable, state.left, verdict.late) + "; " + reason;
   } else if (never_was) {
-    message += "; nothing was locked, and the command was not run";
+    message = reason + "; nothing was locked, and the command was not run";
   } else if (!verdict.command_began) {
-    message += "; the command had not begun, and the lock, if it was held, expires by itself";
+    message =
+        reason + "; the command had not begun, and the lock, if it was held, expires by itself";
   } else if (died) {
-    message += "; the command was killed, and the lock expires by itself";
+    message = reason + "; the command was killed, and the lock expires by itself";
   } else {
-    message += "; the command was stopped before the lock could expire";
+    message = reason + "; the command was stopped before the lock could expire";
   }
-  report.outcome = output::outcome_of("run", options.resources, result, message);
+  state.outcome = output::outcome_of("run", options.resources, result, std::move(message));
   if (events != nullptr && verdict.command_began) {
-    events->on(output::event::Lost{std::nullopt, report.reason}, wall_clock_now());
+    events->on(output::event::Lost{std::nullopt, reason}, wall_clock_now());
   } else if (events != nullptr) {
-    events->on(output::event::NotAcquired{report.outcome, waited}, wall_clock_now());
+    events->on(output::event::Concluded{state.outcome, /*acquired=*/false, waited},
+               wall_clock_now());
   }
-  const std::string json = output::run_json(report) + "\n";
+  const std::string json = output::run_json(state) + "\n";
   write_status(about, options, json);
   if (about.json) {
     output::StandardError::of_process().write(LOG_ERR, json);
   } else {
-    about.console.error(output::keys_text(options.resources) + ": " + report.outcome.message);
+    about.console.error(output::keys_text(options.resources) + ": " + state.outcome.message);
   }
-  return Finish{report.outcome.exit_code};
+  return Finish{state.outcome.exit_code};
 }
 
 /// For the events of both processes. The command does not inherit the descriptor, unless it is one
@@ -139,14 +143,8 @@ Finish run(const RunOptions& options, const SessionOptions& about, const Start& 
       options.stop.on_lost == child::OnLost::kill)
     require_visible_processes();
   child::Front front(gate, options.stop, in_job, options.status_fd, isolation.cgroup());
-  // Decided before the fork: a shield is in a group of its own, and the holder process's parent.
-  const pid_t front_pid = ::getpid();
-  const pid_t job_group = in_job ? ::getpgrp() : 0;
-  if (front.fork_holder(start.argc, start.argv, child::CiCookies::hide)) {
-    hold(about, options,
-         {front.take_channel(), front.page(), gate, start.inherited, front.inherited(), isolation,
-          front_pid, event_writer.get(), front.take_shield(), job_group});
-  }
+  if (front.fork_holder(start.argc, start.argv, child::CiCookies::hide))
+    hold(about, options, front, gate, start.inherited, isolation, event_writer.get());
   output::StandardError::of_process().forget();
   const child::Verdict verdict = front.guard();
   front.wait_for_holder();

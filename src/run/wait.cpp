@@ -7,8 +7,6 @@
 #include "child/ancestry.hpp"
 #include "core/protocol.hpp"
 #include "output/describe.hpp"
-#include "run/wait_line.hpp"
-#include "run/wait_report.hpp"
 #include "support/duration.hpp"
 #include "support/spawn.hpp"
 
@@ -17,16 +15,35 @@ namespace {
 
 constexpr std::chrono::seconds redraw_interval{1};
 
-/// Whether an attempt shows anything but what the last one showed.
-class WaitNews {
+/// The events of one wait, from its first failed attempt on for as long as this lives: one for each
+/// attempt, and one a second, since a line on a terminal is redrawn whenever the last attempt was.
+class WaitEvents {
  public:
-  bool differs(const Resource& resource, const AttemptFailure& failure) {
-    State state{resource.key(), failure.why, failure.queue.queued, failure.queue.ahead,
+  explicit WaitEvents(Session& session)
+      : session_(session), began_(session.clock().now()), over_(std::make_shared<bool>(false)) {
+    if (session.console().is_silent()) return;
+    spawn(session.server_set().executor(),
+          [&session, over = over_] { return report_seconds(session, over); });
+  }
+  ~WaitEvents() {
+    *over_ = true;
+    session_.events().report(output::event::WaitEnded{});
+  }
+  WaitEvents(const WaitEvents&) = delete;
+  WaitEvents& operator=(const WaitEvents&) = delete;
+
+  void report(const WaitFailure& failed) {
+    const AttemptFailure& failure = failed.failure;
+    State state{failed.resource.key(), failure.why, failure.queue.queued, failure.queue.ahead,
                 failure.holder ? failure.holder->id.text : std::string()};
-    return std::exchange(last_, state) != state;
+    const bool news = std::exchange(last_, state) != state;
+    session_.events().report(output::event::Waiting{failed.resource, failure,
+                                                    session_.server_set().size(),
+                                                    session_.clock().now() - began_, news});
   }
 
  private:
+  /// What one attempt shows.
   struct State {
     std::string key;
     AcquireDecision why;
@@ -35,106 +52,18 @@ class WaitNews {
     std::string holder;
     friend bool operator==(const State&, const State&) = default;
   };
-  std::optional<State> last_;
-};
 
-/// Reports a wait to the user: every second on a terminal, whenever the last attempt was; elsewhere
-/// only news.
-class Reporter {
- public:
-  Reporter(const Session& session, std::size_t servers, pid_t job_group)
-      : session_(session),
-        servers_(servers),
-        began_(session.clock().now()),
-        report_(began_, servers) {
-    const output::Console& console = session.console();
-    if (!console.is_quiet() && !console.is_verbose() && !session.json()) line_.emplace(job_group);
-  }
-
-  void learn(const Resource& resource, const AttemptFailure& failure) {
-    std::string text = fmt::format("{}: {}", output::key_text(resource),
-                                   output::failure_text(resource, failure, servers_));
-    if (failure.queue.queued)
-      text += fmt::format("; {} before us in the queue", failure.queue.ahead);
-    session_.console().debug(text);
-    if (!failure.unsubscribed.empty() && !std::exchange(told_unsubscribed_, true)) {
-      session_.console().detail(
-          fmt::format("{}: cannot be notified when it is our turn, so we poll: {}",
-                      output::key_text(resource), output::faults_text(failure.unsubscribed)));
-    }
-    if (failure.queue.cannot_publish && !std::exchange(told_mute_, true)) {
-      session_.console().detail(
-          fmt::format("{}: the holder may not notify us when it releases it (it lacks +publish, or "
-                      "the channels &{}*), so we poll",
-                      output::key_text(resource), protocol::word::wake_prefix));
-    }
-    const Instant now = session_.clock().now();
-    report_.learn(resource, failure, now);
-    if (news_.differs(resource, failure)) report_waiting(resource, failure, now);
-  }
-
-  /// Runs until end(), which clears the line on the terminal.
-  static asio::awaitable<void> tell(std::shared_ptr<Reporter> self) {
-    while (!self->over_) {
-      co_await sleep_until(self->session_.clock(), self->session_.clock().now() + redraw_interval);
-      if (!self->over_) self->tell_now();
+  static asio::awaitable<void> report_seconds(Session& session, std::shared_ptr<bool> over) {
+    while (!*over) {
+      co_await sleep_until(session.clock(), session.clock().now() + redraw_interval);
+      if (!*over) session.events().report(output::event::StillWaiting{});
     }
   }
 
-  void end() {
-    over_ = true;
-    line_.reset();
-  }
-
- private:
-  void tell_now() {
-    const Instant now = session_.clock().now();
-    const std::string line = report_.line(now);
-    if (line_ && !line.empty() && line_->draw("redlock-cli: " + line)) {
-      report_.shown(now);
-      session_.events().report(output::event::WaitShown{});
-    } else if (const auto news = report_.news(now)) {
-      session_.console().notice(*news);
-      session_.events().report(output::event::WaitShown{});
-    }
-  }
-
-  void report_waiting(const Resource& resource, const AttemptFailure& failure, Instant now) {
-    std::optional<std::size_t> position;
-    if (failure.queue.queued) position = failure.queue.ahead + 1;
-    session_.events().report(
-        output::event::Waiting{resource, failure.holder, position, failure.faults,
-                               output::failure_text(resource, failure, servers_), now - began_});
-  }
-
-  const Session& session_;
-  std::size_t servers_;
+  Session& session_;
   Instant began_;
-  WaitReport report_;
-  WaitNews news_;
-  std::optional<WaitLine> line_;
-  bool told_unsubscribed_ = false;
-  bool told_mute_ = false;
-  bool over_ = false;
-};
-
-/// Reports one wait for as long as this lives.
-class Reporting {
- public:
-  Reporting(Session& session, pid_t job_group)
-      : reporter_(std::make_shared<Reporter>(session, session.server_set().size(), job_group)) {
-    if (session.console().is_silent()) return;
-    spawn(session.server_set().executor(),
-          [reporter = reporter_] { return Reporter::tell(reporter); });
-  }
-  ~Reporting() { reporter_->end(); }
-  Reporting(const Reporting&) = delete;
-  Reporting& operator=(const Reporting&) = delete;
-
-  Reporter* operator->() { return reporter_.get(); }
-
- private:
-  std::shared_ptr<Reporter> reporter_;
+  std::shared_ptr<bool> over_;  ///< for the coroutine, which may outlive us by a second
+  std::optional<State> last_;
 };
 
 /// Whether the holder, of our host, is an ancestor of ours that waits for us, and nothing but its
@@ -187,20 +116,13 @@ void report_acquired(Session& session, const std::vector<Lease>& leases, Duratio
       output::event::Acquired{leases, waited, votes, servers.size(), std::move(faults)});
 }
 
-void report_not_acquired(const Session& session, const output::Outcome& outcome, Duration waited) {
-  using output::CommandResult;
-  if (outcome.result == CommandResult::superseded || outcome.result == CommandResult::fresh) return;
-  session.events().report(output::event::NotAcquired{outcome, waited});
-}
-
 asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait_for_locks(
-    Session& session, std::vector<AcquireOrder> orders, WaitPolicy policy, bool insists_on_wait,
-    pid_t job_group) {
+    Session& session, std::vector<AcquireOrder> orders, WaitPolicy policy, bool insists_on_wait) {
   const Instant began = session.clock().now();
   const std::string host = orders.front().owner.host;
   bool told_around_us = false;
   LeaseId looked_at;
-  std::optional<Reporting> reporting;
+  std::optional<WaitEvents> events;
   SetWaiter waiter(session.server_set(), std::move(orders), policy, session.interrupt());
   for (;;) {
     auto result = co_await waiter.next();
@@ -214,8 +136,8 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait_for_locks(
       co_return unexpected<WaitFailure>(std::move(failure));
     }
     // Most locks are free: then there is no timer to set.
-    if (!reporting) reporting.emplace(session, job_group);
-    (*reporting)->learn(failure.resource, failure.failure);
+    if (!events) events.emplace(session);
+    events->report(failure);
     const auto& holder = failure.failure.holder;
     const bool is_new = holder && std::exchange(looked_at, holder->id) != holder->id;
     if (!is_new || told_around_us || !is_held_around_us(failure.resource, failure.failure, host))
@@ -227,9 +149,8 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait_for_locks(
       co_return unexpected<WaitFailure>(std::move(failure));
     }
     told_around_us = true;
-    session.console().notice(
-        fmt::format("{}: {}", output::key_text(failure.resource),
-                    output::held_around_us_text(*failure.failure.holder->owner)));
+    session.events().report(
+        output::event::HeldAroundUs{failure.resource, *failure.failure.holder->owner});
   }
 }
 

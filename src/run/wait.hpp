@@ -19,16 +19,10 @@ output::Outcome outcome_of_wait(std::string_view command, const LockOptions& opt
 /// Reports that the locks are granted, with the votes that are known so far.
 void report_acquired(Session& session, const std::vector<Lease>& leases, Duration waited);
 
-/// Reports that a command ends without its locks, unless another event has told so.
-void report_not_acquired(const Session& session, const output::Outcome& outcome, Duration waited);
-
-/// Waits for the locks, all or none, as the policy says, and reports the wait to the user: on a
-/// terminal in one line that is redrawn, elsewhere in one line at the start and one a minute.
-/// `job_group`: the process group by which the terminal knows us.
+/// Waits for the locks, all or none, as the policy says, and reports the wait by events.
 /// A wait for a lock that an ancestor of ours holds until we end would never end: it fails with
 /// held_around_us, unless the user insists on waiting; then it is told in one line.
 asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait_for_locks(
-    Session& session, std::vector<AcquireOrder> orders, WaitPolicy policy, bool insists_on_wait,
-    pid_t job_group);
+    Session& session, std::vector<AcquireOrder> orders, WaitPolicy policy, bool insists_on_wait);
 
 }  // namespace redlock::run

@@ -172,7 +172,7 @@ class PidHolder final : public BackgroundHolder {
           output::event::Lost{lost, trouble_ ? trouble_->reason : std::string(cannot_renew)});
       if (plan().on_lost == child::OnLost::warn) return;
     }
-    acquisition().write_event(output::event::Stopping{why});
+    acquisition().write_event(output::event::Stopping{why, plan().max_hold});
   }
 
   /// Holds the processes still for at most half of the time until `kill_at`, then sends the stop

@@ -4,8 +4,8 @@
 #include <thread>
 #include <utility>
 
-#include "child/signal_pump.hpp"
 #include "in_child.hpp"
+#include "support/readable.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock::child {
@@ -87,7 +87,7 @@ enum class When { while_it_runs, when_it_has_ended };
 /// changes. What became of it goes to `then`.
 void supervise(const StopPlan& with, const std::string& script, When when,
                const std::function<void(Scene)>& change,
-               const std::function<void(const Ending&, const SharedPage&)>& then) {
+               const std::function<void(const CommandEnd&, const SharedPage&)>& then) {
   in_child([&] {
     const InheritedSignals inherited = InheritedSignals::capture();
     SignalGate gate(inherited);
@@ -104,8 +104,12 @@ void supervise(const StopPlan& with, const std::string& script, When when,
       if (when_awaiting) when_awaiting();
     };
     Supervisor supervisor(clock, with, *page, *isolation, std::move(events));
-    const auto pump = std::make_shared<SignalPump>(io.get_executor(), gate);
-    pump->start([&supervisor](const ReceivedSignal&) { supervisor.on_child(); });
+    redlock::spawn(io.get_executor(), [&]() -> asio::awaitable<void> {
+      for (Readable readable(io.get_executor(), gate.fd());;) {
+        while (gate.read()) supervisor.on_child();
+        co_await readable.wait();
+      }
+    });
 
     Pipe ready;
     const StdoutTo out(ready);
@@ -119,7 +123,7 @@ void supervise(const StopPlan& with, const std::string& script, When when,
       ASSERT_EQ(::waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
     }
 
-    std::optional<Ending> ending;
+    std::optional<CommandEnd> ending;
     redlock::spawn(io.get_executor(), [&]() -> asio::awaitable<void> {
       ending.emplace(co_await supervisor.finish());
       io.stop();
@@ -131,11 +135,11 @@ void supervise(const StopPlan& with, const std::string& script, When when,
   });
 }
 
-void jump(const std::string& script, Duration span, const std::function<void(const Ending&)>& then,
-          const StopPlan& with = plan) {
+void jump(const std::string& script, Duration span,
+          const std::function<void(const CommandEnd&)>& then, const StopPlan& with = plan) {
   supervise(
       with, script, When::while_it_runs, [span](Scene scene) { scene.clock.jump(span); },
-      [&](const Ending& ending, const SharedPage& page) {
+      [&](const CommandEnd& ending, const SharedPage& page) {
         EXPECT_TRUE(page.stopping);
         then(ending);
       });
@@ -146,10 +150,10 @@ std::string running(const std::string& trap) {
 }
 
 TEST(Supervisor, KillsAtOnceWhenTheClockHasJumpedPastTheDeadline) {
-  jump(running("trap '' TERM"), lease_length + 1min, [](const Ending& ending) {
-    EXPECT_TRUE(ending.stopped_for_lease);
-    EXPECT_TRUE(WIFSIGNALED(ending.status));
-    EXPECT_EQ(WTERMSIG(ending.status), SIGKILL);
+  jump(running("trap '' TERM"), lease_length + 1min, [](const CommandEnd& ending) {
+    EXPECT_EQ(ending.stopped, StopReason::lease);
+    EXPECT_TRUE(WIFSIGNALED(*ending.status));
+    EXPECT_EQ(WTERMSIG(*ending.status), SIGKILL);
     EXPECT_TRUE(ending.left.empty());
     EXPECT_GE(ending.late, 1min) << "it was dead, but not in time";
   });
@@ -160,10 +164,10 @@ TEST(Supervisor, TellsTheCommandFirstWhenTheClockHasJumpedIntoTheGrace) {
   patient.grace = 30s;
   jump(
       running("trap 'exit 7' TERM"), lease_length - 20s,
-      [](const Ending& ending) {
-        EXPECT_TRUE(ending.stopped_for_lease);
-        EXPECT_TRUE(WIFEXITED(ending.status));
-        EXPECT_EQ(WEXITSTATUS(ending.status), 7);
+      [](const CommandEnd& ending) {
+        EXPECT_EQ(ending.stopped, StopReason::lease);
+        EXPECT_TRUE(WIFEXITED(*ending.status));
+        EXPECT_EQ(WEXITSTATUS(*ending.status), 7);
         EXPECT_EQ(ending.late, Duration::zero());
       },
       patient);
@@ -173,8 +177,8 @@ TEST(Supervisor, AnEndThatWasNotSeenBeforeTheDeadlineIsLate) {
   supervise(
       plan, "echo", When::when_it_has_ended,
       [](Scene scene) { scene.clock.jump(lease_length + 1min); },
-      [](const Ending& ending, const SharedPage&) {
-        EXPECT_TRUE(ending.stopped_for_lease) << "it may have run on without its lease";
+      [](const CommandEnd& ending, const SharedPage&) {
+        EXPECT_EQ(ending.stopped, StopReason::lease) << "it may have run on without its lease";
         EXPECT_GT(ending.late, Duration::zero());
       });
 }
@@ -183,8 +187,8 @@ TEST(Supervisor, AnEndThatFrontBroughtAboutIsNotItsOwn) {
   supervise(
       plan, "echo", When::when_it_has_ended,
       [](Scene scene) { scene.page.stopped_by_front = true; },
-      [](const Ending& ending, const SharedPage&) {
-        EXPECT_TRUE(ending.stopped_for_lease);
+      [](const CommandEnd& ending, const SharedPage&) {
+        EXPECT_EQ(ending.stopped, StopReason::lease);
         EXPECT_EQ(ending.late, Duration::zero());
       });
 }
@@ -194,8 +198,8 @@ TEST(Supervisor, KillsBeforeTheDeadlineHoweverLongTheGrace) {
   wide.margin = 3s;
   jump(
       running("trap '' TERM"), lease_length - 4s,
-      [](const Ending& ending) {
-        EXPECT_EQ(WTERMSIG(ending.status), SIGKILL);
+      [](const CommandEnd& ending) {
+        EXPECT_EQ(WTERMSIG(*ending.status), SIGKILL);
         EXPECT_EQ(ending.late, Duration::zero());
       },
       wide);
@@ -210,7 +214,7 @@ TEST(Supervisor, WhatGetsOnDyingIsNotGivenUpHoweverLateItIs) {
         scene.clock.jump_when([&page = scene.page] { return page.killing_at != 0; });
         scene.clock.jump(lease_length);
       },
-      [](const Ending& ending, const SharedPage&) {
+      [](const CommandEnd& ending, const SharedPage&) {
         EXPECT_FALSE(ending.unkillable);
         EXPECT_GE(ending.late, 1min);
       });
@@ -228,10 +232,10 @@ TEST(Supervisor, WhatIsHeldForTooLongIsToldAndThenKilledWhileTheLeaseStands) {
   supervise(
       limited, running("trap '' TERM"), When::while_it_runs,
       [](Scene scene) { scene.clock.jump(3min); },
-      [](const Ending& ending, const SharedPage& page) {
-        EXPECT_TRUE(ending.timed_out);
-        EXPECT_FALSE(ending.stopped_for_lease);
-        EXPECT_EQ(WTERMSIG(ending.status), SIGKILL);
+      [](const CommandEnd& ending, const SharedPage& page) {
+        EXPECT_EQ(ending.stopped, StopReason::max_hold);
+        EXPECT_NE(ending.stopped, StopReason::lease);
+        EXPECT_EQ(WTERMSIG(*ending.status), SIGKILL);
         EXPECT_TRUE(ending.left.empty());
         EXPECT_EQ(ending.late, Duration::zero());
         EXPECT_TRUE(page.stopping) << "the front process need not send its stop signal";
@@ -240,15 +244,12 @@ TEST(Supervisor, WhatIsHeldForTooLongIsToldAndThenKilledWhileTheLeaseStands) {
 
 TEST(Supervisor, OfTheLimitAndTheEndOfTheLeaseTheFirstDecides) {
   const std::string ends_well = running("trap 'exit 0' TERM");
-  const auto expect = [](bool timed_out) {
-    return [timed_out](const Ending& ending) {
-      EXPECT_EQ(ending.timed_out, timed_out);
-      EXPECT_EQ(ending.stopped_for_lease, !timed_out);
-    };
+  const auto expect = [](StopReason reason) {
+    return [reason](const CommandEnd& ending) { EXPECT_EQ(ending.stopped, reason); };
   };
   // The stop signal is due a grace and a margin before the deadline.
-  jump(ends_well, lease_length - 3s, expect(true), at_most(lease_length - 6s));
-  jump(ends_well, lease_length - 3s, expect(false), at_most(lease_length - 4s));
+  jump(ends_well, lease_length - 3s, expect(StopReason::max_hold), at_most(lease_length - 6s));
+  jump(ends_well, lease_length - 3s, expect(StopReason::lease), at_most(lease_length - 4s));
 }
 
 TEST(Supervisor, WhatIsToldAtTheLimitIsDeadBeforeTheDeadlineAllTheSame) {
@@ -256,9 +257,9 @@ TEST(Supervisor, WhatIsToldAtTheLimitIsDeadBeforeTheDeadlineAllTheSame) {
   limited.margin = 3s;
   jump(
       running("trap '' TERM"), lease_length - 4s,
-      [](const Ending& ending) {
-        EXPECT_TRUE(ending.timed_out);
-        EXPECT_EQ(WTERMSIG(ending.status), SIGKILL);
+      [](const CommandEnd& ending) {
+        EXPECT_EQ(ending.stopped, StopReason::max_hold);
+        EXPECT_EQ(WTERMSIG(*ending.status), SIGKILL);
         EXPECT_EQ(ending.late, Duration::zero());
       },
       limited);
@@ -275,7 +276,9 @@ TEST(Supervisor, TheDeadlineMovesForwardOnly) {
         EXPECT_EQ(scene.page.get_deadline(), before + 1min);
         scene.supervisor.pass_on(SIGUSR1, Reached::none);
       },
-      [](const Ending& ending, const SharedPage&) { EXPECT_EQ(WEXITSTATUS(ending.status), 3); });
+      [](const CommandEnd& ending, const SharedPage&) {
+        EXPECT_EQ(WEXITSTATUS(*ending.status), 3);
+      });
 }
 
 /// The front process must not do it, too, if the lease cannot be renewed during the grace.
@@ -284,8 +287,8 @@ TEST(Supervisor, WhatIsLeftRunningIsToldToEndOnce) {
   killing.descendants = Descendants::kill;
   supervise(
       killing, "sleep 1000 & echo", When::when_it_has_ended, [](Scene) {},
-      [](const Ending& ending, const SharedPage& page) {
-        EXPECT_EQ(ending.status, 0);
+      [](const CommandEnd& ending, const SharedPage& page) {
+        EXPECT_EQ(*ending.status, 0);
         EXPECT_TRUE(ending.left.empty());
         EXPECT_TRUE(page.stopping);
       });
@@ -305,8 +308,8 @@ TEST(Supervisor, TheGroupOfWhatASignalEndedIsAwaited) {
         scene.supervisor.note_signals(mask_of(SIGHUP));
         signal_command(scene.page, SIGUSR1);
       },
-      [](const Ending& ending, const SharedPage&) {
-        EXPECT_EQ(WEXITSTATUS(ending.status), 3);
+      [](const CommandEnd& ending, const SharedPage&) {
+        EXPECT_EQ(WEXITSTATUS(*ending.status), 3);
         EXPECT_TRUE(ending.left.empty());
       });
 }
@@ -320,8 +323,8 @@ TEST(Supervisor, ASignalOfLongAgoHasNotEndedIt) {
         scene.clock.jump(2min);
         signal_command(scene.page, SIGUSR1);
       },
-      [](const Ending& ending, const SharedPage&) {
-        EXPECT_EQ(WEXITSTATUS(ending.status), 3);
+      [](const CommandEnd& ending, const SharedPage&) {
+        EXPECT_EQ(WEXITSTATUS(*ending.status), 3);
         EXPECT_EQ(ending.left.size(), 1U);
         for (const pid_t pid : ending.left) ::kill(pid, SIGKILL);
       });
@@ -331,8 +334,8 @@ TEST(Supervisor, ASignalThatAsksToEndMayComeFromAnyone) {
   supervise(
       plan, running(leaves_one), When::while_it_runs,
       [](Scene scene) { signal_command(scene.page, SIGTERM); },
-      [](const Ending& ending, const SharedPage&) {
-        EXPECT_EQ(WTERMSIG(ending.status), SIGTERM);
+      [](const CommandEnd& ending, const SharedPage&) {
+        EXPECT_EQ(WTERMSIG(*ending.status), SIGTERM);
         EXPECT_TRUE(ending.left.empty());
       });
 }
@@ -348,8 +351,8 @@ TEST(Supervisor, ASignalToTheJobIsPassedOnToTheRestOutsideOfIt) {
         };
         signal_command(scene.page, SIGTERM);
       },
-      [](const Ending& ending, const SharedPage&) {
-        EXPECT_EQ(WTERMSIG(ending.status), SIGTERM);
+      [](const CommandEnd& ending, const SharedPage&) {
+        EXPECT_EQ(WTERMSIG(*ending.status), SIGTERM);
         EXPECT_TRUE(ending.left.empty());
       });
 }
@@ -359,7 +362,7 @@ TEST(Supervisor, TheDeadlineIsNotPublishedAfterTheEnd) {
   Supervisor* supervisor = nullptr;
   supervise(
       plan, "echo", When::when_it_has_ended, [&](Scene scene) { supervisor = &scene.supervisor; },
-      [&](const Ending&, const SharedPage& page) {
+      [&](const CommandEnd&, const SharedPage& page) {
         EXPECT_EQ(page.get_deadline(), Instant::max());
         supervisor->move_deadline(BootClock::now() + 2 * lease_length);
         EXPECT_EQ(page.get_deadline(), Instant::max());
@@ -378,8 +381,8 @@ TEST(Supervisor, TheMarginGrowsWithWhatIsMeasured) {
           ::kill(pid, SIGKILL);
         }).detach();
       },
-      [](const Ending& ending, const SharedPage& page) {
-        EXPECT_EQ(WTERMSIG(ending.status), SIGKILL);
+      [](const CommandEnd& ending, const SharedPage& page) {
+        EXPECT_EQ(WTERMSIG(*ending.status), SIGKILL);
         EXPECT_GT(page.get_margin(), plan.margin);
         EXPECT_LE(page.get_margin(), plan.max_margin);
         for (const pid_t pid : ending.left) ::kill(pid, SIGKILL);

@@ -16,31 +16,37 @@ std::string json_of(const event::Any& event, std::size_t dropped = 0) {
 }
 
 TEST(EventJson, NamesTheEventTheTimeAndTheKey) {
-  EXPECT_EQ(json_of(event::RenewedAgain{}),
+  EXPECT_EQ(json_of(event::Renewed{/*after_trouble=*/true}),
             R"({"event":"renewed_again","at":"2023-11-14T22:13:20.007Z","key":"deploy"})");
 }
 
 TEST(EventJson, TellsHowManyEventsWereDroppedBefore) {
-  EXPECT_NE(json_of(event::RenewedAgain{}, 3).find(R"("dropped":3)"), std::string::npos);
+  EXPECT_NE(json_of(event::Renewed{/*after_trouble=*/true}, 3).find(R"("dropped":3)"),
+            std::string::npos);
 }
 
 TEST(EventJson, IsEmptyForWhatIsForMessagesAlone) {
-  EXPECT_EQ(json_of(event::WaitShown{}), "");
+  EXPECT_EQ(json_of(event::StillWaiting{}), "");
+  EXPECT_EQ(json_of(event::Renewed{/*after_trouble=*/false}), "");
 }
 
 TEST(EventJson, LeavesOutAPositionThatThereIsNot) {
-  event::Waiting waiting{one.front(), std::nullopt, std::nullopt, {}, "no quorum", 1500ms};
+  event::Waiting waiting{one.front(), {}, 1, 1500ms, /*news=*/true};
   EXPECT_EQ(json_of(waiting).find("position"), std::string::npos);
   EXPECT_NE(json_of(waiting).find(R"("waited_ms":1500)"), std::string::npos);
-  waiting.position = 2;
+  waiting.failure.queue.queued = true;
+  waiting.failure.queue.ahead = 1;
   EXPECT_NE(json_of(waiting).find(R"("position":2)"), std::string::npos);
+  waiting.news = false;
+  EXPECT_EQ(json_of(waiting), "");
 }
 
 TEST(EventJson, SaysWhyTheCommandIsStopped) {
-  EXPECT_NE(json_of(event::Stopping{child::StopReason::max_hold}).find(R"("why":"max_hold")"),
+  EXPECT_NE(json_of(event::Stopping{child::StopReason::max_hold, 1s}).find(R"("why":"max_hold")"),
             std::string::npos);
-  EXPECT_NE(json_of(event::Stopping{child::StopReason::lease}).find(R"("why":"lost")"),
-            std::string::npos);
+  EXPECT_NE(
+      json_of(event::Stopping{child::StopReason::lease, std::nullopt}).find(R"("why":"lost")"),
+      std::string::npos);
 }
 
 TEST(EventJson, TellsForWhomAWaiterWasSuperseded) {
@@ -56,7 +62,7 @@ TEST(EventJson, TellsForWhomAWaiterWasSuperseded) {
 
 TEST(EventJson, TellsWhyThereIsNoLock) {
   const Outcome outcome = outcome_of("run", one, CommandResult::unavailable, "no quorum");
-  const std::string json = json_of(event::NotAcquired{outcome, 1500ms});
+  const std::string json = json_of(event::Concluded{outcome, /*acquired=*/false, 1500ms});
   EXPECT_NE(json.find(R"("event":"not_acquired")"), std::string::npos) << json;
   EXPECT_NE(json.find(R"("key":"deploy","waited_ms":1500,"result":"unavailable","exit_code":69,)"
                       R"("message":"no quorum"})"),
@@ -92,7 +98,8 @@ TEST(EventJson, ShowsAKeyThatIsNoTextTwice) {
 TEST(EventJson, TellsOfSeveralKeysTogetherAndOfOneAlone) {
   const std::vector<Resource> two{Resource::from("a").value(), Resource::from("b").value()};
   const EventContext context{two, no_leases, event_time, 0};
-  EXPECT_NE(event_json(event::RenewedAgain{}, context).find(R"("keys":[{"key":"a"},{"key":"b"}])"),
+  EXPECT_NE(event_json(event::Renewed{/*after_trouble=*/true}, context)
+                .find(R"("keys":[{"key":"a"},{"key":"b"}])"),
             std::string::npos);
   EXPECT_NE(event_json(event::Lost{two[1], "gone"}, context).find(R"("key":"b")"),
             std::string::npos);

@@ -1,0 +1,135 @@
+#include "run/conclusion.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/last_runs.hpp"
+#include "output/describe.hpp"
+#include "support/duration.hpp"
+
+namespace redlock::run {
+namespace {
+
+using child::StopReason;
+using output::CommandResult;
+using output::outcome_of;
+
+/// A shorter delay of our own timers is no reason to lose a lease.
+constexpr Milliseconds min_told_delay{100};
+
+std::string_view killed_text(StopReason guard) {
+  return guard == StopReason::shield_killed
+             ? "a process that guards the lock (lock-shield) was killed"
+             : "the front process was killed";
+}
+
+}  // namespace
+
+output::Outcome outcome_of_end(const output::RunState& state, const RunOptions& options) {
+  const child::CommandEnd& end = *state.end;
+  if (end.late > Duration::zero()) {
+    return outcome_of("run", options.resources, CommandResult::unconfirmed,
+                      output::unsafe_text(/*dead=*/true, {}, end.late));
+  }
+  if (end.stopped == StopReason::max_hold) {
+    return outcome_of("run", options.resources, CommandResult::timed_out,
+                      "the command was stopped at the end of --max-hold");
+  }
+  if (end.stopped == StopReason::lease) {
+    const bool ran_on = options.stop.on_lost == child::OnLost::warn;
+    return outcome_of("run", options.resources, CommandResult::lost,
+                      ran_on ? "the command ran on without the lock" : "the command was stopped");
+  }
+  if (end.stopped == StopReason::shield_killed) {
+    return outcome_of("run", options.resources, CommandResult::os_error,
+                      fmt::format("{}; what ran under it was killed", killed_text(*end.stopped)));
+  }
+  output::Outcome outcome = outcome_of("run", options.resources, CommandResult::released, {});
+  if (const auto exit_code = state.command_exit()) outcome.exit_code = *exit_code;
+  return outcome;
+}
+
+output::Outcome outcome_of_killed_guard(StopReason guard, const RunOptions& options) {
+  return outcome_of("run", options.resources, CommandResult::os_error,
+                    fmt::format("{}; the command was not run", killed_text(guard)));
+}
+
+int signal_of_end(const output::RunState& state) {
+  return state.outcome.result == CommandResult::released ? state.command_signal().value_or(0) : 0;
+}
+
+output::Outcome outcome_of_unkillable(const output::RunState& state, const RunOptions& options) {
+  return outcome_of("run", options.resources, CommandResult::unconfirmed,
+                    output::unsafe_text(/*dead=*/false, state.left, state.end->late));
+}
+
+bool conclude_release(output::RunState& state, const std::vector<Lease>& leases,
+                      const SetReleaseResult& released) {
+  const ReleaseResult& result = released.result;
+  const bool is_ours = has_own(leases);
+  state.released = is_ours && result.decision == ReleaseDecision::released;
+  if (state.outcome.result == CommandResult::released && !state.released)
+    state.outcome.result = is_ours ? CommandResult::unreleased : CommandResult::inherited;
+  if (state.is_lost() || result.decision != ReleaseDecision::not_ours) return false;
+  state.outcome =
+      outcome_of("run", {released.resource}, CommandResult::lost,
+                 "lost while the command ran: " + output::not_ours_text(result.not_ours));
+  if (result.not_ours) state.outcome.holder = result.not_ours->holder;
+  state.signal = 0;
+  return true;
+}
+
+PastRun latest_success(const std::vector<Lease>& leases, Instant now) {
+  const auto first = std::ranges::max_element(
+      leases, {}, [now](const Lease& lease) { return as_of(*lease.fresh, now).run.started; });
+  return as_of(*first->fresh, now).run;
+}
+
+output::Outcome outcome_of_fresh(const PastRun& run, const RunOptions& options) {
+  output::Outcome outcome =
+      outcome_of("run", options.resources, CommandResult::fresh,
+                 fmt::format("already ran {}; next run possible in {}", output::past_run_text(run),
+                             format_duration(*options.once_per - run.started)));
+  outcome.exit_code = options.fresh_exit_code;
+  return outcome;
+}
+
+std::string reason_for_stop(const std::string& trouble, const child::Delay& delay) {
+  const bool is_delayed = delay.length >= min_told_delay;
+  std::string delay_text;
+  if (is_delayed) delay_text = output::delay_text(delay.length, delay.suspended);
+  if (!trouble.empty())
+    return "cannot renew: " + trouble + (is_delayed ? "; " + delay_text : std::string());
+  return is_delayed ? delay_text : "cannot renew: no answer yet from a quorum of servers";
+}
+
+bool has_own(const std::vector<Lease>& leases) {
+  return std::ranges::any_of(leases,
+                             [](const Lease& lease) { return lease.keeping == Keeping::own; });
+}
+
+std::optional<Owner> finished_owner(const output::RunState& state, const RunOptions& options,
+                                    Duration expire_in) {
+  if (expire_in <= Duration::zero()) return std::nullopt;
+  Owner owner = options.owner;
+  owner.renewed_for = Duration::zero();
+  owner.finished = Finished{expire_in, state.command_exit(), state.command_signal()};
+  return owner;
+}
+
+RunRecord run_record(const output::RunState& state, const RunOptions& options, Instant ended) {
+  PastRun run;
+  run.started = state.held;
+  run.ended = Duration::zero();
+  run.waited = state.waited;
+  run.result = output::word_of(state.outcome.result);
+  run.exit_code = state.command_exit();
+  run.signal = state.command_signal();
+  RunRecord record{std::move(run), ended};
+  record.remember_for = options.once_per.value_or(Duration::zero());
+  record.success = state.outcome.result == CommandResult::released && state.command_exit() == 0;
+  return record;
+}
+
+}  // namespace redlock::run

@@ -1,0 +1,249 @@
+#include "run/printer.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+#include "child/process_stat.hpp"
+#include "child/signals.hpp"
+#include "core/protocol.hpp"
+#include "output/describe.hpp"
+#include "support/duration.hpp"
+
+namespace redlock::run {
+namespace {
+
+namespace event = output::event;
+using output::key_text;
+
+constexpr int mebibyte_shift = 20;
+
+/// `; fence 17; 2 of 3 servers; redis://c: connection refused`.
+std::string grant_text(const event::Acquired& acquired) {
+  std::string text;
+  if (acquired.leases.size() == 1)
+    text = fmt::format("; fence {}", acquired.leases.front().fence.value());
+  text += fmt::format("; {} of {} server{}", acquired.votes, acquired.servers,
+                      acquired.servers == 1 ? "" : "s");
+  const std::string faults = output::faults_text(acquired.faults);
+  return faults.empty() ? text : text + "; " + faults;
+}
+
+}  // namespace
+
+Printer::Printer(const output::Console& console, const Clock& clock,
+                 const std::vector<Resource>& resources, pid_t job_group, bool json, bool tells_end)
+    : console_(console),
+      clock_(clock),
+      key_(output::keys_text(resources)),
+      job_group_(job_group),
+      json_(json),
+      tells_end_(tells_end) {}
+
+void Printer::on(const event::Any& event, Milliseconds) {
+  std::visit([this](const auto& what) { tell(what); }, event);
+}
+
+// --- The wait ---
+
+void Printer::tell(const event::Waiting& waiting) {
+  const AttemptFailure& failure = waiting.failure;
+  const std::string key = key_text(waiting.resource);
+  const std::string obstacle = output::failure_text(waiting.resource, failure, waiting.servers);
+  console_.debug(fmt::format("{}: {}{}", key, obstacle,
+                             failure.queue.queued
+                                 ? fmt::format("; {} before us in the queue", failure.queue.ahead)
+                                 : std::string()));
+  if (!failure.unsubscribed.empty() && !std::exchange(told_unsubscribed_, true)) {
+    console_.detail(fmt::format("{}: cannot be notified when it is our turn, so we poll: {}", key,
+                                output::faults_text(failure.unsubscribed)));
+  }
+  if (failure.queue.cannot_publish && !std::exchange(told_mute_, true)) {
+    console_.detail(
+        fmt::format("{}: the holder may not notify us when it releases it (it lacks +publish, or "
+                    "the channels &{}*), so we poll",
+                    key, protocol::word::wake_prefix));
+  }
+  const Instant now = clock_.now();
+  if (!wait_) {
+    wait_.emplace(now - waiting.waited, waiting.servers);
+    if (!console_.is_quiet() && !console_.is_verbose() && !json_) line_.emplace(job_group_);
+  }
+  wait_->learn(waiting.resource, failure, now);
+  if (waiting.news) status(fmt::format("waiting for {}: {}", key, obstacle));
+}
+
+void Printer::tell(const event::StillWaiting&) {
+  const Instant now = clock_.now();
+  const std::string line = wait_->line(now);
+  if (line_ && !line.empty() && line_->draw("redlock-cli: " + line)) {
+    wait_->shown(now);
+    wait_shown_ = true;
+  } else if (const auto news = wait_->news(now)) {
+    console_.notice(*news);
+    wait_shown_ = true;
+  }
+}
+
+void Printer::tell(const event::HeldAroundUs& held) {
+  console_.notice(
+      fmt::format("{}: {}", key_text(held.resource), output::held_around_us_text(held.owner)));
+}
+
+void Printer::tell(const event::WaitEnded&) {
+  line_.reset();
+  wait_.reset();
+}
+
+/// It had the lock and has done its work: without READY=1 systemd would call an exit with 0 a
+/// breach of the protocol.
+void Printer::tell(const event::Fresh& fresh) {
+  status(key_ + " already ran " + output::past_run_text(fresh.last));
+  notify_service("READY", "1");
+  notify_service("STOPPING", "1");
+}
+
+void Printer::tell(const event::Acquired& acquired) {
+  const std::string text =
+      fmt::format("{}: acquired after {}", key_, format_duration(acquired.waited));
+  if (console_.is_verbose()) {
+    console_.detail(text + grant_text(acquired));
+  } else if (std::exchange(wait_shown_, false)) {
+    console_.notice(text);
+  }
+  std::string holds = "holds " + key_;
+  if (acquired.leases.size() == 1)
+    holds += fmt::format(", fence {}", acquired.leases.front().fence.value());
+  status(std::move(holds));
+  notify_service("READY", "1");
+}
+
+// --- The lease ---
+
+void Printer::tell(const event::ReleasedWhilePaused&) {
+  console_.detail(fmt::format("{}: stopped (^Z): lock released", key_));
+}
+
+void Printer::tell(const event::Renewed& renewed) {
+  renewed.after_trouble ? console_.detail(fmt::format("{}: renewed again", key_))
+                        : console_.debug(fmt::format("{}: extended", key_));
+}
+
+/// An outage that is shorter than the lease is only a detail; a longer one is reported when the
+/// command is stopped.
+void Printer::tell(const event::RenewalFailed& failed) {
+  console_.detail(fmt::format("{}: cannot renew, trying on: {}", key_text(failed.resource),
+                              output::faults_text(failed.faults)));
+}
+
+void Printer::tell(const event::VotesChanged& changed) {
+  const std::string missing = output::missing_votes_text(changed.faults, changed.servers);
+  console_.detail(
+      fmt::format("{}: {}", key_, missing.empty() ? "all servers vote again" : missing));
+}
+
+void Printer::tell(const event::Lost& lost) {
+  console_.error(lost.resource ? fmt::format("{}: lost: {}", key_text(*lost.resource), lost.reason)
+                               : fmt::format("{}: {}", key_, lost.reason));
+  status(fmt::format("lost {}: {}", key_, lost.reason));
+}
+
+// --- The command ---
+
+void Printer::tell(const event::Strained& strained) {
+  console_.notice(
+      fmt::format("{}: to stop the command's {} processes ({} MiB) may take {}, more than --ttl {} "
+                  "leaves; use a longer --ttl",
+                  key_, strained.cost.processes, strained.cost.private_bytes >> mebibyte_shift,
+                  format_duration(strained.needed), format_duration(strained.ttl.length())));
+}
+
+void Printer::tell(const event::Stopping& stopping) {
+  notify_service("STOPPING", "1");
+  if (stopping.why != child::StopReason::max_hold) return;  // the loss is told
+  console_.error(
+      fmt::format("{}: held for {}, the limit of --max-hold; stopping what runs under it", key_,
+                  format_duration(*stopping.max_hold)));
+}
+
+void Printer::tell(const event::Unkillable& unkillable) {
+  console_.error(fmt::format("{}: cannot be killed; the lock is kept as long as it can be: {}",
+                             key_, fmt::join(unkillable.pids, " ")));
+}
+
+void Printer::tell(const event::Awaiting& awaiting) {
+  std::vector<std::string> names;
+  for (const pid_t pid : awaiting.pids) names.push_back(child::process_text(pid));
+  console_.notice(
+      fmt::format("{}: a signal ended the command; the lock is kept until the rest of its process "
+                  "group has ended: {}",
+                  key_, fmt::join(names, ", ")));
+  status(fmt::format("keeps {} until what a signal left of the command has ended: {}", key_,
+                     fmt::join(awaiting.pids, " ")));
+  notify_service("STOPPING", "1");
+}
+
+void Printer::tell(const event::Ended& ended) {
+  if (ended.exit_code) status_ = fmt::format("; exit status {}", *ended.exit_code);
+  if (ended.signal) status_ = "; died of SIG" + child::signal_name(*ended.signal);
+  notify_service("STOPPING", "1");
+}
+
+void Printer::tell(const event::NestedRunsLive& nested) {
+  console_.notice(fmt::format("{}: the lock is kept for runs within this one that still run: {}",
+                              key_, fmt::join(nested.holders, " ")));
+}
+
+// --- The end ---
+
+void Printer::tell(const event::Released& released) {
+  const std::string held = format_duration(released.held);
+  if (released.inherited) {
+    console_.detail(
+        fmt::format("{}: done after {}{}; the run or acquire around this one keeps the lock", key_,
+                    held, status_));
+  } else if (released.expire_in > Duration::zero()) {
+    console_.detail(fmt::format("{}: done after {}{}; kept for another {} (--min-hold)", key_, held,
+                                status_, format_duration(released.expire_in)));
+  } else if (released.confirmed) {
+    console_.detail(fmt::format("{}: released after {}{}", key_, held, status_));
+  }
+}
+
+void Printer::tell(const event::ReleasePending& pending) {
+  console_.notice(fmt::format(
+      "{}: no quorum confirmed the release yet; it is repeated in the background until what is "
+      "left expires, within {}; {}",
+      key_, format_duration(pending.ttl.length()), output::faults_text(pending.faults)));
+}
+
+void Printer::tell(const event::NotRecorded& unrecorded) {
+  console_.error(
+      fmt::format("{}: the command succeeded, but no quorum of servers has recorded it yet: it may "
+                  "run again within --once-per {}",
+                  key_, format_duration(unrecorded.once_per)));
+}
+
+/// Even with -q: work that goes on without the lock is what a lock is there to prevent.
+void Printer::tell(const event::LeftRunning& left) {
+  const std::string text = fmt::format(
+      "{}: processes that the command left running{}: {}{}", key_,
+      left.killed ? ", killed with its pid namespace" : "", fmt::join(left.pids, " "),
+      left.unprotected ? "; the lock is not kept for them, as --descendants wait would do" : "");
+  left.expected ? console_.notice(text) : console_.error(text);
+}
+
+/// A busy lock and a run that is not needed are expected answers; any other failure is an error.
+void Printer::tell(const event::Concluded& concluded) {
+  using output::CommandResult;
+  const output::Outcome& outcome = concluded.outcome;
+  if (!tells_end_ || outcome.message.empty()) return;
+  const std::string line =
+      fmt::format("{}: {}", output::keys_text(outcome.resources), outcome.message);
+  const bool expected =
+      outcome.result == CommandResult::busy || outcome.result == CommandResult::fresh;
+  expected ? console_.notice(line) : console_.error(line);
+}
+
+}  // namespace redlock::run
