@@ -78,10 +78,6 @@ std::optional<Holder> holder_of(const std::vector<Reply>& part) {
   return holder;
 }
 
-std::optional<Holder> holder_of(const ScriptReply& reply) {
-  return holder_of(reply->elements);
-}
-
 /// A slot number; -1: none.
 std::optional<std::size_t> slot_of(const Reply& reply) {
   if (reply.integer < 0 || reply.integer >= static_cast<std::int64_t>(Mode::max_slots))
@@ -155,7 +151,7 @@ std::optional<LockParties> parties_of(const Reply& reply) {
 }
 
 AcquireVote held_vote(const ScriptReply& reply) {
-  auto holder = holder_of(reply);
+  auto holder = holder_of(reply->elements);
   if (!holder || reply->elements.size() <= reply_at::holder::behind) return garbage();
   auto queue = queue_status_of(reply->elements[reply_at::holder::behind]);
   if (!queue) return garbage();
@@ -179,7 +175,7 @@ Vote not_ours_or_fault(const ScriptReply& reply) {
     return NotOurs{why, std::nullopt, breaker_in(reply->elements, reply_at::gone::breaker)};
   }
   if (said == word::held) {
-    if (auto holder = holder_of(reply))
+    if (auto holder = holder_of(reply->elements))
       return NotOurs{NotOurs::Why::held, std::move(holder),
                      breaker_in(reply->elements, reply_at::holder::behind)};
   }
@@ -255,7 +251,7 @@ ReleaseVote release_vote(const ScriptReply& reply) {
   if (said == word::released && has_form(reply->elements, {Type::text, Type::integer}))
     return Released{reply->elements[reply_at::released::recorded].integer == 1};
   if (said == word::supervised) {
-    if (auto holder = holder_of(reply)) return Supervised{std::move(*holder)};
+    if (auto holder = holder_of(reply->elements)) return Supervised{std::move(*holder)};
   }
   return not_ours_or_fault<ReleaseVote>(reply);
 }
@@ -264,13 +260,13 @@ BreakVote break_vote(const ScriptReply& reply) {
   const std::string_view said = word_of(reply);
   if (said == word::free) return NothingToBreak{};
   if (said == word::broken || said == word::other) {
-    if (auto holder = holder_of(reply)) {
+    if (auto holder = holder_of(reply->elements)) {
       if (said == word::broken) return Broken{std::move(*holder)};
       return OtherFence{std::move(*holder)};
     }
   }
   if (said == word::foreign) {
-    auto holder = holder_of(reply);
+    auto holder = holder_of(reply->elements);
     if (!holder || reply->elements.size() <= reply_at::holder::behind) return garbage();
     const std::int64_t size = reply->elements[reply_at::holder::behind].integer;
     return ForeignKey{std::move(*holder),
@@ -288,7 +284,7 @@ InspectVote inspect_vote(const ScriptReply& reply) {
   const Duration time = from_wire(*whole_number(told[reply_at::parties::time].text));
   LastRuns runs = decode_runs(told[reply_at::parties::runs].text, time);
   if (said == word::free) return Free{std::move(*parties), {}, std::move(runs)};
-  auto holder = holder_of(reply);
+  auto holder = holder_of(reply->elements);
   if (!holder) return garbage();
   return Taken{std::move(*holder), std::move(*parties), {}, std::move(runs)};
 }

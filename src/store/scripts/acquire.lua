@@ -35,8 +35,11 @@ end
 -- holder.
 if is_partial then
   if admits(state, mode) and slot then return redis.error_reply(ELSEWHERE) end
+  local queue = queue_reply(time)
+  queue[REPLY.queue.may_change] = remaining_ms(time)
+  queue[REPLY.queue.free_slots] = free
   local refusal = describe(WORD.held, value, type_name, time)
-  refusal[REPLY.holder.behind] = {decimal(time), '', 0, 0, remaining_ms(time), free, 0, 0, '', ''}
+  refusal[REPLY.holder.behind] = queue
   return refusal
 end
 
@@ -59,11 +62,18 @@ local function queue_status(may_change, offered)
     if newest and newest > (tonumber(largest) or 0) then largest = decimal(newest) end
   end
   local rank = waiter ~= '' and redis.call('ZRANK', KEYS.queue, waiter)
-  return {
-    decimal(time), largest or '', rank or redis.call('ZCARD', KEYS.queue),
-    rank and (was_queued and NUMBER.queued_before or NUMBER.queued_now) or 0, may_change, free,
-    offered or 0, is_mute() and 1 or 0, superseder or '', superseder_record or ''
-  }
+  local queue = queue_reply(time, read_owner().is_mute)
+  queue[REPLY.queue.max_ticket] = largest or ''
+  queue[REPLY.queue.ahead] = rank or redis.call('ZCARD', KEYS.queue)
+  if rank then
+    queue[REPLY.queue.queued] = was_queued and NUMBER.queued_before or NUMBER.queued_now
+  end
+  queue[REPLY.queue.may_change] = may_change
+  queue[REPLY.queue.free_slots] = free
+  queue[REPLY.queue.offered] = offered or 0
+  queue[REPLY.queue.superseder] = superseder or ''
+  queue[REPLY.queue.superseder_record] = superseder_record or ''
+  return queue
 end
 
 local may_enter = admits(state, mode) and slot

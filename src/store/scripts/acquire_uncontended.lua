@@ -9,6 +9,5 @@ if ARGV.mode == WORD.alone and ARGV.waiter == '' and ARGV.supersedes == '0'
     grant_exclusive(ARGV.token, id, tonumber(ARGV.ttl), ARGV.supervised, ARGV.record, time)
   if not fence then return failure end
 
-  local queue = {decimal(time), '', 0, 0, -1, '', 0, is_mute and 1 or 0, '', ''}
-  return {WORD.granted, fence, id, -1, queue, ''}
+  return {WORD.granted, fence, id, -1, queue_reply(time, is_mute), ''}
 end

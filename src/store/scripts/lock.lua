@@ -1,5 +1,4 @@
--- Follows runs.lua: what a server knows of the lock and of its leases, and what changes it.
-local ELSEWHERE = 'TRYAGAIN the rest of the lock is elsewhere'
+-- Follows shares.lua: what a server knows of the lock and of its leases, and what changes it.
 
 -- While a cluster moves the keys, a script gets those that are here: KEYS.lock stands for each of
 -- the others, and once more behind them all (D1). Forgets the others. -> whether it is so
@@ -34,27 +33,8 @@ local function read_lock()
   if is_error(seen_remaining) then return seen_remaining end
   if seen_remaining == -2 then return false end
   local value = lock_value()
-  if is_error(value) and string.find(value.err, 'WRONGTYPE', 1, true) then
-    return true, redis.call('TYPE', KEYS.lock).ok
-  end
+  if is_wrong_type(value) then return true, redis.call('TYPE', KEYS.lock).ok end
   return value
-end
-
--- When the share ends, if it has not ended. An error ends the script: it must not look like a share
--- that has ended (R11).
-local function share_end(id, time)
-  local ends = tonumber(redis.call('ZSCORE', KEYS.readers, id))
-  if ends and ends > time then return ends end
-end
-
--- How many readers share the lock, or an error.
-local function count_readers(time)
-  return redis.pcall('ZCOUNT', KEYS.readers, '(' .. decimal(time), '+inf')
-end
-
--- When the last share ends or ended, or nil.
-local function last_share_end()
-  return tonumber(redis.call('ZRANGE', KEYS.readers, -1, -1, 'WITHSCORES')[2])
 end
 
 -- The state of the lock: 'free'; 'shared', SHARED; 'held' with the results of read_lock(); or nil
@@ -83,59 +63,16 @@ local function remaining_ms(time)
   return last and math.max(0, last - time) or -1
 end
 
--- A share in KEYS.shares: 'fence since supervised slot record', slot -1: none. The last capture is
--- where the record begins. Of a thousand shares most are read for their fence alone.
-local SHARE = '^(%d+) (%d+) (%d) (%-?%d+) ()'
-
--- The share that is stored so: its numbers, and its record; or nil where it cannot be read.
-local function read_share(stored)
-  if type(stored) ~= 'string' then return nil end
-  local fence, since, supervised, slot, record_at = string.match(stored, SHARE)
-  if not fence then return nil end
+-- REPLY.holder. `known`: what is known of the lease, an owner record or a share.
+local function holder_reply(word, id, type_name, remaining, is_ours, age, known)
   return {
-    fence = fence, since = tonumber(since), supervised = tonumber(supervised),
-    slot = tonumber(slot), record = string.sub(stored, record_at)
+    word, id, type_name, remaining, is_ours and 1 or 0, known.fence or '', age,
+    tonumber(known.supervised) or 0, known.record or ''
   }
 end
 
-local function write_share(id, share)
-  return redis.pcall('HSET', KEYS.shares, id, table.concat({
-    share.fence, decimal(share.since), share.supervised, share.slot, share.record
-  }, ' '))
-end
-
--- The ids of the living readers, by their ends, or an error. Of very many only those that end
--- first: a reply must not take the server long.
-local function living_readers(time)
-  return redis.pcall(
-    'ZRANGEBYSCORE', KEYS.readers, '(' .. decimal(time), '+inf', 'LIMIT', 0, NUMBER.max_slots)
-end
-
--- Whether --min-hold keeps the lease of this owner record, and no process does.
-local function is_kept(record)
-  return string.find(record, '"' .. WORD.kept_field .. '":', 1, true) ~= nil
-end
-
--- Of the readers that share the lock now the latest: its share, whose fence is the largest; or nil.
--- One that --min-hold keeps has no process any more, so it comes behind all others; of several such
--- it is the one that ends last.
-local function latest_share(time)
-  local ids = living_readers(time)
-  local shares = ids[1] and redis.pcall('HMGET', KEYS.shares, unpack(ids)) or {}
-  local latest, highest = nil, -1
-  for i = #shares, 1, -1 do
-    local rank = tonumber((string.match(shares[i] or '', SHARE))) or -1
-    if rank > highest then
-      local share = read_share(shares[i])
-      if is_kept(share.record) then rank = 0 end
-      if rank > highest then latest, highest = share, rank end
-    end
-  end
-  return latest
-end
-
--- The reply that names the holder: REPLY.holder, with -1 for what is not known. For a shared lock
--- the age is the time since it became shared; the rest is the latest reader's. Not that of the
+-- The reply that names the holder; -1: it lasts for ever, or its age is not known. For a shared
+-- lock the age is the time since it became shared; the rest is the latest reader's. Not that of the
 -- owner record: it names the last one to come, also when that one has ended, and an older version
 -- that releases it would not change that.
 local function describe(word, value, type_name, time)
@@ -145,11 +82,10 @@ local function describe(word, value, type_name, time)
   local owner = read_owner()
   local is_known = owner.lease == id
   local age = is_known and math.max(0, time - (tonumber(owner.since) or 0)) or -1
-  if shared then owner = latest_share(time) or {} elseif not is_known then owner = {} end
-  return {
-    word, id, type_name or 'string', remaining_ms(time), (shared or is_known) and 1 or 0,
-    owner.fence or '', age, tonumber(owner.supervised) or 0, owner.record or ''
-  }
+  local known = is_known and owner
+  if shared then known = latest_share(time) end
+  return holder_reply(
+    word, id, type_name or 'string', remaining_ms(time), shared or is_known, age, known or {})
 end
 
 -- The same for one share, with its slot at the end; and the error if its entry cannot be read.
@@ -158,10 +94,9 @@ local function describe_share(word, id, ends, time)
   if KEYS.shares then stored = redis.pcall('HGET', KEYS.shares, id) end
   local share = read_share(stored) or {}
   local age = share.since and math.max(0, time - share.since) or -1
-  return {
-    word, id, 'string', ends - time, 1, share.fence or '', age, share.supervised or 0,
-    share.record or '', share.slot or -1
-  }, first_error(stored)
+  local reply = holder_reply(word, id, 'string', ends - time, true, age, share)
+  reply[REPLY.holder.behind] = share.slot or -1
+  return reply, first_error(stored)
 end
 
 -- Tombstones, for processes that keep a lease that is here no more: the id of one released by hand;
@@ -261,148 +196,8 @@ local function lift_fence(how, id, fence, ttl)
       and redis.pcall('HSET', KEYS.owner, 'fence', fence))
 end
 
-local function forget_share(id)
-  redis.call('ZREM', KEYS.readers, id)
-  local stored = KEYS.shares and redis.call('HGET', KEYS.shares, id)
-  if not stored then return end
-  local share = read_share(stored)
-  local has_slot = KEYS.slots and share and share.slot >= 0
-  if has_slot and redis.call('HGET', KEYS.slots, share.slot) == id then
-    redis.call('HDEL', KEYS.slots, share.slot)
-  end
-  redis.call('HDEL', KEYS.shares, id)
-end
-
 -- A server that is out of memory lets a script write once its first write was one that needs no
 -- memory. This one changes nothing.
 local function write_without_memory()
   if KEYS.readers then redis.pcall('ZREM', KEYS.readers, '') end
-end
-
-local function forget_ended_shares(time)
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS.readers, '-inf', decimal(time))) do
-    forget_share(id)
-  end
-end
-
-local function end_sharing()
-  redis.call('DEL', KEYS.lock)
-  if KEYS.owner then redis.call('DEL', KEYS.owner) end
-end
-
--- Lets the marker and all data of the shares expire with the last share, and deletes both once
--- there is none. `marks`: makes a marker if there is none. -> an error or nil
-local function bound_shares(time, marks)
-  forget_ended_shares(time)
-  local last = last_share_end()
-  if not last then return end_sharing() end
-  local rest = decimal(last - time)
-  local failure
-  for _, key in pairs({KEYS.readers, KEYS.shares, KEYS.slots, KEYS.owner}) do
-    failure = failure or first_error(redis.pcall('PEXPIRE', key, rest))
-  end
-  local marked = redis.pcall('PEXPIRE', KEYS.lock, rest)
-  if marked == 0 and marks then
-    marked = redis.pcall('SET', KEYS.lock, SHARED, 'NX', 'PX', rest) or redis.error_reply(NOT_SET)
-  end
-  return failure or first_error(marked)
-end
-
--- Adds a reader. Only while no exclusive lease holds the lock. -> an error or nil
-local function add_share(id, ttl, share, time)
-  forget_share(id)
-  local others = read_owner()
-  if others.lease ~= WORD.all_shares then others = {} end
-  return first_error(
-    redis.pcall('ZADD', KEYS.readers, decimal(time + ttl), id),
-    write_share(id, share),
-    share.slot >= 0 and redis.pcall('HSET', KEYS.slots, share.slot, id),
-    write_owner(WORD.all_shares, share.fence, tonumber(others.since) or share.since,
-      share.supervised, share.record, ttl, others.is_mute),
-    bound_shares(time, true))
-end
-
--- When the share of another in this slot ends, if one lives there; and the id in the slot.
-local function end_of_other_in(slot, id, time)
-  local there = redis.call('HGET', KEYS.slots, slot)
-  return there and there ~= id and share_end(there, time), there
-end
-
--- The slots below `limit` with a living share: {[slot] = true}, how many slots there are up to the
--- last of them, and which of these shares ends first; or nil and the error. However many slots
--- there are, this takes a few calls, and reads no more of the table of slots than it takes to find
--- all living shares there. The table may have been lost: a share that is not in it says itself in
--- which slot it is; of more than NUMBER.max_slots living readers only those that end first say it.
--- -> at the end the error if that cannot be read
-local function taken_slots(limit, time)
-  local living = KEYS.readers and living_readers(time) or {}
-  if is_error(living) then return nil, living end
-  local missing = {}
-  for i, id in ipairs(living) do missing[id] = i end
-  local number_missing = #living
-  -- Then more readers live than were read.
-  local is_part = number_missing == NUMBER.max_slots
-  local taken, count, soonest = {}, 0, nil
-  local function take(slot, rank)
-    taken[slot] = true
-    count = math.max(count, slot + 1)
-    if rank then soonest = math.min(soonest or rank, rank) end
-  end
-
-  local found, first = {}, 0
-  while KEYS.slots and number_missing > 0 and first < limit do
-    local numbers = {}
-    for slot = first, math.min(limit, first + math.max(first, number_missing, 16)) - 1 do
-      numbers[#numbers + 1] = slot
-    end
-    local ids = redis.pcall('HMGET', KEYS.slots, unpack(numbers))
-    if is_error(ids) then return nil, ids end
-    for i, id in ipairs(ids) do
-      local rank = missing[id] or found[id]
-      if rank or id and is_part and share_end(id, time) then take(numbers[i], rank) end
-      if missing[id] then
-        found[id], missing[id] = rank, nil
-        if not is_part then number_missing = number_missing - 1 end
-      end
-    end
-    first = first + #numbers
-  end
-
-  local others = {}
-  for id in pairs(number_missing > 0 and missing or {}) do others[#others + 1] = id end
-  local shares = {}
-  if others[1] then
-    shares = KEYS.shares and redis.pcall('HMGET', KEYS.shares, unpack(others))
-      or redis.error_reply(ELSEWHERE)
-  end
-  for i, stored in ipairs(shares) do
-    local share = read_share(stored)
-    if share and share.slot >= 0 and share.slot < limit then
-      take(share.slot, missing[others[i]])
-    end
-  end
-  return taken, count, living[soonest], first_error(shares)
-end
-
--- A digit for each of the first `count` slots, 1: it is free.
-local function free_digits(taken, count)
-  local digits = {}
-  for slot = 0, count - 1 do digits[slot + 1] = taken[slot] and '0' or '1' end
-  return table.concat(digits)
-end
-
--- Of the slots 0 to limit - 1: the wanted one, or the lowest (wanted -1), if it is free; which
--- slots are free, as '0110…'; and when the first of the taken slots ends, if there is one. Or nil
--- and the error.
-local function find_slot(limit, wanted, time)
-  local taken, count, soonest, unreadable = taken_slots(limit, time)
-  if not taken or unreadable then return nil, unreadable or count end
-  local found
-  for slot = 0, count - 1 do
-    if not found and not taken[slot] and (wanted == -1 or wanted == slot) then found = slot end
-  end
-  local next = math.max(count, wanted)
-  if not found and next < limit and (wanted == -1 or wanted == next) then found = next end
-  local digits = free_digits(taken, count) .. string.rep('1', limit - count)
-  return found, digits, soonest and share_end(soonest, time)
 end

@@ -1,4 +1,4 @@
--- Comes first. runs.lua, lock.lua and queue.lua follow; together they define the lock.
+-- Comes first. runs.lua, shares.lua, lock.lua and queue.lua follow; together they define the lock.
 -- Making all their functions takes a server longer than most scripts take to run. So each script
 -- stands right behind what it uses (src/CMakeLists.txt), and the usual case of acquire and release
 -- before most of it.
@@ -11,7 +11,7 @@
 -- KEYS.released  tombstones: a sorted set, see lock.lua
 -- KEYS.readers   readers: a sorted set, ids of the shares of a shared lock, scored with the time
 --                when they end
--- KEYS.shares    shares: a hash, a reader's id -> what is known of its share, see lock.lua
+-- KEYS.shares    shares: a hash, a reader's id -> what is known of its share, see shares.lua
 -- KEYS.slots     slots: a hash, a slot number -> the id of the reader in it; the slot is free when
 --                that id is no longer a reader
 -- KEYS.queue     queue: a sorted set, ids of waiters, scored with their tickets
@@ -26,6 +26,7 @@ local SHARED = WORD.shared_marker
 local MAX_FENCE = NUMBER.max_fence
 local FENCE_IDLE = 2592000000 -- 30 days: how long the counter outlives the last lease
 local NOT_SET = 'ERR the lock seemed to be free, and could not be set'
+local ELSEWHERE = 'TRYAGAIN the rest of the lock is elsewhere'
 
 local function now()
   local time = redis.call('TIME')
@@ -43,6 +44,10 @@ local function is_error(reply)
   return type(reply) == 'table' and reply.err ~= nil
 end
 
+local function is_wrong_type(reply)
+  return is_error(reply) and string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+
 -- The first reply that is an error, or nil.
 local function first_error(...)
   for i = 1, select('#', ...) do
@@ -55,9 +60,7 @@ end
 -- below `limit`.
 local function counter(limit)
   local stored = redis.pcall('GET', KEYS.fence)
-  if is_error(stored) and not string.find(stored.err, 'WRONGTYPE', 1, true) then
-    return nil, stored
-  end
+  if is_error(stored) and not is_wrong_type(stored) then return nil, stored end
   if not stored then return 0 end
   local number = type(stored) == 'string' and tonumber(stored)
   if number and number >= 0 and number < limit and number == math.floor(number) then
@@ -122,6 +125,11 @@ local function write_owner(id, fence, since, supervised, record, ttl, others_are
     written = redis.pcall('HSET', KEYS.owner, unpack(fields))
   end
   return first_error(written, redis.pcall('PEXPIRE', KEYS.owner, ttl)), is_mute
+end
+
+-- REPLY.queue for a queue without waiters. The caller replaces what differs.
+local function queue_reply(time, is_mute)
+  return {decimal(time), '', 0, 0, -1, '', 0, is_mute and 1 or 0, '', ''}
 end
 
 -- Grants an exclusive lease of a lock that is free. A failure leaves nothing behind.

@@ -108,11 +108,6 @@ local function deliver(entry, word)
   return false
 end
 
--- Whether a holder may not notify waiters: then they poll.
-local function is_mute()
-  return read_owner().is_mute
-end
-
 -- Notifies the waiter to poll within TIME.notify_timeout, unless it is notified already. -> whether
 -- the waiter is there. A client without the right to publish notifies no waiter when it releases.
 -- But where such a client polls, the waiter before it may know of a mute holder, and poll by itself
@@ -222,10 +217,11 @@ local function only_takers_before(time, comes_before)
     local at = redis.call('ZRANGE', KEYS.queue, rank, rank, 'WITHSCORES')
     local entry = at[1] and living(at[1], time)
     if not at[1] or entry and not comes_before(entry, tonumber(at[2])) then return true end
-    if entry and entry.mode ~= WORD.slotted and notify(entry, time, WORD.recheck, is_mute()) then
+    local is_taker = entry and entry.mode == WORD.slotted
+    if entry and not is_taker and notify(entry, time, WORD.recheck, read_owner().is_mute) then
       return false
     end
-    if entry and entry.mode == WORD.slotted then rank = rank + 1 end
+    if is_taker then rank = rank + 1 end
   end
   return true
 end
@@ -243,7 +239,8 @@ local function is_our_turn(state, time, id, ticket, beside)
     if not entry or not comes_before(entry, first_ticket) then return true end
     if beside and entry.mode == WORD.slotted then return only_takers_before(time, comes_before) end
     -- A free lock does not show any more which lease held it, so its holder may have been mute.
-    if notify_first(entry, state, time, id, state == 'free' or is_mute()) then return false end
+    local polled = state == 'free' or read_owner().is_mute
+    if notify_first(entry, state, time, id, polled) then return false end
   end
 end
 

@@ -7,11 +7,8 @@
 -- what is no string is none.
 local function stored_runs(lenient)
   local stored = KEYS.last and redis.pcall('GET', KEYS.last)
-  if is_error(stored) then
-    local is_other_type = string.find(stored.err, 'WRONGTYPE', 1, true)
-    if lenient and is_other_type then return '' end
-    return nil, stored
-  end
+  if lenient and is_wrong_type(stored) then return '' end
+  if is_error(stored) then return nil, stored end
   return stored or ''
 end
 

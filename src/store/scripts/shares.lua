@@ -1,0 +1,209 @@
+-- Follows runs.lua: the shares of a shared lock, and their slots.
+
+-- When the share ends, if it has not ended. An error ends the script: it must not look like a share
+-- that has ended (R11).
+local function share_end(id, time)
+  local ends = tonumber(redis.call('ZSCORE', KEYS.readers, id))
+  if ends and ends > time then return ends end
+end
+
+-- How many readers share the lock, or an error.
+local function count_readers(time)
+  return redis.pcall('ZCOUNT', KEYS.readers, '(' .. decimal(time), '+inf')
+end
+
+-- When the last share ends or ended, or nil.
+local function last_share_end()
+  return tonumber(redis.call('ZRANGE', KEYS.readers, -1, -1, 'WITHSCORES')[2])
+end
+
+-- A share in KEYS.shares: 'fence since supervised slot record', slot -1: none. The last capture is
+-- where the record begins. Of a thousand shares most are read for their fence alone.
+local SHARE = '^(%d+) (%d+) (%d) (%-?%d+) ()'
+
+-- The share that is stored so: its numbers, and its record; or nil where it cannot be read.
+local function read_share(stored)
+  if type(stored) ~= 'string' then return nil end
+  local fence, since, supervised, slot, record_at = string.match(stored, SHARE)
+  if not fence then return nil end
+  return {
+    fence = fence, since = tonumber(since), supervised = tonumber(supervised),
+    slot = tonumber(slot), record = string.sub(stored, record_at)
+  }
+end
+
+local function write_share(id, share)
+  return redis.pcall('HSET', KEYS.shares, id, table.concat({
+    share.fence, decimal(share.since), share.supervised, share.slot, share.record
+  }, ' '))
+end
+
+-- The ids of the living readers, by their ends, or an error. Of very many only those that end
+-- first: a reply must not take the server long.
+local function living_readers(time)
+  return redis.pcall(
+    'ZRANGEBYSCORE', KEYS.readers, '(' .. decimal(time), '+inf', 'LIMIT', 0, NUMBER.max_slots)
+end
+
+-- Whether --min-hold keeps the lease of this owner record, and no process does.
+local function is_kept(record)
+  return string.find(record, '"' .. WORD.kept_field .. '":', 1, true) ~= nil
+end
+
+-- Of the readers that share the lock now the latest: its share, whose fence is the largest; or nil.
+-- One that --min-hold keeps has no process any more, so it comes behind all others; of several such
+-- it is the one that ends last.
+local function latest_share(time)
+  local ids = living_readers(time)
+  local shares = ids[1] and redis.pcall('HMGET', KEYS.shares, unpack(ids)) or {}
+  local latest, highest = nil, -1
+  for i = #shares, 1, -1 do
+    local rank = tonumber((string.match(shares[i] or '', SHARE))) or -1
+    if rank > highest then
+      local share = read_share(shares[i])
+      if is_kept(share.record) then rank = 0 end
+      if rank > highest then latest, highest = share, rank end
+    end
+  end
+  return latest
+end
+
+local function forget_share(id)
+  redis.call('ZREM', KEYS.readers, id)
+  local stored = KEYS.shares and redis.call('HGET', KEYS.shares, id)
+  if not stored then return end
+  local share = read_share(stored)
+  local has_slot = KEYS.slots and share and share.slot >= 0
+  if has_slot and redis.call('HGET', KEYS.slots, share.slot) == id then
+    redis.call('HDEL', KEYS.slots, share.slot)
+  end
+  redis.call('HDEL', KEYS.shares, id)
+end
+
+local function forget_ended_shares(time)
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS.readers, '-inf', decimal(time))) do
+    forget_share(id)
+  end
+end
+
+local function end_sharing()
+  redis.call('DEL', KEYS.lock)
+  if KEYS.owner then redis.call('DEL', KEYS.owner) end
+end
+
+-- Lets the marker and all data of the shares expire with the last share, and deletes both once
+-- there is none. `marks`: makes a marker if there is none. -> an error or nil
+local function bound_shares(time, marks)
+  forget_ended_shares(time)
+  local last = last_share_end()
+  if not last then return end_sharing() end
+  local rest = decimal(last - time)
+  local failure
+  for _, key in pairs({KEYS.readers, KEYS.shares, KEYS.slots, KEYS.owner}) do
+    failure = failure or first_error(redis.pcall('PEXPIRE', key, rest))
+  end
+  local marked = redis.pcall('PEXPIRE', KEYS.lock, rest)
+  if marked == 0 and marks then
+    marked = redis.pcall('SET', KEYS.lock, SHARED, 'NX', 'PX', rest) or redis.error_reply(NOT_SET)
+  end
+  return failure or first_error(marked)
+end
+
+-- Adds a reader. Only while no exclusive lease holds the lock. -> an error or nil
+local function add_share(id, ttl, share, time)
+  forget_share(id)
+  local others = read_owner()
+  if others.lease ~= WORD.all_shares then others = {} end
+  return first_error(
+    redis.pcall('ZADD', KEYS.readers, decimal(time + ttl), id),
+    write_share(id, share),
+    share.slot >= 0 and redis.pcall('HSET', KEYS.slots, share.slot, id),
+    write_owner(WORD.all_shares, share.fence, tonumber(others.since) or share.since,
+      share.supervised, share.record, ttl, others.is_mute),
+    bound_shares(time, true))
+end
+
+-- When the share of another in this slot ends, if one lives there; and the id in the slot.
+local function end_of_other_in(slot, id, time)
+  local there = redis.call('HGET', KEYS.slots, slot)
+  return there and there ~= id and share_end(there, time), there
+end
+
+-- The slots below `limit` with a living share: {[slot] = true}, how many slots there are up to the
+-- last of them, and which of these shares ends first; or nil and the error. However many slots
+-- there are, this takes a few calls, and reads no more of the table of slots than it takes to find
+-- all living shares there. The table may have been lost: a share that is not in it says itself in
+-- which slot it is; of more than NUMBER.max_slots living readers only those that end first say it.
+-- -> at the end the error if that cannot be read
+local function taken_slots(limit, time)
+  local living = KEYS.readers and living_readers(time) or {}
+  if is_error(living) then return nil, living end
+  local missing = {}
+  for i, id in ipairs(living) do missing[id] = i end
+  local number_missing = #living
+  -- Then more readers live than were read.
+  local is_part = number_missing == NUMBER.max_slots
+  local taken, count, soonest = {}, 0, nil
+  local function take(slot, rank)
+    taken[slot] = true
+    count = math.max(count, slot + 1)
+    if rank then soonest = math.min(soonest or rank, rank) end
+  end
+
+  local found, first = {}, 0
+  while KEYS.slots and number_missing > 0 and first < limit do
+    local numbers = {}
+    for slot = first, math.min(limit, first + math.max(first, number_missing, 16)) - 1 do
+      numbers[#numbers + 1] = slot
+    end
+    local ids = redis.pcall('HMGET', KEYS.slots, unpack(numbers))
+    if is_error(ids) then return nil, ids end
+    for i, id in ipairs(ids) do
+      local rank = missing[id] or found[id]
+      if rank or id and is_part and share_end(id, time) then take(numbers[i], rank) end
+      if missing[id] then
+        found[id], missing[id] = rank, nil
+        if not is_part then number_missing = number_missing - 1 end
+      end
+    end
+    first = first + #numbers
+  end
+
+  local others = {}
+  for id in pairs(number_missing > 0 and missing or {}) do others[#others + 1] = id end
+  local shares = {}
+  if others[1] then
+    shares = KEYS.shares and redis.pcall('HMGET', KEYS.shares, unpack(others))
+      or redis.error_reply(ELSEWHERE)
+  end
+  for i, stored in ipairs(shares) do
+    local share = read_share(stored)
+    if share and share.slot >= 0 and share.slot < limit then
+      take(share.slot, missing[others[i]])
+    end
+  end
+  return taken, count, living[soonest], first_error(shares)
+end
+
+-- A digit for each of the first `count` slots, 1: it is free.
+local function free_digits(taken, count)
+  local digits = {}
+  for slot = 0, count - 1 do digits[slot + 1] = taken[slot] and '0' or '1' end
+  return table.concat(digits)
+end
+
+-- Of the slots 0 to limit - 1: the wanted one, or the lowest (wanted -1), if it is free; which
+-- slots are free, as '0110…'; and when the first of the taken slots ends, if there is one. Or nil
+-- and the error.
+local function find_slot(limit, wanted, time)
+  local taken, count, soonest, unreadable = taken_slots(limit, time)
+  if not taken or unreadable then return nil, unreadable or count end
+  local found
+  for slot = 0, count - 1 do
+    if not found and not taken[slot] and (wanted == -1 or wanted == slot) then found = slot end
+  end
+  local next = math.max(count, wanted)
+  if not found and next < limit and (wanted == -1 or wanted == next) then found = next end
+  local digits = free_digits(taken, count) .. string.rep('1', limit - count)
+  return found, digits, soonest and share_end(soonest, time)
+end
