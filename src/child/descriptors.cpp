@@ -98,7 +98,7 @@ void close_inherited(std::optional<int> keep) {
   InheritedDescriptors::capture().close(keep);
 }
 
-void let_go_of_caller() {
+void detach_from_caller() {
   close_inherited(std::nullopt);
   const UniqueFd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   if (null) ::dup2(null.get(), STDERR_FILENO);

@@ -29,7 +29,7 @@ void close_inherited(std::optional<int> keep);
 
 /// The same, and stderr becomes /dev/null, too: for a process that stays behind its caller. Command
 /// substitution returns when the last writer closes the pipe: that must not be us.
-void let_go_of_caller();
+void detach_from_caller();
 
 /// Closes every descriptor but one, stdin, stdout and stderr included.
 void close_all_but(int kept);

@@ -45,32 +45,32 @@ bool WatchedProcess::ended() const {
   return ::poll(&readable, 1, 0) == 1;
 }
 
-bool WatchedProcess::lives(const Met& met) {
-  return start_time(met.pid) == met.started;
+bool WatchedProcess::lives(const Descendant& descendant) {
+  return start_time(descendant.pid) == descendant.started;
 }
 
 std::set<pid_t> WatchedProcess::living() const {
   std::set<pid_t> pids;
   if (!ended()) pids.insert(pid_);
-  for (const Met& met : met_) {
-    if (lives(met)) pids.insert(met.pid);
+  for (const Descendant& descendant : known_) {
+    if (lives(descendant)) pids.insert(descendant.pid);
   }
   return pids;
 }
 
 /// Remembers and returns the descendants that were not known.
-std::vector<pid_t> WatchedProcess::meet_new(const std::set<pid_t>& known, Instant until) {
-  std::vector<pid_t> strangers;
+std::vector<pid_t> WatchedProcess::discover(const std::set<pid_t>& known, Instant until) {
+  std::vector<pid_t> found;
   for (const pid_t pid : living_descendants({known.begin(), known.end()}, until)) {
     // A holder process that was forked below the process it watches must not count itself as a
     // descendant to stop.
     if (pid == ::getpid() || known.contains(pid)) continue;
-    const Met met{pid, start_time(pid)};
-    if (met.started == 0) continue;  // it has ended, or is hidden from us
-    met_.insert(met);
-    strangers.push_back(pid);
+    const Descendant descendant{pid, start_time(pid)};
+    if (descendant.started == 0) continue;  // it has ended, or is hidden from us
+    known_.insert(descendant);
+    found.push_back(pid);
   }
-  return strangers;
+  return found;
 }
 
 bool WatchedProcess::send(pid_t pid, int signal) const {
@@ -96,9 +96,9 @@ bool WatchedProcess::hold_still(Instant until) {
   stopped_ = std::move(stopped);
 
   // Only now: a process seen stopped has no children besides those found here.
-  const std::vector<pid_t> strangers = meet_new(known, until);
-  for (const pid_t pid : strangers) (void)send(pid, SIGSTOP);
-  return running.empty() && strangers.empty() && BootClock::now() < until;
+  const std::vector<pid_t> found = discover(known, until);
+  for (const pid_t pid : found) (void)send(pid, SIGSTOP);
+  return running.empty() && found.empty() && BootClock::now() < until;
 }
 
 void WatchedProcess::signal(int signal, Reach reach) {
@@ -109,7 +109,7 @@ void WatchedProcess::signal(int signal, Reach reach) {
 }
 
 bool WatchedProcess::kill(Instant until) {
-  const bool has_news = !meet_new(living(), until).empty();
+  const bool found_some = !discover(living(), until).empty();
   const bool ran_out_of_time = BootClock::now() >= until;
   bool refused = false;
   for (const pid_t pid : living()) {
@@ -119,7 +119,7 @@ bool WatchedProcess::kill(Instant until) {
       refused = true;
     }
   }
-  return !refused && (has_news || ran_out_of_time);
+  return !refused && (found_some || ran_out_of_time);
 }
 
 }  // namespace redlock::child

@@ -45,7 +45,7 @@ class WatchedProcess {
   enum class Reach {
     stopped,  ///< those that the last complete hold_still() saw stopped: others might fork as they
               ///< die
-    met,      ///< all known descendants
+    known,    ///< all known descendants
   };
 
   /// Sends `signal` and CONT.
@@ -63,19 +63,19 @@ class WatchedProcess {
   WatchedProcess(pid_t pid, UniqueFd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
 
   /// A descendant that was found, told from a later process with the same pid by its start time.
-  struct Met {
+  struct Descendant {
     pid_t pid;
     unsigned long long started;
-    friend auto operator<=>(const Met&, const Met&) = default;
+    friend auto operator<=>(const Descendant&, const Descendant&) = default;
   };
-  [[nodiscard]] static bool lives(const Met& met);
+  [[nodiscard]] static bool lives(const Descendant& descendant);
 
-  std::vector<pid_t> meet_new(const std::set<pid_t>& known, Instant until);
+  std::vector<pid_t> discover(const std::set<pid_t>& known, Instant until);
   [[nodiscard]] bool send(pid_t pid, int signal) const;
 
   pid_t pid_;
   UniqueFd pidfd_;
-  std::set<Met> met_;        ///< descendants
+  std::set<Descendant> known_;
   std::set<pid_t> stopped_;  ///< by the last complete hold_still()
 };
 

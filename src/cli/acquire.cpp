@@ -62,16 +62,12 @@ child::WatchedProcess open_process(const Settings& settings, pid_t pid) {
   return std::move(*process);
 }
 
-std::optional<run::WhilePid> watch(const Settings& settings, std::optional<pid_t> pid, Ttl ttl,
-                                   const TtlDemands& demands) {
-  if (!pid) return std::nullopt;
-  return run::WhilePid{open_process(settings, *pid), read_stop_plan(settings, ttl, demands)};
-}
-
-std::optional<run::Detached> read_detached(const Settings& settings, Ttl ttl,
-                                           const TtlDemands& demands) {
-  if (!settings.get(option::detach)) return std::nullopt;
-  return run::Detached{*read_max_hold(settings), read_stop_plan(settings, ttl, demands)};
+std::optional<run::Background> read_background(const Settings& settings, std::optional<pid_t> pid,
+                                               Ttl ttl, const TtlDemands& demands) {
+  if (!pid && !settings.get(option::detach)) return std::nullopt;
+  std::optional<child::WatchedProcess> process;
+  if (pid) process.emplace(open_process(settings, *pid));
+  return run::Background{std::move(process), read_stop_plan(settings, ttl, demands)};
 }
 
 /// What no process ends must have a limit, and a way to be released before.
@@ -148,12 +144,8 @@ run::AcquireOptions read_options(const Settings& settings) {
   run::LockOptions lock =
       read_lock_options(settings, std::move(resources), *ttl, std::move(servers), std::move(owner));
   lock.conflict_exit_code = read_conflict_exit_code(settings, lock.conflict_exit_code);
-  return {std::move(lock),
-          settings.get(option::export_lease),
-          read_token_file(settings),
-          read_events_fd(settings),
-          watch(settings, pid, *ttl, demands),
-          read_detached(settings, *ttl, demands)};
+  return {std::move(lock), settings.get(option::export_lease), read_token_file(settings),
+          read_events_fd(settings), read_background(settings, pid, *ttl, demands)};
 }
 
 }  // namespace

@@ -10,25 +10,29 @@
 #include "output/console.hpp"
 #include "output/standard_error.hpp"
 #include "run/acquisition.hpp"
+#include "run/background_holder.hpp"
 #include "run/command_error.hpp"
-#include "run/detached.hpp"
 #include "run/leftovers.hpp"
-#include "run/while_pid.hpp"
 #include "support/readable.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock::run {
 namespace {
 
+/// Right after the attempt.
+std::string cannot_write() {
+  return fmt::format("cannot write the lease to stdout: {}", std::strerror(errno));
+}
+
 asio::awaitable<Finish> acquire_and_print(Session& session, Acquisition& acquisition) {
-  Handout handout = co_await acquisition.acquire();
-  if (!output::write_all(STDOUT_FILENO, handout.text) && handout.leases) {
-    const std::string why =
-        fmt::format("cannot write the lease to stdout: {}", std::strerror(errno));
-    handout = co_await acquisition.undo(handout.leases, why);
+  AcquireOutput output = co_await acquisition.acquire();
+  if (!output::write_all(STDOUT_FILENO, output.text) && output.leases) {
+    const std::string why = cannot_write();
+    output = co_await acquisition.undo(output.leases, why);
   }
-  co_await session.server_set().close(handout.leases ? CloseMode::linger : CloseMode::drain);
-  co_return handout.finish;
+  const CloseMode mode = output.leases ? CloseMode::linger : CloseMode::drain;
+  co_await session.server_set().close(mode);
+  co_return output.finish;
 }
 
 asio::awaitable<void> read_signals(Session& session, child::SignalGate& gate,
@@ -40,7 +44,7 @@ asio::awaitable<void> read_signals(Session& session, child::SignalGate& gate,
   }
 }
 
-/// Without --while-pid: everything happens in this process.
+/// Without --while-pid and --detach: everything happens in this process.
 Finish acquire_here(const AcquireOptions& options, const SessionOptions& about,
                     child::SignalGate& gate) {
   Session session(about, options.servers, options.server_timeout);
@@ -53,17 +57,14 @@ Finish acquire_here(const AcquireOptions& options, const SessionOptions& about,
 
 /// With --while-pid or --detach: a holder process acquires and stays; we print what it acquired,
 /// and end.
-Finish acquire_behind(AcquireOptions& options, const SessionOptions& about, child::SignalGate& gate,
-                      const Start& start) {
-  const child::StopPlan& stop =
-      options.while_pid ? options.while_pid->stop : options.detached->stop;
-  child::Front front(gate, stop, /*shares_group=*/false, std::nullopt, nullptr);
+Finish acquire_in_background(AcquireOptions& options, const SessionOptions& about,
+                             child::SignalGate& gate, const Start& start) {
+  child::Front front(gate, options.background->stop, /*shares_group=*/false, std::nullopt, nullptr);
   const pid_t front_pid = ::getpid();  // before the fork: a shield may be the holder's parent
-  const auto cookies = options.detached ? child::CiCookies::keep : child::CiCookies::hide;
-  if (front.fork_holder(start.argc, start.argv, cookies)) {
-    if (options.detached) keep_detached(about, options, front.take_channel(), gate, front_pid);
-    keep_while_pid(about, options, front.take_channel(), gate, front_pid);
-  }
+  const auto cookies =
+      options.background->process ? child::CiCookies::hide : child::CiCookies::keep;
+  if (front.fork_holder(start.argc, start.argv, cookies))
+    hold_in_background(about, options, front.take_channel(), gate, front_pid);
   output::StandardError::of_process().forget();
   const child::Verdict verdict = front.guard();
   if (verdict.source != child::Verdict::Source::report) {
@@ -74,8 +75,7 @@ Finish acquire_behind(AcquireOptions& options, const SessionOptions& about, chil
                   : "the process that was to keep the lock was killed; the lock expires by itself");
   }
   if (!output::write_all(STDOUT_FILENO, verdict.report)) {
-    const std::string why =
-        fmt::format("cannot write the lease to stdout: {}", std::strerror(errno));
+    const std::string why = cannot_write();
     front.dismiss_holder();  // it releases the lock
     throw CommandError(ExitCode::os_error, why);
   }
@@ -87,7 +87,7 @@ Finish acquire_behind(AcquireOptions& options, const SessionOptions& about, chil
 
 Finish acquire(AcquireOptions options, const SessionOptions& about, const Start& start) {
   child::SignalGate gate(start.inherited);
-  if (options.while_pid || options.detached) return acquire_behind(options, about, gate, start);
+  if (options.background) return acquire_in_background(options, about, gate, start);
   return acquire_here(options, about, gate);
 }
 

@@ -5,8 +5,6 @@
 #include <optional>
 #include <string>
 
-#include "child/stop_plan.hpp"
-#include "child/watched_process.hpp"
 #include "engine/waiter.hpp"
 #include "output/json.hpp"
 #include "run/event_writer.hpp"
@@ -19,18 +17,18 @@
 namespace redlock::run {
 
 /// What an acquire hands to the script.
-struct Handout {
+struct AcquireOutput {
   Finish finish;
   std::string text;                 ///< for stdout: the tokens, exports or JSON
   std::shared_ptr<HeldSet> leases;  ///< empty: there are none
   std::string short_text{};         ///< of a failure: `text` without the keys
 };
 
-/// One `acquire` from the wait to the handout, and its events. Writes the token file; the caller
+/// One `acquire` from the wait to its output, and its events. Writes the token file; the caller
 /// writes stdout.
 class Acquisition {
  public:
-  /// `job_group`: see wait_for_locks(). Throws std::system_error.
+  /// `job_group`: see Printer. Throws std::system_error.
   Acquisition(Session& session, const AcquireOptions& options, pid_t job_group)
       : session_(session),
         options_(options),
@@ -46,36 +44,44 @@ class Acquisition {
     }
   }
 
-  /// Ends the wait. Once there is a lease to hand out, a signal changes nothing.
+  /// Where the signal ends a wait, it does what cancel() does, and we die of it.
   void on_signal(int signal);
 
-  /// Ends the wait, too, because the lease is no longer needed. `why` is for the user.
-  void call_off(std::string why);
+  /// Ends acquire() without leases, unless it is about to return some. `why` is for the user; of
+  /// several the first counts.
+  void cancel(std::string why);
 
-  asio::awaitable<Handout> acquire();
+  asio::awaitable<AcquireOutput> acquire();
 
   /// When the last lock was granted: held times count from there. After an acquire() that has
   /// leases.
   [[nodiscard]] Instant granted_at() const noexcept { return granted_at_; }
 
-  /// The handout did not reach the script: releases the lease and removes the token file. `why` is
-  /// for the user.
-  asio::awaitable<Handout> undo(std::shared_ptr<HeldSet> leases, std::string why);
+  /// What acquire() returned did not reach the script: releases the leases and removes the token
+  /// file. `why` is for the user.
+  asio::awaitable<AcquireOutput> undo(std::shared_ptr<HeldSet> leases, std::string why);
 
-  /// The lease was handed out, and is no longer needed.
+  /// The leases that acquire() returned are no longer needed.
   asio::awaitable<void> release(HeldSet& leases);
 
   /// For --events-fd alone: an event that the user is told of in another way.
   void write_event(const output::event::Any& event);
 
  private:
-  Handout fail(const WaitFailure& failed) const;
-  Handout hand_out(std::shared_ptr<HeldSet> leases);
-  [[nodiscard]] Handout refuse_parent_lease() const;
-  asio::awaitable<std::optional<Handout>> renew_all(HeldSet& leases);
-  [[nodiscard]] Handout interrupted() const;
-  [[nodiscard]] Handout conclude(const output::Outcome& outcome) const;
-  asio::awaitable<void> take_back(HeldSet& leases);
+  /// Why acquire() is to end without leases.
+  struct Cancellation {
+    int signal;       ///< 0: none was sent
+    std::string why;  ///< where there is no signal
+  };
+
+  [[nodiscard]] output::Outcome outcome_of(output::CommandResult result, std::string message) const;
+  AcquireOutput end_cancelled() const;
+  AcquireOutput refuse_parent_lease() const;
+  AcquireOutput fail_to_renew(const ExtendResult& renewed) const;
+  AcquireOutput fail(const output::Outcome& outcome) const;
+  AcquireOutput tell_released_again(const std::string& why) const;
+  AcquireOutput conclude(const output::Outcome& outcome, bool acquired) const;
+  [[nodiscard]] std::string text_of(const HeldSet& leases, const LeaseHandle& handle) const;
 
   Session& session_;
   const AcquireOptions& options_;
@@ -85,10 +91,7 @@ class Acquisition {
   Instant granted_at_;
   std::shared_ptr<ParentLinks> parents_;  ///< with --while-pid; a signal to the parent run is not
                                           ///< meant for the watched process
-  int ended_by_ = 0;
-  std::string called_off_;  ///< the reason; empty: the front process was killed
-  bool done_ = false;
-  bool wrote_file_ = false;
+  std::optional<Cancellation> cancelled_;
 };
 
 }  // namespace redlock::run

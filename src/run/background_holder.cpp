@@ -1,92 +1,305 @@
 #include "run/background_holder.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <asio/awaitable.hpp>
+#include <exception>
+#include <memory>
+#include <string>
+
 #include "child/cpu_share.hpp"
 #include "child/descriptors.hpp"
+#include "child/front_link.hpp"
+#include "child/notice.hpp"
+#include "child/process_guard.hpp"
+#include "output/describe.hpp"
+#include "output/standard_error.hpp"
+#include "run/acquisition.hpp"
+#include "run/leftovers.hpp"
+#include "support/duration.hpp"
+#include "support/readable.hpp"
+#include "support/spawn.hpp"
+#include "support/text.hpp"
 
 namespace redlock::run {
 namespace {
 
 constexpr const char* not_handed_over = "the lease could not be handed over";
+constexpr const char* front_killed =
+    "the process that was to hand the lock over was killed; nothing was locked";
+constexpr const char* cannot_renew = "cannot renew";
 
-}  // namespace
+/// What is wrong with one of the leases, and so with all of them.
+struct Problem {
+  enum class Kind {
+    unrenewed,  ///< the last round found no quorum; the lease stands
+    lost,       ///< final
+    released,   ///< by another process; final
+  };
+  Kind kind;
+  Resource resource;
+  std::string reason;  ///< one clause for people
+};
+
+/// The leases of one `acquire`, and the process that they are kept for, if there is one.
+class BackgroundHolder {
+ public:
+  /// All must outlive it.
+  BackgroundHolder(Session& session, AcquireOptions& options,
+                   std::shared_ptr<child::FrontLink> link, pid_t front);
+
+  asio::awaitable<int> live();
+
+ private:
+  void listen();
+  asio::awaitable<void> watch_process();
+  asio::awaitable<AcquireOutput> acquire();
+  void renew(const std::shared_ptr<HeldSet>& leases);
+  void note_end(const Resource& resource, const LeaseEnded& end);
+  bool report(const AcquireOutput& output);
+  asio::awaitable<void> report_failure(AcquireOutput output);
+  asio::awaitable<bool> keep(const HeldSet& leases);
+  asio::awaitable<void> keep_until_max_hold();
+  asio::awaitable<bool> keep_for_process(const HeldSet& leases);
+
+  void tell_stop(child::StopReason why);
+  void tell_unsafe(const child::GuardEnd& end);
+  void tell_process(const std::string& text) { child::post_notice(*process_, text); }
+  void write_stop(child::StopReason why);
+
+  [[nodiscard]] bool leases_ended() const {
+    return problem_ && problem_->kind != Problem::Kind::unrenewed;
+  }
+  [[nodiscard]] bool leases_released() const {
+    return problem_ && problem_->kind == Problem::Kind::released;
+  }
+  [[nodiscard]] std::string process_has_ended() const {
+    return fmt::format("process {} has ended", process_->pid());
+  }
+
+  Session& session_;
+  const std::vector<Resource>& resources_;
+  const child::StopPlan& plan_;
+  child::WatchedProcess* process_;  ///< null: none
+  std::shared_ptr<child::FrontLink> link_;
+  pid_t job_group_;
+  Acquisition acquisition_;
+  std::optional<child::ProcessGuard> guard_;  ///< of the process
+  std::unique_ptr<Event> ended_;              ///< notified when the process or a lease has ended
+  std::optional<Problem> problem_;            ///< none: a quorum confirmed the last renewal
+};
 
 BackgroundHolder::BackgroundHolder(Session& session, AcquireOptions& options,
                                    std::shared_ptr<child::FrontLink> link, pid_t front)
     : session_(session),
+      resources_(options.resources),
+      plan_(options.background->stop),
+      process_(options.background->process ? &*options.background->process : nullptr),
       link_(std::move(link)),
       job_group_(::getpgid(front)),
-      acquisition_(session, options, job_group_) {}
+      acquisition_(session, options, job_group_),
+      ended_(session.clock().make_event()) {
+  if (process_ == nullptr) return;
+  child::ProcessGuardEvents events;
+  events.before_stop = [this](child::StopReason why) { tell_stop(why); };
+  events.stopping = [this](child::StopReason why) { write_stop(why); };
+  guard_.emplace(session.clock(), *process_, plan_, std::move(events));
+}
 
 asio::awaitable<int> BackgroundHolder::live() {
-  link_->start({[this](int signal) { acquisition_.on_signal(signal); },
-                [this] { session_.interrupt().raise(); }});
-  begin();
-  Handout handout = co_await acquisition_.acquire();
-  if (handout.leases) {
-    granted(*handout.leases);
-    child::leave_session(job_group_);
-    child::claim_cpu_share();
-    // From now on: the front process may be stopped by its job for longer than the lease lasts.
-    renew(handout.leases);
-    if (const std::string why = needless(); !why.empty())
-      handout = co_await acquisition_.undo(handout.leases, why);
+  listen();
+  AcquireOutput output = co_await acquire();
+  if (!output.leases) {
+    co_await report_failure(std::move(output));
+    co_return 0;
   }
-  co_await hand_over(std::move(handout));
-  co_await close_servers();
+  if (co_await link_->until_handed_over()) {
+    output::StandardError::of_process().close();
+    child::detach_from_caller();
+    if (co_await keep(*output.leases)) co_await acquisition_.release(*output.leases);
+  } else {
+    (void)co_await acquisition_.undo(output.leases, not_handed_over);
+  }
+  co_await session_.server_set().close(CloseMode::drain);
   co_return 0;
 }
 
-/// The front process says of one that it does not hear of that it was killed, and that its lock
-/// expires by itself: so it is told how it ended, whatever else cannot be passed on.
-asio::awaitable<void> BackgroundHolder::hand_over(Handout handout) {
-  const bool reported = co_await report(handout);
-  if (!reported && handout.leases)
-    handout = co_await acquisition_.undo(handout.leases, not_handed_over);
-  if (!reported && !co_await report(handout)) {
-    handout.text = handout.short_text;  // a longer one needs a file
-    (void)co_await report(handout);
-  }
-  if (!handout.leases) co_return;
-
-  const bool reached = co_await link_->until_handed_over();
-  if (reached) {
-    output::StandardError::of_process().close();
-    child::let_go_of_caller();
-    co_await keep(handout.leases);
-  } else {
-    (void)co_await acquisition_.undo(handout.leases, not_handed_over);
-  }
+void BackgroundHolder::listen() {
+  child::FrontLink::Handlers handlers;
+  handlers.wait_ended = [this](int signal) { acquisition_.on_signal(signal); };
+  handlers.guard_gone = [this] { acquisition_.cancel(front_killed); };
+  link_->start(std::move(handlers));
+  if (guard_) spawn(session_.io().get_executor(), [this] { return watch_process(); });
 }
 
-/// False when the report cannot be sent to the front process.
-asio::awaitable<bool> BackgroundHolder::report(const Handout& handout) {
-  if (!handout.leases) {
-    // First what others wait for: our place in the queue, and a lock that was released again. Then
-    // nothing depends on us any more, and the last line may wait before the front process ends.
-    co_await close_servers();
-    output::StandardError::of_process().finish();
-  }
-  const Finish& finish = handout.finish;
-  co_return link_->report(finish.exit_code, finish.signal, handout.text);
+/// A process that has ended needs the leases no longer, wherever we are.
+asio::awaitable<void> BackgroundHolder::watch_process() {
+  Readable ended(session_.io().get_executor(), process_->fd());
+  co_await ended.wait();
+  guard_->process_has_ended();
+  ended_->notify();
+  acquisition_.cancel(process_has_ended());
+  link_->give_up_hand_over();
 }
 
-asio::awaitable<void> BackgroundHolder::close_servers() {
-  if (!std::exchange(closed_, true)) co_await session_.server_set().close(CloseMode::drain);
+/// Returns leases only if they are on the way to the script.
+asio::awaitable<AcquireOutput> BackgroundHolder::acquire() {
+  AcquireOutput output = co_await acquisition_.acquire();
+  if (!output.leases) co_return output;
+  if (guard_) guard_->arm(output.leases->deadline(), acquisition_.granted_at());
+  child::leave_session(job_group_);
+  child::claim_cpu_share();
+  // From now on: the front process may be stopped by its job for longer than the lease lasts.
+  renew(output.leases);
+  if (guard_ && process_->ended())
+    co_return co_await acquisition_.undo(output.leases, process_has_ended());
+  if (!report(output)) co_return co_await acquisition_.undo(output.leases, not_handed_over);
+  co_return output;
 }
 
 void BackgroundHolder::renew(const std::shared_ptr<HeldSet>& leases) {
   SetEvents events;
   events.extended = [this, set = leases.get()](bool after_trouble) {
     session_.events().report(output::event::Renewed{after_trouble});
-    extended(*set);
+    if (guard_) guard_->move_deadline(set->deadline());
+    if (!leases_ended()) problem_.reset();
   };
   events.in_trouble = [this](const Resource& resource, const LeaseInTrouble& trouble) {
     if (trouble.first)
       session_.events().report(output::event::RenewalFailed{resource, trouble.faults});
-    in_trouble(resource, trouble);
+    if (leases_ended()) return;
+    problem_ = Problem{Problem::Kind::unrenewed, resource,
+                       fmt::format("{}: {}", cannot_renew, output::faults_text(trouble.faults))};
   };
-  events.ended = [this](const Resource& resource, const LeaseEnded& end) { ended(resource, end); };
+  events.ended = [this](const Resource& resource, const LeaseEnded& end) {
+    note_end(resource, end);
+  };
   leases->keep(std::move(events));
+}
+
+void BackgroundHolder::note_end(const Resource& resource, const LeaseEnded& end) {
+  const bool by_hand = end.not_ours && end.not_ours->why == NotOurs::Why::released;
+  problem_ = Problem{by_hand ? Problem::Kind::released : Problem::Kind::lost, resource,
+                     output::ended_text(end)};
+  if (guard_) {
+    by_hand ? guard_->lease_is_released() : guard_->lease_is_lost();
+  } else if (!by_hand) {
+    session_.events().report(output::event::Lost{resource, problem_->reason});
+  }
+  ended_->notify();
+}
+
+/// False when the front process cannot be sent it.
+bool BackgroundHolder::report(const AcquireOutput& output) {
+  return link_->report(output.finish.exit_code, output.finish.signal, output.text);
+}
+
+/// The front process says of one that it does not hear of that it was killed, and that its lock
+/// expires by itself: so it is told how it ended, whatever else cannot be passed on.
+asio::awaitable<void> BackgroundHolder::report_failure(AcquireOutput output) {
+  // First what others wait for: our place in the queue, and a lock that was released again. Then
+  // nothing depends on us any more, and the last line may wait before the front process ends.
+  co_await session_.server_set().close(CloseMode::drain);
+  output::StandardError::of_process().finish();
+  if (report(output)) co_return;
+  output.text = output.short_text;  // a longer one needs a file
+  (void)report(output);
+}
+
+/// Until the leases are not needed any more. False: they must expire by themselves, since processes
+/// run on that should not.
+asio::awaitable<bool> BackgroundHolder::keep(const HeldSet& leases) {
+  if (guard_) co_return co_await keep_for_process(leases);
+  co_await keep_until_max_hold();
+  co_return true;
+}
+
+/// Of several locks none is of use without the others.
+asio::awaitable<void> BackgroundHolder::keep_until_max_hold() {
+  const Instant hold_until = later(acquisition_.granted_at(), *plan_.max_hold);
+  while (!leases_ended() && session_.clock().now() < hold_until)
+    co_await ended_->wait_until(hold_until);
+}
+
+asio::awaitable<bool> BackgroundHolder::keep_for_process(const HeldSet& leases) {
+  const child::GuardEnd end = co_await guard_->guard();
+  if (!end.left.empty() || end.late > Duration::zero()) tell_unsafe(end);
+  // The other locks of several must not become free while the process, told to stop or not, still
+  // runs under them.
+  if (leases.leases().size() > 1) {
+    while (!leases_released() && !process_->ended()) co_await ended_->wait_until(Instant::max());
+  }
+  co_return end.left.empty();
+}
+
+/// No process waits for our exit status, and the watched process would die without knowing why.
+void BackgroundHolder::tell_stop(child::StopReason why) {
+  if (why == child::StopReason::max_hold) {
+    return tell_process(fmt::format(
+        "{}: held for {}, the limit of --max-hold; stopping process {} with all that descends "
+        "from it",
+        output::keys_text(resources_), format_duration(*plan_.max_hold), process_->pid()));
+  }
+  const std::string_view what_next =
+      plan_.on_lost == child::OnLost::kill   ? "stopping it with all that descends from it"
+      : plan_.on_lost == child::OnLost::term ? "telling it to stop"
+                                             : "it runs on without the lock";
+  const std::string trouble =
+      problem_ ? fmt::format("{}: {}{}", output::key_text(problem_->resource),
+                             leases_ended() ? "lost: " : "", problem_->reason)
+               : fmt::format("{}: {}", output::keys_text(resources_), cannot_renew);
+  tell_process(
+      fmt::format("{}; process {} was to have the lock: {}", trouble, process_->pid(), what_next));
+}
+
+void BackgroundHolder::tell_unsafe(const child::GuardEnd& end) {
+  const std::string key = output::keys_text(resources_);
+  const std::string time = format_duration(std::chrono::ceil<Milliseconds>(end.late));
+  if (end.left.empty()) {
+    tell_process(fmt::format(
+        "{}: UNSAFE: what descends from process {} was dead only {} after the end of the lease",
+        key, process_->pid(), time));
+  } else {
+    tell_process(fmt::format(
+        "{}: UNSAFE: processes could not be killed and still run, {} after the end of the lease: "
+        "{}",
+        key, time, fmt::join(end.left, " ")));
+  }
+}
+
+/// For --events-fd alone: tell_stop() has told the user.
+void BackgroundHolder::write_stop(child::StopReason why) {
+  if (why == child::StopReason::lease) {
+    const auto lost = leases_ended() ? std::optional(problem_->resource) : std::nullopt;
+    acquisition_.write_event(
+        output::event::Lost{lost, problem_ ? problem_->reason : std::string(cannot_renew)});
+    if (plan_.on_lost == child::OnLost::warn) return;
+  }
+  acquisition_.write_event(output::event::Stopping{why, plan_.max_hold});
+}
+
+}  // namespace
+
+void hold_in_background(const SessionOptions& about, AcquireOptions& options,
+                        child::Channel channel, child::SignalGate& gate, pid_t front) {
+  if (!options.background->process) options.owner.pid = ::getpid();
+  ::setpgid(0, 0);
+  child::ignore_all();
+  try {
+    Session session(about, options.servers, options.server_timeout);
+    const auto link = std::make_shared<child::FrontLink>(
+        session.io().get_executor(), session.clock(), std::move(channel), gate, front);
+    BackgroundHolder holder(session, options, link, front);
+    session.run(holder.live());
+    clear_away_behind(about, options.servers, session);
+    output::StandardError::of_process().finish();
+  } catch (const std::exception& error) {
+    // The front process learns of it from our end.
+    about.console.error(escape_for_terminal(error.what()));
+  }
+  ::_exit(0);
 }
 
 }  // namespace redlock::run

@@ -19,7 +19,7 @@ namespace {
 constexpr std::chrono::minutes max_life{10};
 
 /// Pipes and terminals end when the last process closes them.
-void let_go() {
+void redirect_to_null() {
   output::StandardError::of_process().close();
   child::close_all_but(-1);
   const int null = ::open("/dev/null", O_RDWR);  // gets the lowest number: stdin
@@ -51,7 +51,7 @@ void clear_away_behind(const SessionOptions& options, const ServerOptions& serve
     sigaddset(&term, SIGTERM);
     ::sigprocmask(SIG_UNBLOCK, &term, nullptr);
     child::set_name(child::releaser_title);
-    let_go();
+    redirect_to_null();
     if (::chdir("/") != 0) ::_exit(0);  // a mount must not stay busy
     for (Leftover& leftover : leftovers)
       leftover.until = std::min(leftover.until, BootClock::now() + max_life);

@@ -45,16 +45,11 @@ struct RunOptions : LockOptions {
   bool sets_descendants = false;       ///< --descendants was given: what is left is expected
 };
 
-/// A process that `acquire` keeps the lease for.
-struct WhilePid {
-  child::WatchedProcess process;
-  child::StopPlan stop;
-};
-
-/// A lease that a holder process keeps for no process in particular.
-struct Detached {
-  Duration max_hold;     ///< from the grant on
-  child::StopPlan stop;  ///< for the front process, until it has handed over
+/// A lease that `acquire` leaves to a holder process in the background.
+struct Background {
+  std::optional<child::WatchedProcess> process;  ///< --while-pid: kept while it lives. None:
+                                                 ///< --detach
+  child::StopPlan stop;  ///< how the process is stopped; has a max_hold where there is none
 };
 
 /// All options of `acquire`.
@@ -62,8 +57,7 @@ struct AcquireOptions : LockOptions {
   bool prints_export;
   std::optional<std::string> token_file;
   std::optional<int> events_fd;
-  std::optional<WhilePid> while_pid;
-  std::optional<Detached> detached;
+  std::optional<Background> background;
 };
 
 }  // namespace redlock::run

@@ -126,6 +126,27 @@ detach() {
   assert_equal "$status" 23
 }
 
+# bats test_tags=redis
+@test "--while-pid: of several leases the lost one is named, though the other was renewed after that" {
+  start_pet
+  hold first
+  pet_begins waiter redlock-cli acquire -k demo -k other -t 6s --grace 300ms --server-timeout 1s \
+    --while-pid "$PET" --events-fd 8
+  wait_until has_happened waiting
+  # While it is paused, the lease is not handed over, and so the script not stopped yet.
+  kill -STOP "${JOB_PID[waiter]}"
+  release_hold first
+  wait_until has_happened acquired
+  redis 0 set other theirs
+  wait_until expires_after 0 "$(($(expires_at 0) + 4500))"
+  kill -CONT "${JOB_PID[waiter]}"
+  wait_until no_holders
+  wait_background pet
+  valid
+  assert_equal "$(of lost .key) $(of stopping .why)" "other lost"
+  assert_regex "$stderr" "redlock-cli: other: lost: it is held by a foreign client"
+}
+
 @test "--while-pid: the end of --max-hold" {
   start_script ours --max-hold 12s --grace 300ms --events-fd 8
   wait_until no_holders

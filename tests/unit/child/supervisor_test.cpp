@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "in_child.hpp"
+#include "jumping_clock.hpp"
 #include "support/readable.hpp"
 #include "support/spawn.hpp"
 
@@ -13,62 +14,6 @@ namespace {
 
 using namespace testing;
 using namespace std::chrono_literals;
-
-/// The boot clock, which a test can put forward, as waking from suspend does: waits that have gone
-/// by end at once.
-class JumpingClock final : public Clock {
- public:
-  explicit JumpingClock(asio::any_io_executor executor) : real_(std::move(executor)) {}
-
-  [[nodiscard]] Instant now() const override {
-    if (const auto when = std::exchange(jumps_when_, nullptr)) {
-      if (when()) {
-        ahead_ += std::chrono::minutes(1);
-      } else {
-        jumps_when_ = when;
-      }
-    }
-    return real_.now() + ahead_;
-  }
-  [[nodiscard]] Milliseconds wall() const override { return real_.wall(); }
-  [[nodiscard]] std::unique_ptr<Event> make_event() const override {
-    return std::make_unique<JumpingBell>(*this);
-  }
-
-  void jump(Duration span) {
-    ahead_ += span;
-    for (Event* event : waiting_) event->notify();
-  }
-
-  /// By a minute, when it is first read while this is so.
-  void jump_when(std::function<bool()> when) { jumps_when_ = std::move(when); }
-
- private:
-  class JumpingBell final : public Event {
-   public:
-    explicit JumpingBell(const JumpingClock& clock)
-        : clock_(clock), event_(clock.real_.make_event()) {
-      clock_.waiting_.push_back(this);
-    }
-    ~JumpingBell() override { std::erase(clock_.waiting_, this); }
-    JumpingBell(const JumpingBell&) = delete;
-    JumpingBell& operator=(const JumpingBell&) = delete;
-    void notify() override { event_->notify(); }
-    asio::awaitable<bool> wait_until(Instant when) override {
-      const Instant real = when == Instant::max() ? when : when - clock_.ahead_;
-      return event_->wait_until(real);
-    }
-
-   private:
-    const JumpingClock& clock_;
-    std::unique_ptr<Event> event_;
-  };
-
-  SystemClock real_;
-  mutable Duration ahead_{};
-  mutable std::function<bool()> jumps_when_;
-  mutable std::vector<Event*> waiting_;
-};
 
 constexpr StopPlan plan{.grace = 5s, .margin = 250ms, .max_margin = 10s, .stop_signal = SIGTERM};
 constexpr std::chrono::minutes lease_length{10};

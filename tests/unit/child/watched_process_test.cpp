@@ -322,7 +322,7 @@ TEST(WatchedProcess, HoldingStillEndsAtItsInstant) {
     EXPECT_NE(state_of(command.pid()), 'T');
     process.signal(SIGTERM, WatchedProcess::Reach::stopped);
     EXPECT_FALSE(process.ended());
-    process.signal(SIGTERM, WatchedProcess::Reach::met);
+    process.signal(SIGTERM, WatchedProcess::Reach::known);
     EXPECT_EQ(WTERMSIG(status_of(command.pid())), SIGTERM);
   });
 }

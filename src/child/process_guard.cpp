@@ -1,0 +1,161 @@
+#include "child/process_guard.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "core/validity.hpp"
+
+namespace redlock::child {
+namespace {
+
+/// Between two checks whether the stopped processes are all still.
+constexpr Milliseconds still_interval{1};
+
+/// Polls the processes that were told to stop: none of them is our child, so we get no SIGCHLD.
+constexpr Milliseconds grace_interval{10};
+
+}  // namespace
+
+ProcessGuard::ProcessGuard(const Clock& clock, WatchedProcess& process, StopPlan plan,
+                           ProcessGuardEvents events)
+    : clock_(clock),
+      process_(process),
+      plan_(plan),
+      events_(std::move(events)),
+      event_(clock.make_event()),
+      margin_(plan.margin) {}
+
+void ProcessGuard::arm(Instant deadline, Instant granted) {
+  deadline_ = deadline;
+  if (plan_.max_hold) hold_until_ = later(granted, *plan_.max_hold);
+}
+
+void ProcessGuard::move_deadline(Instant deadline) {
+  deadline_ = std::max(deadline_, deadline);
+  event_->notify();
+}
+
+void ProcessGuard::lease_is_lost() {
+  end_lease(Lease::lost);
+}
+
+void ProcessGuard::lease_is_released() {
+  end_lease(Lease::released);
+}
+
+void ProcessGuard::end_lease(Lease how) {
+  lease_ = how;
+  event_->notify();
+}
+
+void ProcessGuard::process_has_ended() {
+  event_->notify();
+}
+
+asio::awaitable<GuardEnd> ProcessGuard::guard() {
+  GuardEnd end;
+  const std::optional<StopReason> reason = co_await until_stop_is_due();
+  if (!reason) co_return end;
+  const Instant grace_end = clock_.now() + plan_.grace;
+  events_.before_stop(*reason);
+
+  // What --on-lost lets run on without the lock must end all the same before the lock is released.
+  const OnLost how = *reason == StopReason::max_hold ? OnLost::kill : plan_.on_lost;
+  if (how == OnLost::kill) {
+    const Instant kill_at = std::min(grace_end, deadline_ - margin_);
+    co_await send_stop_signal(kill_at, WatchedProcess::Reach::stopped);
+    events_.stopping(*reason);
+    co_await until_all_ended(kill_at);
+    end.left = co_await kill_all();
+    end.late = std::max(Duration::zero(), clock_.now() - deadline_);
+    co_return end;
+  }
+
+  if (how == OnLost::term)
+    co_await send_stop_signal(clock_.now() + plan_.grace, WatchedProcess::Reach::known);
+  events_.stopping(*reason);
+  while (!process_.ended() && lease_ == Lease::stands) co_await event_->wait_until(Instant::max());
+  co_return end;
+}
+
+/// Why the process is to be stopped now; nullopt: it has ended, or its lease was released.
+asio::awaitable<std::optional<StopReason>> ProcessGuard::until_stop_is_due() {
+  StopMeter meter(plan_.measure_interval, clock_.now());
+  while (!process_.ended() && lease_ != Lease::released) {
+    const Instant now = clock_.now();
+    if (const auto reason = reason_to_stop(now)) co_return reason;
+    if (now >= meter.next()) {
+      measure(meter, now);
+      continue;
+    }
+    const Instant next = std::min({terminate_at(), hold_until_, meter.next()});
+    if (!co_await event_->wait_until(next)) meter.note_timer(next, clock_.now());
+  }
+  co_return std::nullopt;
+}
+
+/// With OnLost::warn only a lease that is known to be lost is a reason.
+Instant ProcessGuard::terminate_at() const {
+  return plan_.on_lost == OnLost::warn ? Instant::max() : deadline_ - margin_ - plan_.grace;
+}
+
+/// Of two reasons the one that came first.
+std::optional<StopReason> ProcessGuard::reason_to_stop(Instant now) const {
+  if (lease_ == Lease::lost) return StopReason::lease;
+  if (now < std::min(terminate_at(), hold_until_)) return std::nullopt;
+  return hold_until_ <= terminate_at() ? StopReason::max_hold : StopReason::lease;
+}
+
+void ProcessGuard::measure(StopMeter& meter, Instant now) {
+  const auto cost = meter.step({process_.pid()}, now);
+  if (!cost) return;
+  const Duration needed = needed_margin(plan_.margin, *cost);
+  margin_ = std::min(needed, std::max(plan_.margin, plan_.max_margin));
+}
+
+/// Holds the processes still for at most half of the time until `kill_at`, then sends the stop
+/// signal and CONT. At `kill_at` no time is left to hold them.
+asio::awaitable<void> ProcessGuard::send_stop_signal(Instant kill_at, WatchedProcess::Reach reach) {
+  // Waiting for a process that cannot be stopped, such as one that waits for a disk, must not use
+  // up the whole grace of the others.
+  const Instant began = clock_.now();
+  co_await hold_still(began + (kill_at - began) / 2);
+  process_.signal(plan_.stop_signal, reach);
+}
+
+asio::awaitable<void> ProcessGuard::hold_still(Instant until) {
+  while (!process_.hold_still(until) && clock_.now() < until)
+    co_await sleep_until(clock_, clock_.now() + still_interval);
+}
+
+/// Descendants that outlive the stopped process have its grace, too, and must not outlive the lease
+/// either.
+asio::awaitable<void> ProcessGuard::until_all_ended(Instant kill_at) {
+  while (!process_.living().empty() && clock_.now() < kill_at)
+    co_await sleep_until(clock_, std::min(kill_at, clock_.now() + grace_interval));
+}
+
+/// Kills until nothing is left, or the deadline has passed and the killed processes had their time
+/// to die without progress; returns what still lives.
+asio::awaitable<std::set<pid_t>> ProcessGuard::kill_all() {
+  // A process that dies while it forks would leave a child that cannot be found.
+  const Instant began = clock_.now();
+  co_await hold_still(began + margin_ / 2);
+
+  Instant made_progress = began;
+  std::size_t fewest = std::numeric_limits<std::size_t>::max();
+  for (;;) {
+    std::set<pid_t> left = process_.living();
+    if (left.size() < fewest) made_progress = clock_.now();
+    fewest = std::min(fewest, left.size());
+    // The deadline moves as long as the lease can be renewed.
+    const Instant last = std::max(deadline_, made_progress + death_timeout);
+    if (left.empty() || clock_.now() >= last) co_return left;
+    const bool only_init = process_.is_init() && left.size() == 1 && !process_.ended();
+    if (only_init && clock_.now() >= deadline_) co_return left;
+    if (process_.kill(clock_.now() + death_timeout)) made_progress = clock_.now();
+    co_await sleep_until(clock_, clock_.now() + kill_interval);
+  }
+}
+
+}  // namespace redlock::child
