@@ -303,16 +303,13 @@ bool Supervisor::asks_to_end(int signal) const noexcept {
          signal == plan_.stop_signal;
 }
 
-/// One that asks to end may come from anyone (`kill -TERM -- -PGID`). Any other counts where we
-/// know of it.
+/// It died of one, whoever sent that, or ended by itself soon after one that asks to end.
 bool Supervisor::was_ended_by_signal(int status) const {
-  const int fatal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  if (asks_to_end(fatal)) return true;
+  if (WIFSIGNALED(status)) return true;
   const Instant recent = ended_at_ - std::max<Duration>(plan_.grace, signal_memory);
   for (int signal = 1; signal < NSIG; ++signal) {
-    const bool ends = signal == fatal || asks_to_end(signal);
-    if (ends && (signals_.noted_since(signal, recent) ||
-                 page_.signals_of_front.noted_since(signal, recent)))
+    if (asks_to_end(signal) && (signals_.noted_since(signal, recent) ||
+                                page_.signals_of_front.noted_since(signal, recent)))
       return true;
   }
   return false;

@@ -24,17 +24,19 @@ cookies_of() {
   tr '\0' '\n' <"/proc/$1/environ" | sed -n 's/=of this job$//p' | sort | paste -sd ' '
 }
 
-# clean_up NAME: what the agents do: one look at all processes, KILL to each that has the cookie.
+# clean_up NAME PID: what the agents do: one look at all processes, KILL to each that has the cookie,
+# in any order: here this process first.
 clean_up() {
   /usr/bin/python3 -c '
 import os, sys
-cookie = sys.argv[1].encode() + b"=of this test " + sys.argv[2].encode() + b"\0"
-for pid in sorted(int(name) for name in os.listdir("/proc") if name.isdigit()):
+cookie = sys.argv[1].encode() + b"=of this test " + sys.argv[3].encode() + b"\0"
+first = int(sys.argv[2])
+for pid in [first, *(int(name) for name in os.listdir("/proc") if name.isdigit())]:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             if cookie in file.read(): os.kill(pid, 9)
     except OSError:
-        pass' "$1" "$BATS_TEST_TMPDIR"
+        pass' "$1" "$2" "$BATS_TEST_TMPDIR"
 }
 
 # A command with children that have no cookie, in its group and out of it.
@@ -78,15 +80,15 @@ END
 }
 
 @test "a clean-up by cookie: all of the command is dead before the lock is free" {
-  local name
-  for _ in 1 2; do
+  local name first
+  for first in FRONT COMMAND; do
     for name in "${COOKIES[@]}"; do
       rm -f "$BATS_TEST_TMPDIR/pids"
       export "$name=of this test $BATS_TEST_TMPDIR"
       start_under_witness ours -k demo -t 30s -- "$(without_cookies)" "$BATS_TEST_TMPDIR/pids"
       export "$name=of this job"
       watch_lock
-      clean_up "$name"
+      clean_up "$name" "${!first}"
       assert_dead_before_free
       assert_in_range "$LEFT" 1 30000 # released, not expired
       assert_tree_dead

@@ -275,14 +275,17 @@ TEST(Supervisor, ASignalOfLongAgoHasNotEndedIt) {
       });
 }
 
-TEST(Supervisor, ASignalThatAsksToEndMayComeFromAnyone) {
-  supervise(
-      plan, running(leaves_one), When::while_it_runs,
-      [](Scene scene) { signal_command(scene.page, SIGTERM); },
-      [](const CommandEnd& ending, const SharedPage&) {
-        EXPECT_EQ(WTERMSIG(*ending.status), SIGTERM);
-        EXPECT_TRUE(ending.left.empty());
-      });
+/// KILL to it alone is what a CI agent's clean-up does, before or after it kills the front process.
+TEST(Supervisor, ASignalThatItDiesOfMayComeFromAnyone) {
+  for (const int signal : {SIGTERM, SIGKILL, SIGUSR2}) {
+    supervise(
+        plan, running(leaves_one), When::while_it_runs,
+        [signal](Scene scene) { ::kill(scene.supervisor.command(), signal); },
+        [signal](const CommandEnd& ending, const SharedPage&) {
+          EXPECT_EQ(WTERMSIG(*ending.status), signal);
+          EXPECT_TRUE(ending.left.empty());
+        });
+  }
 }
 
 /// ^C at a terminal, where what is left of the command is not in the job's group.
@@ -321,16 +324,15 @@ TEST(Supervisor, TheMarginGrowsWithWhatIsMeasured) {
       measuring, "(sleep 1000; :) & echo; while :; do sleep 0.01; done", When::while_it_runs,
       [](Scene scene) {
         // It measures in the loop that runs next; when it has, the command is ended.
-        std::thread([&page = scene.page, pid = -scene.page.target.kill_argument] {
+        std::thread([&page = scene.page, group = scene.page.target.kill_argument.load()] {
           eventually([&page] { return page.get_margin() > plan.margin; });
-          ::kill(pid, SIGKILL);
+          ::kill(group, SIGKILL);
         }).detach();
       },
       [](const CommandEnd& ending, const SharedPage& page) {
         EXPECT_EQ(WTERMSIG(*ending.status), SIGKILL);
         EXPECT_GT(page.get_margin(), plan.margin);
         EXPECT_LE(page.get_margin(), plan.max_margin);
-        for (const pid_t pid : ending.left) ::kill(pid, SIGKILL);
       });
 }
 
