@@ -24,6 +24,10 @@ constexpr Milliseconds orphan_interval{20};
 /// The same of processes in the command's group that are below others. They are rare.
 constexpr Milliseconds group_interval{100};
 
+/// Whoever kills the command may be about to kill the front process: the clean-up of a CI agent
+/// ends one process after the other, in any order.
+constexpr Milliseconds clean_up_time{2000};
+
 /// What is waited for is worth a line only when it takes a while.
 constexpr Milliseconds awaited_unseen{1000};
 
@@ -176,7 +180,7 @@ asio::awaitable<CommandEnd> Supervisor::finish() {
     reap();
     const Instant now = clock_.now();
     if (status_ && !is_stopping() && !page_.stopped_by_front) {
-      if (may_leave()) break;
+      if (may_leave(now)) break;
       if (plan_.descendants == Descendants::kill) tell_rest_to_end(now);
     }
     if (const auto reason = reason_to_stop(now)) stop(*reason, now);
@@ -294,8 +298,9 @@ Instant Supervisor::next_poll(Instant now) const {
   return polls ? std::min(next, now + group_interval) : next;
 }
 
-bool Supervisor::may_leave() const {
-  return (plan_.descendants == Descendants::leave && rest_of_group().empty()) || all_ended();
+bool Supervisor::may_leave(Instant now) const {
+  const bool leaves = plan_.descendants == Descendants::leave && now >= may_leave_at_;
+  return (leaves && rest_of_group().empty()) || all_ended();
 }
 
 bool Supervisor::asks_to_end(int signal) const noexcept {
@@ -326,6 +331,8 @@ void Supervisor::note_end(int status) {
   // Whoever listens may learn of signals that were on their way to us.
   events_.ended(page_.stopping || page_.stopped_by_front);
   awaits_group_ = was_ended_by_signal(status);
+  const bool was_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  may_leave_at_ = was_killed ? ended_at_ + clean_up_time : ended_at_;
   // Others that the command left running see that we do not wait for them.
   if (awaits_group_ && plan_.descendants == Descendants::leave) set_name(awaiter_title);
   tell_awaited_at_ = ended_at_ + awaited_unseen;

@@ -72,8 +72,9 @@ struct SupervisorEvents {
 /// A signal that ends a shell at once reaches the step that it runs as well, and that may take a
 /// while to stop. So a command that a signal has ended counts as ended only when what is left of
 /// its process group has ended, too, whatever is to become of other descendants. A signal that the
-/// command alone got is followed by the stop signal to its group. A pid namespace ends with the
-/// command: processes that the command leaves running in it are killed.
+/// command alone got is followed by the stop signal to its group. After KILL it takes two seconds
+/// before anything is left running: the front process may be killed next. A pid namespace ends with
+/// the command: processes that the command leaves running in it are killed.
 class Supervisor {
  public:
   /// All must outlive it.
@@ -153,7 +154,7 @@ class Supervisor {
   [[nodiscard]] Instant next_poll(Instant now) const;
 
   /// The command has ended by itself: whether the processes that it left may stay, too.
-  [[nodiscard]] bool may_leave() const;
+  [[nodiscard]] bool may_leave(Instant now) const;
   void tell_rest_to_end(Instant now);
   void note_end(int status);
   [[nodiscard]] bool asks_to_end(int signal) const noexcept;
@@ -184,6 +185,7 @@ class Supervisor {
   std::optional<Instant> kill_at_;  ///< set by the stop signal; Instant::max(): never
   std::optional<int> status_;
   Instant ended_at_;              ///< when the command was seen to end
+  Instant may_leave_at_;          ///< the processes that it left
   SignalTimes signals_;           ///< sent to the command, as far as this process knows
   bool signalled_alone_ = false;  ///< the command got one, and its group did not
   bool group_was_told_ = false;   ///< its group got the stop signal

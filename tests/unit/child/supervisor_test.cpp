@@ -1,6 +1,7 @@
 #include "child/supervisor.hpp"
 
 #include <asio/io_context.hpp>
+#include <asio/post.hpp>
 #include <thread>
 #include <utility>
 
@@ -23,6 +24,7 @@ struct Scene {
   JumpingClock& clock;
   SharedPage& page;
   Supervisor& supervisor;
+  std::function<void()>& after_end;      ///< once finish() has dealt with the command's end
   std::function<void()>& when_awaiting;  ///< what is left of the command's group
 };
 
@@ -41,7 +43,10 @@ void supervise(const StopPlan& with, const std::string& script, When when,
     const SharedPagePtr page = make_shared_page();
     const auto isolation = Isolation::make(IsolationMode::none, false);
     SupervisorEvents events;
-    events.ended = [](bool) {};
+    std::function<void()> after_end;
+    events.ended = [&](bool) {
+      if (after_end) asio::post(io, after_end);
+    };
     events.stopping = [](StopReason, const Delay&) {};
     events.strained = [](const StopCost&, Duration) {};
     std::function<void()> when_awaiting;
@@ -74,7 +79,7 @@ void supervise(const StopPlan& with, const std::string& script, When when,
       io.stop();
     });
     if (when == When::while_it_runs) io.poll();  // it waits now
-    change({clock, *page, supervisor, when_awaiting});
+    change({clock, *page, supervisor, after_end, when_awaiting});
     io.run();
     then(*ending, *page);
   });
@@ -286,6 +291,23 @@ TEST(Supervisor, ASignalThatItDiesOfMayComeFromAnyone) {
           EXPECT_TRUE(ending.left.empty());
         });
   }
+}
+
+/// All that is left is in a session of its own.
+TEST(Supervisor, WhatKillsTheCommandMayKillTheFrontProcessNext) {
+  supervise(
+      plan, "setsid sh -c 'echo; exec sleep 1000' & exec sleep 1000", When::while_it_runs,
+      [](Scene scene) {
+        scene.after_end = [&supervisor = scene.supervisor] {
+          supervisor.kill(StopReason::front_killed);
+        };
+        ::kill(scene.supervisor.command(), SIGKILL);
+      },
+      [](const CommandEnd& ending, const SharedPage&) {
+        EXPECT_EQ(ending.stopped, StopReason::front_killed);
+        EXPECT_TRUE(ending.left.empty());
+        for (const pid_t pid : ending.left) ::kill(pid, SIGKILL);
+      });
 }
 
 /// ^C at a terminal, where what is left of the command is not in the job's group.
