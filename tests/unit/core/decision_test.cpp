@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <ostream>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -83,8 +84,10 @@ struct Row {
   AcquireDecision decision;
 };
 
-void expect_decisions(const std::vector<Row>& rows) {
-  for (const Row& row : rows) EXPECT_EQ(decide(row.votes), row.decision) << row.votes;
+/// `all_votes`: words, each the votes of some servers.
+void expect_each(const std::string& all_votes, AcquireDecision decision) {
+  std::istringstream words(all_votes);
+  for (std::string votes; words >> votes;) EXPECT_EQ(decide(votes), decision) << votes;
 }
 
 TEST(Quorum, IsMoreThanHalf) {
@@ -93,144 +96,60 @@ TEST(Quorum, IsMoreThanHalf) {
 }
 
 TEST(AcquireTally, IsUndecidedWhileGrantsMayStillMakeAQuorum) {
-  expect_decisions({{".", undecided},
-                    {"..", undecided},
-                    {"g.", undecided},
-                    {"...", undecided},
-                    {"g..", undecided},
-                    {"A..", undecided},
-                    {"s..", undecided},
-                    {"gA.", undecided},
-                    {"A...", undecided},
-                    {"ggA.", undecided},
-                    {"AA...", undecided},
-                    {"ggAA.", undecided},
-                    {"gsd..", undecided}});
+  expect_each(". .. g. ... g.. A.. s.. gA. A... ggA. AA... ggAA. gsd..", undecided);
 }
 
 TEST(AcquireTally, IsGrantedByAQuorumWhateverTheOthersSay) {
-  expect_decisions({{"g", granted},
-                    {"gg", granted},
-                    {"gg.", granted},
-                    {"gAg", granted},
-                    {"sgg", granted},
-                    {"ggg.", granted},
-                    {"gggA", granted},
-                    {"ggg..", granted},
-                    {"gAgAg", granted},
-                    {"dmggg", granted}});
+  expect_each("g gg gg. gAg sgg ggg. gggA ggg.. gAgAg dmggg", granted);
 }
 
 TEST(AcquireTally, NeverTakesHalfForAQuorum) {
-  expect_decisions({{"gA", split},
-                    {"ggAA", split},
-                    {"ggsA", split},
-                    {"gs", unavailable},
-                    {"ggss", unavailable},
-                    {"ggAs.", undecided}});
+  expect_each("gA ggAA ggsA", split);
+  expect_each("gs ggss", unavailable);
+  expect_each("ggAs.", undecided);
 }
 
 TEST(AcquireTally, IsBusyWhenOneLeaseHasAQuorum) {
-  expect_decisions({{"A", busy},
-                    {"AA", busy},
-                    {"AA.", busy},
-                    {"gAA", busy},
-                    {"AsA", busy},
-                    {"AAA.", busy},
-                    {"AAAB", busy},
-                    {"AAA..", busy},
-                    {"BAAgA", busy}});
+  expect_each("A AA AA. gAA AsA AAA. AAAB AAA.. BAAgA", busy);
 }
 
 TEST(AcquireTally, HearsAQuorumBeforeItSaysWhyItFailed) {
-  expect_decisions({{"A.", undecided},
-                    {"AA..", undecided},
-                    {"Au..", undecided},
-                    {"AAA.", busy},
-                    {"AB..", undecided},
-                    {"ABA.", split},
-                    {"As.", undecided}});
+  expect_each("A. AA.. Au.. AB.. As.", undecided);
+  expect_each("AAA.", busy);
+  expect_each("ABA.", split);
 }
 
 TEST(AcquireTally, IsMaybeBusyWhenSilentServersMayMakeUpTheQuorum) {
-  expect_decisions({{"gAs", maybe_busy},
-                    {"ABs", maybe_busy},
-                    {"gAAs", maybe_busy},
-                    {"ggAAs", maybe_busy},
-                    {"gABsA", maybe_busy}});
+  expect_each("gAs ABs gAAs ggAAs gABsA", maybe_busy);
 }
 
 TEST(AcquireTally, TakesAForeignLeaseForBusyWhenItMayHaveAQuorum) {
-  expect_decisions({{"F", busy},
-                    {"FF.", busy},
-                    {"gFs", busy},
-                    {"gFFs", busy},
-                    {"ggF", granted},
-                    {"FGg", split},
-                    {"gF", split}});
+  expect_each("F FF. gFs gFFs", busy);
+  expect_each("ggF", granted);
+  expect_each("FGg gF", split);
 }
 
 TEST(AcquireTally, TakesNoFaultButSilenceForAHiddenVote) {
-  expect_decisions({{"gAd", split},
-                    {"gAu", split},
-                    {"gAm", split},
-                    {"gAx", split},
-                    {"gAAu", split},
-                    {"gFu", split}});
+  expect_each("gAd gAu gAm gAx gAAu gFu", split);
 }
 
 TEST(AcquireTally, IsSplitWhenNoOtherLeaseCanHaveAQuorum) {
-  expect_decisions({{"gAB", split},
-                    {"AB.", split},
-                    {"ABC", split},
-                    {"gAAB", split},
-                    {"ggAB", split},
-                    {"ggAAB", split},
-                    {"gABsC", split},
-                    {"gABCs", split}});
+  expect_each("gAB AB. ABC gAAB ggAB ggAAB gABsC gABCs", split);
 }
 
 TEST(AcquireTally, IsUnavailableWithoutAQuorumOfAnswers) {
-  expect_decisions({{"s", unavailable},
-                    {"u", unavailable},
-                    {"x", unavailable},
-                    {"gs", unavailable},
-                    {"As", unavailable},
-                    {"ss.", unavailable},
-                    {"Ass", unavailable},
-                    {"gss", unavailable},
-                    {"Fss", unavailable},
-                    {"dsA", unavailable},
-                    {"AAss", unavailable},
-                    {"AAsss", unavailable},
-                    {"usxAA", unavailable}});
+  expect_each("s u x gs As ss. Ass gss Fss dsA AAss AAsss usxAA", unavailable);
 }
 
 TEST(AcquireTally, IsDeniedOrMisconfiguredWhenNoQuorumIsLeft) {
-  expect_decisions({{"d", denied},
-                    {"m", misconfigured},
-                    {"dg", denied},
-                    {"mA", misconfigured},
-                    {"dd.", denied},
-                    {"mm.", misconfigured},
-                    {"dm.", denied},
-                    {"ddm", denied},
-                    {"mmd", misconfigured},
-                    {"dAs", unavailable},
-                    {"dsg", unavailable},
-                    {"ddAA", denied},
-                    {"dmAA", denied},
-                    {"dsAA", unavailable},
-                    {"ddAAA", busy},
-                    {"dmmAA", denied}});
+  expect_each("d dg dd. dm. ddm ddAA dmAA dmmAA", denied);
+  expect_each("m mA mm. mmd", misconfigured);
+  expect_each("dAs dsg dsAA", unavailable);
+  expect_each("ddAAA", busy);
 }
 
 TEST(AcquireTally, SeesADuplicateBeforeAllElse) {
-  expect_decisions({{"g2", duplicate},
-                    {"gg2", duplicate},
-                    {"2..", duplicate},
-                    {"dd2", duplicate},
-                    {"AA2..", duplicate}});
+  expect_each("g2 gg2 2.. dd2 AA2..", duplicate);
 }
 
 TEST(AcquireTally, ReplacesAnEarlierVoteOfTheSameServer) {
