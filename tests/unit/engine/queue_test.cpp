@@ -221,35 +221,6 @@ TEST(Queue, PassesOverRandomDeadOnFiveServers) {
   EXPECT_EQ(crowd.served, up_to(30, dead));
 }
 
-TEST(Queue, AStoppedFirstDelaysTheOthersByTwoSecondsAtMost) {
-  for (const std::size_t stores : {1U, 3U}) {
-    Crowd crowd(stores);
-    crowd.come(4);
-    Crowd::stops(crowd.member(1));
-    const Duration longest = crowd.hand_on_to_all({1});
-    EXPECT_GE(longest, 1s);  // it had its chance
-    EXPECT_LE(longest, 2s);
-    EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2, 3}));
-  }
-}
-
-TEST(Queue, AStoppedFirstDelaysTheLastByTwoSecondsAtMost) {
-  Crowd crowd(3);
-  crowd.come(3);
-  Crowd::stops(crowd.member(1));
-  EXPECT_LE(crowd.hand_on_to_all({1}), 2s);
-  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2}));
-}
-
-TEST(Queue, TwoStoppedInARowDelayTheThirdByFourSecondsAtMost) {
-  Crowd crowd(3);
-  crowd.come(5);
-  Crowd::stops(crowd.member(1));
-  Crowd::stops(crowd.member(2));
-  EXPECT_LE(crowd.hand_on_to_all({1, 2}), 4s);
-  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 3, 4}));
-}
-
 TEST(Queue, EachStoppedOneDelaysTheOthersByOneAndAHalfSecondsAtMost) {
   for (const bool elsewhere : {false, true}) {
     for (const std::size_t stores : {1U, 3U}) {
@@ -263,8 +234,9 @@ TEST(Queue, EachStoppedOneDelaysTheOthersByOneAndAHalfSecondsAtMost) {
         std::vector<std::size_t> skipped(stopped);
         std::iota(skipped.begin(), skipped.end(), 1);
         for (const std::size_t number : skipped) Crowd::stops(crowd.member(number));
-        EXPECT_LE(crowd.hand_on_to_all(skipped), stopped * 1500ms)
-            << stores << " stores, " << stopped << " stopped";
+        const Duration longest = crowd.hand_on_to_all(skipped);
+        EXPECT_GE(longest, 1s) << "it had its chance";
+        EXPECT_LE(longest, stopped * 1500ms) << stores << " stores, " << stopped << " stopped";
         EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, stopped + 1}));
       }
     }
@@ -739,24 +711,6 @@ TEST(Supersede, OneThatReachesOnlyAMinoritySupersedesNone) {
   EXPECT_EQ(crowd.served.back(), 1U);
 }
 
-TEST(Supersede, OneThatWasStoppedGivesUpAlsoWhenTheNewerOneHasEnded) {
-  Crowd crowd(3);
-  crowd.come(1);
-  Crowd::Member& stopped = crowd.supersedes();
-  crowd.world.settle_for(100ms);
-  Crowd::stops(stopped);
-  crowd.supersedes();
-  crowd.world.settle_for(100ms);
-  crowd.releases(crowd.member(0));
-  crowd.wait_for(2, 5s);
-  ASSERT_EQ(crowd.served.back(), 2U);
-  crowd.releases(crowd.member(2));
-  stopped.client.go_on();
-  crowd.world.settle_for(20s);
-  expect_superseded(stopped, "2");
-  EXPECT_EQ(crowd.served.size(), 2U);
-}
-
 TEST(Supersede, OneThatLeftTheQueueGivesUpAlsoWhenTheNewerOneHasEnded) {
   Crowd crowd(3);
   crowd.come(1);
@@ -777,45 +731,30 @@ TEST(Supersede, OneThatLeftTheQueueGivesUpAlsoWhenTheNewerOneHasEnded) {
   EXPECT_EQ(crowd.served.size(), 2U);
 }
 
-TEST(Supersede, TheNewestIsRememberedForLongerThanAnEntryLives) {
-  for (const std::size_t servers : {1U, 3U}) {
-    Crowd crowd(servers);
-    crowd.come(1);
-    Crowd::Member& stopped = crowd.supersedes();
-    crowd.world.settle_for(100ms);
-    Crowd::stops(stopped);
-    crowd.supersedes();
-    crowd.world.settle_for(100ms);
-    crowd.releases(crowd.member(0));
-    crowd.wait_for(2, 5s);
-    ASSERT_EQ(crowd.served.back(), 2U);
-    crowd.releases(crowd.member(2));
-    crowd.world.settle_for(2min);
-    stopped.client.go_on();
-    crowd.world.settle_for(20s);
-    expect_superseded(stopped, "2");
-    EXPECT_EQ(crowd.served.size(), 2U) << servers;
-  }
-}
-
-TEST(Supersede, ANewerOneThatFoundTheLockFreeIsRememberedToo) {
-  for (const std::size_t servers : {1U, 3U}) {
-    Crowd crowd(servers);
-    crowd.come(1);
-    Crowd::Member& stopped = crowd.supersedes();
-    crowd.world.settle_for(100ms);
-    Crowd::stops(stopped);
-    crowd.releases(crowd.member(0));
-    crowd.world.settle_for(1min);
-    crowd.supersedes();
-    crowd.wait_for(2, 100ms);
-    ASSERT_EQ(crowd.served.back(), 2U);
-    crowd.releases(crowd.member(2));
-    crowd.world.settle_for(1s);
-    stopped.client.go_on();
-    crowd.world.settle_for(20s);
-    expect_superseded(stopped, "2");
-    EXPECT_EQ(crowd.served.size(), 2U) << servers;
+TEST(Supersede, TheNewestIsRememberedForLongerThanAnEntryLivesHoweverItGotTheLock) {
+  for (const bool found_it_free : {false, true}) {
+    for (const std::size_t servers : {1U, 3U}) {
+      Crowd crowd(servers);
+      crowd.come(1);
+      Crowd::Member& stopped = crowd.supersedes();
+      crowd.world.settle_for(100ms);
+      Crowd::stops(stopped);
+      if (found_it_free) {
+        crowd.releases(crowd.member(0));
+        crowd.world.settle_for(1min);
+      }
+      crowd.supersedes();
+      crowd.world.settle_for(100ms);
+      if (!found_it_free) crowd.releases(crowd.member(0));
+      crowd.wait_for(2, 5s);
+      ASSERT_EQ(crowd.served.back(), 2U);
+      crowd.releases(crowd.member(2));
+      crowd.world.settle_for(2min);
+      stopped.client.go_on();
+      crowd.world.settle_for(20s);
+      expect_superseded(stopped, "2");
+      EXPECT_EQ(crowd.served.size(), 2U) << servers;
+    }
   }
 }
 
@@ -947,117 +886,6 @@ TEST(SharedLock, AStoppedWriterInTheQueueKeepsReadersOutForAMoment) {
   crowd.comes(for_hours, shared);
   crowd.wait_for(2, 4s);
   EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2}));
-}
-
-/// Readers and writers, or holders of slots, that take, hold and release one lock while messages
-/// are slow or lost and a server is dead.
-class Traffic {
- public:
-  Traffic(std::uint64_t seed, std::size_t stores) : world_(stores), random_(seed) {}
-
-  std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
-  void kill_a_server() { world_.server(below(world_.size())).freeze(); }
-
-  /// `cut_off`: the server that the client never reaches, if any.
-  void start(std::uint64_t number, const std::function<Mode()>& mode,
-             std::optional<std::size_t> cut_off = std::nullopt) {
-    Client& client = world_.client(random_(), 50ms);
-    for (std::size_t i = 0; i < client.servers.size(); ++i) {
-      AskedServer* const server = client.servers[i];
-      server->random_fate = [this, silent = cut_off == i] {
-        Fate fate{.request = std::chrono::microseconds(below(3000)),
-                  .reply = std::chrono::microseconds(below(3000))};
-        fate.silent = silent || below(100) < 1;
-        fate.reply_lost = below(100) < 1;
-        return fate;
-      };
-    }
-    world_.start([this, &client, mode, number]() -> asio::awaitable<void> {
-      co_await live(client, mode, number);
-    });
-  }
-
-  void run() { world_.settle_for(6s); }
-
-  int grants = 0;
-  int writers_served = 0;
-  int violations = 0;
-  std::size_t max_slots_taken = 0;
-
- private:
-  struct Held {
-    Hold hold;
-    Instant until;
-  };
-
-  asio::awaitable<void> live(Client& client, std::function<Mode()> mode, std::uint64_t number) {
-    for (;;) {
-      AcquireOrder wanted = order(3s);
-      wanted.mode = mode();
-      Waiter waiter(client.server_set, wanted, for_hours, client.interrupt);
-      std::optional<Lease> lease;
-      while (!lease) {
-        const auto granted = co_await waiter.next();
-        if (granted) lease = *granted;
-      }
-      enter(number, *lease);
-      co_await sleep_until(client.process, world_.now() + Milliseconds(below(200)));
-      holders_.erase(number);
-      HeldLease held(client.server_set, lease->resource, lease->token, lease->fence, lease->hold);
-      (void)co_await held.release(/*by_hand=*/false);
-      co_await sleep_until(client.process, world_.now() + Milliseconds(below(100)));
-    }
-  }
-
-  void enter(std::uint64_t number, const Lease& lease) {
-    ++grants;
-    if (!lease.hold.shared) ++writers_served;
-    std::size_t slots = lease.hold.slot ? 1 : 0;
-    for (const auto& [other, held] : holders_) {
-      if (held.until <= world_.now()) continue;
-      if (!held.hold.shared || !lease.hold.shared) ++violations;
-      if (held.hold.slot && held.hold.slot == lease.hold.slot) ++violations;
-      if (held.hold.slot) ++slots;
-    }
-    max_slots_taken = std::max(max_slots_taken, slots);
-    holders_[number] = Held{lease.hold, lease.deadline};
-  }
-
-  World world_;
-  std::mt19937_64 random_;  // NOLINT: reproducible on purpose
-  std::map<std::uint64_t, Held> holders_;
-};
-
-TEST(SharedLock, NeverHasAReaderBesideAWriterWhateverHappens) {
-  for (std::uint64_t seed = 0; seed < 2; ++seed) {
-    Traffic traffic(seed, 5);
-    traffic.kill_a_server();
-    for (std::uint64_t i = 0; i < 6; ++i) {
-      traffic.start(i, [i] { return i < 2 ? Mode{} : shared; });
-    }
-    traffic.run();
-    EXPECT_EQ(traffic.violations, 0) << seed;
-    EXPECT_GT(traffic.grants, 20) << seed;
-    EXPECT_GT(traffic.writers_served, 3) << seed;
-  }
-}
-
-TEST(Slots, AreNeverMoreThanThereAreAlthoughEachClientMissesAnotherServer) {
-  for (std::uint64_t seed = 0; seed < 2; ++seed) {
-    Traffic traffic(seed, 3);
-    for (std::uint64_t i = 0; i < 6; ++i) {
-      traffic.start(
-          i,
-          [] {
-            return Mode{true, 2};
-          },
-          i % 3);
-    }
-    traffic.run();
-    EXPECT_EQ(traffic.violations, 0) << seed;
-    EXPECT_EQ(traffic.max_slots_taken, 2U) << seed;
-    EXPECT_GT(traffic.grants, 10) << seed;
-  }
 }
 
 TEST(Slots, AreGivenFromTheLowestOnAndInOrderOfArrival) {

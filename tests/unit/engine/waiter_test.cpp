@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 #include <set>
 
 #include "world.hpp"
@@ -325,46 +324,6 @@ TEST_F(RestartedServer, EndsAWaitAsUnavailableNotAsBusy) {
   expect_gave_up(wait(second, WaitPolicy{.wait = 2s, .unavailable_wait = 0s, .retry_delay = 100ms}),
                  Why::guarded);
 }
-
-/// Three that start together, each on its own way to the same servers: one gets it, whatever the
-/// order in which they arrive (R8).
-class SimultaneousWaiters : public testing::TestWithParam<std::size_t> {};
-
-TEST_P(SimultaneousWaiters, EndWithExactlyOneLease) {
-  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    World world(GetParam());
-    std::mt19937_64 random(seed);  // NOLINT: reproducible on purpose
-    const auto between = [&random](Duration shortest, Duration longest) {
-      return shortest + Duration(static_cast<Duration::rep>(
-                            random() % static_cast<std::uint64_t>((longest - shortest).count())));
-    };
-    std::vector<Ending> endings;
-    for (std::uint64_t i = 0; i < 3; ++i) {
-      Client& client = world.client(seed * 3 + i);
-      for (AskedServer* server : client.servers) {
-        server->random_fate = [&between] {
-          return Fate{.request = between(100us, 3ms), .reply = between(100us, 3ms)};
-        };
-      }
-      world.start(
-          [&world, &client, &endings, delay = between(0ms, 1ms)]() -> asio::awaitable<void> {
-            co_await sleep_until(world.clock(), world.now() + delay);
-            endings.push_back(co_await to_the_end(world, client, order(), once));
-          });
-    }
-    world.settle_for(2s);
-    ASSERT_EQ(endings.size(), 3) << "seed " << seed;
-    EXPECT_EQ(std::ranges::count_if(endings,
-                                    [](const Ending& ending) { return ending.lease.has_value(); }),
-              1)
-        << "seed " << seed;
-    for (const Ending& ending : endings) {
-      if (!ending.lease) expect_gave_up(ending, Why::busy);
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(On, SimultaneousWaiters, testing::Values(1, 2, 3, 4, 5));
 
 /// With a server timeout of five seconds and a dead server, an attempt takes as long; one that
 /// began two seconds before us fails, too.
