@@ -128,23 +128,6 @@ class RotatedPasswordTest : public RedisServerTest {
   std::string path_ = directory_.file("password");
 };
 
-TEST_F(RotatedPasswordTest, LogsInOnceMoreWhenTheFileHasChangedMeanwhile) {
-  drive_.run([this]() -> asio::awaitable<void> {
-    auto vote = start_acquire();
-    Peer peer = co_await fake_.accept();
-    co_await peer.expect(wire("AUTH old"));
-    expect_evalsha(co_await peer.read_command(), scripts::acquire, token());
-    write("new");
-    co_await peer.send(std::string(wrong_password).append(no_login));
-    Peer second = co_await fake_.accept();
-    co_await second.expect(wire("AUTH new"));
-    expect_evalsha(co_await second.read_command(), scripts::acquire, token());
-    co_await second.send(std::string("+OK\r\n").append(granted));
-    const AcquireVote answer = co_await vote.get();
-    EXPECT_TRUE(std::holds_alternative<Granted>(answer));
-  }());
-}
-
 TEST_F(RotatedPasswordTest, ASecondRefusalIsFinalUntilTheFileChanges) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = start_acquire();
@@ -268,20 +251,6 @@ TEST_F(RedisServerTest, LogsInAsItsEndpointSays) {
     Peer peer = co_await fake_.accept();
     co_await peer.expect(wire("AUTH alice hunter2", "SELECT 3"));
     co_await peer.send("+OK\r\n+OK\r\n" + std::string(is_free));
-    const InspectVote answer = co_await vote.get();
-    EXPECT_TRUE(std::holds_alternative<Free>(answer));
-  }());
-}
-
-TEST_F(RedisServerTest, LogsInWithAPasswordAlone) {
-  Endpoint endpoint = fake_.endpoint();
-  endpoint.password = "hunter2";
-  server_ = std::make_unique<RedisServer>(drive_.executor(), clock_, endpoint);
-  drive_.run([this]() -> asio::awaitable<void> {
-    auto vote = start_inspect();
-    Peer peer = co_await fake_.accept();
-    co_await peer.expect(wire("AUTH hunter2"));
-    co_await peer.send("+OK\r\n" + std::string(is_free));
     const InspectVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Free>(answer));
   }());
@@ -538,19 +507,6 @@ TEST_F(RedisServerTest, AsksAnewAfterALateAnswerAndTakesBackOnTheLateConnection)
     first.close();
     co_await second.expect_end();
     co_await closed.get();
-  }());
-}
-
-TEST_F(RedisServerTest, TakesBackBehindTheAcquireOnTheSameConnection) {
-  drive_.run([this]() -> asio::awaitable<void> {
-    auto vote = start_acquire();
-    Peer peer = co_await fake_.accept();
-    expect_evalsha(co_await peer.read_command(), scripts::acquire, token());
-    server_->undo(resource(), token());
-    expect_evalsha(co_await peer.read_command(), scripts::release, token());
-    expect_undo(co_await peer.read_command(), token());
-    co_await peer.send(std::string(granted) + "*2\r\n$8\r\nreleased\r\n:0\r\n:1\r\n");
-    co_await vote.get();
   }());
 }
 

@@ -193,28 +193,6 @@ TEST_F(ScriptsTest, AcquireTakesAFreeLock) {
   EXPECT_LE(pttl("deploy"), 30'000);
 }
 
-TEST_F(ScriptsTest, AcquireSaysWhoHoldsTheLock) {
-  const Fence fence = acquired(token('a'));
-  const auto vote = acquire(token('b'));
-  ASSERT_TRUE(std::holds_alternative<Held>(vote));
-  expect_some_holder(std::get<Held>(vote).holder, fence);
-  EXPECT_EQ(redis_({"GET", "deploy"}).text, token('a').secret());
-}
-
-TEST_F(ScriptsTest, AcquireKnowsItsOwnToken) {
-  acquired(token());
-  EXPECT_TRUE(std::holds_alternative<Duplicate>(acquire(token())));
-}
-
-TEST_F(ScriptsTest, AcquireSaysThatARunHoldsTheLock) {
-  Owner owner = some_owner();
-  owner.supervised = true;
-  acquired(token('a'), owner);
-  const auto vote = acquire(token('b'));
-  ASSERT_TRUE(std::holds_alternative<Held>(vote));
-  EXPECT_TRUE(std::get<Held>(vote).holder.owner->supervised);
-}
-
 TEST_F(ScriptsTest, AcquireIsRefusedByForeignLocks) {
   const std::vector<std::pair<Command, bool>> foreign_locks{
       {{"SET", "deploy", "another library's token", "PX", "30000"}, true},
@@ -292,16 +270,6 @@ TEST_F(ScriptsTest, RaisingWithoutAnOwnerRecordLeavesNoneForEver) {
 
 // --- the fence ---
 
-TEST_F(ScriptsTest, FencesRiseStrictly) {
-  Fence last;
-  for (const char digit : random_digits) {
-    const Fence fence = acquired(token(digit));
-    EXPECT_GT(fence, last);
-    last = fence;
-    release(token(digit));
-  }
-}
-
 TEST_F(ScriptsTest, FencesRiseThoughAllDataWasLost) {
   Fence last;
   for (const char digit : random_digits) {
@@ -328,11 +296,6 @@ TEST_F(ScriptsTest, TheCounterLeadsOverTheClock) {
   redis_({"SET", helper_.fence(), std::to_string(ahead)});
   EXPECT_EQ(acquired(token()), Fence(static_cast<std::uint64_t>(ahead) + 1));
   EXPECT_EQ(redis_({"GET", helper_.fence()}).text, std::to_string(ahead + 1));
-}
-
-TEST_F(ScriptsTest, TheClockLeadsOverTheCounter) {
-  redis_({"SET", helper_.fence(), "5"});
-  EXPECT_GT(acquired(token()).value(), 1'600'000'000'000U);
 }
 
 TEST_F(ScriptsTest, TheLastFenceThereIsCanBeGranted) {
@@ -427,13 +390,6 @@ TEST_F(ScriptsTest, ExtendKeepsTheLeasesFenceAndNeverLowersTheCounter) {
   EXPECT_EQ(redis_({"HGET", helper_.owner(), "fence"}).text, larger.text());
 }
 
-TEST_F(ScriptsTest, ExtendNeverShortens) {
-  acquired(token());
-  EXPECT_TRUE(std::holds_alternative<Extended>(extend(token(), ttl(1s))));
-  EXPECT_GT(pttl("deploy"), 20'000);
-  EXPECT_GT(pttl(helper_.owner()), 20'000);
-}
-
 // As a demoted master does, which keeps its clients.
 TEST_F(ScriptsTest, NothingIsExtendedWhereNothingCanBeWritten) {
   acquired(token());
@@ -478,13 +434,6 @@ TEST_F(ScriptsTest, ExtendSaysWhoHasItNow) {
   EXPECT_EQ(foreign.why, NotOurs::Why::held);
   ASSERT_TRUE(foreign.holder.has_value());
   expect_foreign(*foreign.holder, "hash", false);
-}
-
-TEST_F(ScriptsTest, ExtendSaysThatItWasReleasedByHand) {
-  acquired(token());
-  EXPECT_TRUE(std::holds_alternative<Released>(release_by_hand(token())));
-  EXPECT_EQ(not_ours(extend(token())).why, NotOurs::Why::released);
-  EXPECT_EQ(not_ours(extend(token('b'))).why, NotOurs::Why::gone);
 }
 
 TEST_F(ScriptsTest, ExtendSaysThatItWasReleasedByHandThoughAnotherHoldsItNow) {
@@ -533,13 +482,6 @@ TEST_F(ScriptsTest, HealLeavesOthersAlone) {
   redis_({"RPUSH", "deploy", "x"});
   EXPECT_EQ(not_ours(heal(token('b'), Fence(1))).why, NotOurs::Why::held);
   EXPECT_EQ(redis_({"TYPE", "deploy"}).text, "list");
-}
-
-TEST_F(ScriptsTest, HealDoesNotBringBackWhatWasReleasedByHand) {
-  acquired(token());
-  release_by_hand(token());
-  EXPECT_EQ(not_ours(heal(token(), Fence(1))).why, NotOurs::Why::released);
-  EXPECT_FALSE(exists("deploy"));
 }
 
 TEST_F(ScriptsTest, HealDoesNotBringBackWhatWasBrokenByForce) {
@@ -595,37 +537,6 @@ TEST_F(ScriptsTest, ReleaseLeavesAnotherLeasesRecordAlone) {
   EXPECT_TRUE(exists(helper_.owner()));
 }
 
-TEST_F(ScriptsTest, ARunsLeaseIsNotReleasedByHand) {
-  Owner owner = some_owner();
-  owner.supervised = true;
-  const Fence fence = acquired(token(), owner);
-  const auto vote = release_by_hand(token());
-  ASSERT_TRUE(std::holds_alternative<Supervised>(vote));
-  expect_some_holder(std::get<Supervised>(vote).holder, fence);
-  EXPECT_EQ(redis_({"GET", "deploy"}).text, token().secret());
-  EXPECT_FALSE(exists(helper_.released()));
-  EXPECT_TRUE(std::holds_alternative<Released>(release(token())));
-}
-
-TEST_F(ScriptsTest, AReleaseThatKeepsLeavesTheLeaseToEndByItself) {
-  Owner owner = some_owner();
-  owner.supervised = true;
-  const Fence fence = acquired(token('a'), owner);
-  EXPECT_TRUE(std::holds_alternative<Released>(release_after(10s, token('a'))));
-  EXPECT_EQ(redis_({"GET", "deploy"}).text, token('a').secret());
-  for (const std::string& key : {std::string("deploy"), helper_.owner()}) {
-    EXPECT_GT(pttl(key), 0) << key;
-    EXPECT_LE(pttl(key), 10'000) << key;
-  }
-  EXPECT_FALSE(exists(helper_.released()));
-
-  const auto vote = acquire(token('b'));
-  ASSERT_TRUE(std::holds_alternative<Held>(vote));
-  EXPECT_EQ(std::get<Held>(vote).holder.fence, fence);
-  ASSERT_TRUE(std::get<Held>(vote).holder.owner.has_value());
-  EXPECT_EQ(std::get<Held>(vote).holder.owner->host, some_owner().host);
-}
-
 TEST_F(ScriptsTest, AReleaseThatKeepsSaysHowTheCommandEnded) {
   Owner owner = some_owner();
   owner.supervised = true;
@@ -649,14 +560,6 @@ TEST_F(ScriptsTest, AReleaseThatKeepsMayKeepLongerThanTheTtl) {
   EXPECT_GT(pttl("deploy"), 60'000);
   EXPECT_LE(pttl("deploy"), 90'000);
   EXPECT_GT(pttl(helper_.owner()), 60'000);
-}
-
-TEST_F(ScriptsTest, WhatAReleaseKeptIsFreeWhenItHasEnded) {
-  acquired(token('a'));
-  EXPECT_TRUE(std::holds_alternative<Released>(release_after(1ms, token('a'))));
-  while (exists("deploy") || exists(helper_.owner())) {
-  }
-  acquired(token('b'));
 }
 
 TEST_F(ScriptsTest, AReleaseThatKeepsLeavesOthersAlone) {
@@ -750,19 +653,6 @@ TEST_F(ScriptsTest, TombstonesOfALockWithoutAnExpiryHaveAnEnd) {
 }
 
 // --- break, inspect, list ---
-
-TEST_F(ScriptsTest, BreakTakesAnyLockAndSaysWhoseItWas) {
-  EXPECT_TRUE(std::holds_alternative<NothingToBreak>(break_lock()));
-  const Fence fence = acquired(token());
-  const auto vote = break_lock();
-  ASSERT_TRUE(std::holds_alternative<Broken>(vote));
-  expect_some_holder(std::get<Broken>(vote).holder, fence);
-  EXPECT_FALSE(exists("deploy"));
-  EXPECT_FALSE(exists(helper_.owner()));
-  // The holder must take it as a loss.
-  EXPECT_EQ(not_ours(extend(token())).why, NotOurs::Why::gone);
-  EXPECT_GT(acquired(token('b')), fence);
-}
 
 TEST_F(ScriptsTest, BreakIsToldToTheHolderOfTheLease) {
   const Owner breaker{"ops1", "root", "", "stuck since noon", 0};
@@ -1058,14 +948,6 @@ TEST_F(ScriptsTest, ListTakesManyPages) {
     expected.push_back(std::to_string(i));
   }
   EXPECT_EQ(list(), expected);
-}
-
-TEST_F(ScriptsTest, BinaryKeysAreKeysLikeAnyOther) {
-  resource_ = resource(std::string_view("\0\r\n{\xff}\"'", 8));
-  const Fence fence = acquired(token());
-  EXPECT_EQ(redis_({"GET", resource_.key()}).text, token().secret());
-  EXPECT_EQ(std::get<Taken>(inspect()).holder.fence, fence);
-  EXPECT_TRUE(std::holds_alternative<Released>(release(token())));
 }
 
 // --- servers in trouble ---
