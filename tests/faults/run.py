@@ -255,7 +255,7 @@ def main():
         if good and not kept:
             os.unlink(path)
         elif not good:
-            bad[name] = [*lines[:5], f"history: {path} (tests/faults/draw.py draws it)"]
+            bad[name] = [*lines[:5], f"history: {path}"]
     for name, lines in bad.items():
         print(f"{name}:", *lines, sep="\n  ")
     print(f"faults: {len(names) - len(bad)} of {len(names)} profiles as they should be")
