@@ -2,7 +2,7 @@
 # The commands' own shells expand; each test is a subshell; bats sets stderr:
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Other clients of the same servers, with the locks that the literature describes: on one key they
-# exclude us, and we them.
+# exclude us, and we them. The locks of libraries are in tests/peers.
 load helper/common
 load helper/redis
 load helper/locks
@@ -81,9 +81,6 @@ stay_out_while_we_hold() {
 @test "INCR to 1 and EXPIRE: they hold" { stays_out_while_they_hold incr; }
 @test "INCR to 1 and EXPIRE: we hold" { stay_out_while_we_hold incr releases-blindly; }
 
-@test "redis-py's Lock: it holds" { stays_out_while_they_hold redis-py; }
-@test "redis-py's Lock: we hold" { stay_out_while_we_hold redis-py; }
-
 @test "the timestamp lock of SETNX and GETSET: they hold" { stays_out_while_they_hold getset; }
 
 @test "the timestamp lock of SETNX and GETSET keeps us out even when its time has passed: it has no expiry" {
@@ -109,32 +106,6 @@ stay_out_while_we_hold() {
 @test "a token of ours is no number that the timestamp lock could take for a time" {
   run redlock-cli run -k demo -- sh -c 'echo "$REDLOCK_TOKEN"'
   refute_output --regexp '^[0-9]+$'
-}
-
-@test "redis-py's Lock waits until our command has ended" {
-  hold ours
-  start_background theirs /usr/bin/python3 -u -c '
-import redis, sys
-server = redis.Redis(unix_socket_path=sys.argv[1])
-lock = server.lock("demo", timeout=30, sleep=0.02)
-print("free" if lock.acquire(blocking=False) else "waits")
-lock.acquire()
-print("entered")
-sys.exit(0 if lock.owned() else 1)' "$SERVER_SOCKET"
-  wait_for_stdout theirs waits
-  # It has had time for several looks.
-  local looks
-  looks=$(redis 0 info commandstats | sed -n 's/^cmdstat_set:calls=\([0-9]*\).*/\1/p')
-  wait_until has_set_more_often_than $((looks + 3))
-  assert_equal "$(<"$(background_stdout theirs)")" waits
-  release_hold ours
-  wait_background theirs
-  assert_equal "$status" 0
-  assert_equal "${lines[*]}" "waits entered"
-}
-
-has_set_more_often_than() {
-  (($(redis 0 info commandstats | sed -n 's/^cmdstat_set:calls=\([0-9]*\).*/\1/p') > $1))
 }
 
 @test "redis-py's Lock without a timeout is an orphan in waiting: held, without expiry" {
@@ -166,16 +137,6 @@ assert redis.Redis(unix_socket_path=sys.argv[1]).lock("demo").acquire()' "$SERVE
   done
 }
 
-@test "Redisson's hash lets us in when it has gone" {
-  redis 0 hset demo uuid:1 1
-  redis 0 pexpire demo 60000
-  start_background waiter redlock-cli run -k demo -- true
-  wait_for_stderr waiter "waiting for demo: held by a foreign client (a key of type hash)"
-  redis 0 del demo
-  wait_background waiter
-  assert_equal "$status" 0
-}
-
 @test "an orphan without expiry is named as such" {
   redis 0 setnx demo crashed-before-expire
   refute_entering
@@ -187,22 +148,6 @@ assert redis.Redis(unix_socket_path=sys.argv[1]).lock("demo").acquire()' "$SERVE
   run redlock-cli status -k demo --json
   assert_output --partial '"foreign":true'
   assert_output --partial '"remaining_ms":null'
-}
-
-@test "an orphan without expiry can be broken, and then we get in" {
-  redis 0 setnx demo crashed-before-expire
-  run redlock-cli release -k demo
-  assert_failure
-  assert_equal "$(redis 0 get demo)" crashed-before-expire
-  run redlock-cli release -k demo --force
-  assert_failure
-  assert_equal "$(redis 0 get demo)" crashed-before-expire
-  run redlock-cli release -k demo --force --foreign
-  assert_success
-  assert_output --partial "it was held by a foreign client, without expiry"
-  assert_equal "$(redis 0 exists demo)" 0
-  run redlock-cli run -n -k demo -- echo entered
-  assert_output entered
 }
 
 @test "an empty value is a lock as well" {

@@ -1,14 +1,12 @@
 #!/usr/bin/python3
-"""The Lock of redis-py, and peers that are wrong on purpose; README.md tells what a peer is asked, and what it answers.
+"""The Lock of redis-py; README.md tells what a peer is asked, and what it answers.
 
-usage: peer.py LIBRARY NAME TTL-MS SOCKET…
+usage: peer.py NAME TTL-MS SOCKET
 """
 
 import importlib.metadata
 import os
 import sys
-import time
-import uuid
 
 import redis
 
@@ -16,16 +14,13 @@ import redis
 RETRY = 0.03
 
 
-def version():
-    return f"python3-redis {importlib.metadata.version('redis')}"
-
-
 class RedisPy:
     """The Lock of redis-py."""
 
-    def __init__(self, name, ttl, sockets):
-        (socket,) = sockets
-        self.key, self.version = name, version()
+    version = f"python3-redis {importlib.metadata.version('redis')}"
+
+    def __init__(self, name, ttl, socket):
+        self.key = name
         self.lock = redis.Redis(unix_socket_path=socket).lock(name, timeout=ttl / 1000, sleep=RETRY)
 
     def acquire(self, blocking):
@@ -45,71 +40,6 @@ class RedisPy:
             return False
 
 
-class Plain:
-    """SET NX PX by hand, compare and delete, compare and expire: for the mutants below."""
-
-    def __init__(self, name, ttl, sockets):
-        (socket,) = sockets
-        self.key, self.version, self.ttl = name, version(), ttl
-        self.server = redis.Redis(unix_socket_path=socket)
-
-    def set(self):
-        self.token = str(uuid.uuid4())
-        return self.server.set(self.key, self.token, nx=True, px=self.ttl)
-
-    def acquire(self, blocking):
-        while not self.set():
-            if not blocking:
-                return False
-            time.sleep(RETRY)
-        return True
-
-    def if_ours(self, call):
-        script = f"if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end return {call}"
-        return self.server.eval(script, 1, self.key, self.token, self.ttl)
-
-    def extend(self):
-        return self.if_ours("redis.call('pexpire', KEYS[1], ARGV[2])")
-
-    def release(self):
-        return self.if_ours("redis.call('del', KEYS[1])")
-
-
-class TakesAll(Plain):
-    """A mutant: it takes what others hold."""
-
-    def set(self):
-        return self.server.set(self.key, str(uuid.uuid4()), px=self.ttl)
-
-
-class ExtendsNothing(Plain):
-    def extend(self):
-        return True
-
-
-class ExtendsAll(Plain):
-    """What it extends need not be its own."""
-
-    def extend(self):
-        return not self.server.pexpire(self.key, self.ttl)
-
-
-class ReleasesAll(Plain):
-    """What it releases need not be its own."""
-
-    def release(self):
-        return self.server.delete(self.key)
-
-
-LIBRARIES = {
-    "redis-py": RedisPy,
-    "takes-all": TakesAll,
-    "extends-nothing": ExtendsNothing,
-    "extends-all": ExtendsAll,
-    "releases-all": ReleasesAll,
-}
-
-
 def count_once(path):
     """Reads a number and writes one more; fails if another process is at it."""
     os.close(os.open(f"{path}.inside", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
@@ -126,8 +56,8 @@ def answer(line):
     print(line, flush=True)
 
 
-def main(library, name, ttl, *sockets):
-    lock = LIBRARIES[library](name, int(ttl), sockets)
+def main(name, ttl, socket):
+    lock = RedisPy(name, int(ttl), socket)
     answer(f"ready {lock.key} {lock.version}")
     for line in sys.stdin:
         match line.split():

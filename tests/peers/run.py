@@ -3,10 +3,9 @@
 README.md tells what is tried.
 
 usage: [REDLOCK_CLI=PROGRAM] run.py [--allow-missing] [LIBRARY…]
-       [REDLOCK_CLI=PROGRAM] run.py --mutants
 
 Without a LIBRARY it tries all. Prints a table. Exits 1 if one shows anything but what is expected,
-or cannot be had and --allow-missing is not given; with --mutants, if one of those is not caught.
+or cannot be had and --allow-missing is not given.
 """
 import argparse
 import contextlib
@@ -70,10 +69,8 @@ rm "$0.inside"
 
 # Each library, and on how many servers its locks are tried.
 LIBRARIES = {"redis-py": (1,), "redlock": (1, 3), "redis-semaphore": (1, 3)}
-# Those that show that a point can be missed.
-WRONG = ("takes-all", "extends-nothing", "extends-all", "releases-all")
 # Needs no more than the tests have; the others are npm's.
-AT_HAND = ["redis-py", *WRONG]
+AT_HAND = "redis-py"
 
 
 class Failure(Exception):
@@ -197,9 +194,8 @@ class Server(bench.Server):
 class Arena:
     """A library, and redlock-cli, on some servers."""
 
-    def __init__(self, program, servers, directory, key_suffix=""):
-        self.program, self.servers = program, servers
-        self.directory, self.key_suffix = directory, key_suffix
+    def __init__(self, program, servers, directory):
+        self.program, self.servers, self.directory = program, servers, directory
         self.sockets = [server.path for server in servers]
         self.environment = {
             name: value for name, value in os.environ.items() if not name.startswith("REDLOCK_")
@@ -221,7 +217,7 @@ class Arena:
         return peer
 
     def arguments(self, command, *options):
-        return [PROGRAM, command, "-k", self.key + self.key_suffix, *options]
+        return [PROGRAM, command, "-k", self.key, *options]
 
     def ours(self, command, *options):
         process = Process(self.arguments(command, *options), self.environment)
@@ -525,13 +521,13 @@ def servers_in(directory):
             server.end()
 
 
-# --- The table, and what shows that it can be another ---
+# --- The table ---
 
 
 def prepare(directory, names):
     """-> programs by library; those of npm are missing where its registry cannot be reached"""
-    programs = {name: ["/usr/bin/python3", f"{HERE}/peer.py", name] for name in AT_HAND}
-    fetched = [name for name in names if name not in AT_HAND]
+    programs = {AT_HAND: ["/usr/bin/python3", f"{HERE}/peer.py"]}
+    fetched = [name for name in names if name != AT_HAND]
     if not fetched or not shutil.which("npm"):
         return programs
     modules = f"{directory}/npm"
@@ -574,40 +570,9 @@ def table(names, may_be_missing):
     return good
 
 
-# Who does it, what is added to our key, the point that it violates and what that one says.
-MUTANTS = {
-    "we use another key": ("redis-py", "-other", "it holds", "run -n exits with 0"),
-    "we use another key, in a contest": ("redis-py", "-other", "counting", "File exists"),
-    "it takes what others hold": ("takes-all", "", "we hold", "'held', not 'busy'"),
-    "it extends nothing": (
-        "extends-nothing",
-        "",
-        "extending",
-        "its lease is no longer than before",
-    ),
-    "it extends what others hold": ("extends-all", "", "releasing", "extended our lease"),
-    "it releases what others hold": ("releases-all", "", "releasing", "changed our lock"),
-}
-
-
-def mutants():
-    """-> whether each is caught"""
-    good = True
-    with tempfile.TemporaryDirectory(prefix="redlock-peers.") as directory:
-        programs = prepare(directory, AT_HAND)
-        with servers_in(directory) as servers:
-            for what, (name, suffix, point, said) in MUTANTS.items():
-                why = try_one(Arena(programs[name], servers[:1], directory, suffix), point)
-                caught = why is not None and said in why
-                print(f"{what}: {'caught' if caught else 'NOT CAUGHT'}: {point}: {why}")
-                good = good and caught
-    return good
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--allow-missing", action="store_true")
-    parser.add_argument("--mutants", action="store_true")
     parser.add_argument("library", nargs="*")
     options = parser.parse_args()
     for name in options.library:
@@ -615,8 +580,6 @@ def main():
             parser.error(f"no library {name}: {', '.join(LIBRARIES)}")
     # So that what was started is ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    if options.mutants:
-        return mutants()
     return table(options.library or LIBRARIES, options.allow_missing)
 
 

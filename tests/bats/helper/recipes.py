@@ -10,7 +10,7 @@ import time
 import uuid
 
 import redis
-from redis.exceptions import LockError, ResponseError
+from redis.exceptions import ResponseError
 
 TTL = 60
 
@@ -76,27 +76,12 @@ def acquire_getset(server, key, token):
     )
 
 
-def acquire_redis_py(server, key, token):
-    return server.lock(key, timeout=TTL).acquire(blocking=False, token=token)
-
-
-def release_redis_py(server, key, token):
-    lock = server.lock(key, timeout=TTL)
-    lock.local.token = token.encode()
-    try:
-        lock.release()
-    except LockError:
-        return False
-    return True
-
-
 RECIPES = {
     "setnx-expire": (acquire_setnx_expire, release_watched),
     "set-nx-ex": (acquire_set_nx_ex, release_watched),
     "set-nx-px": (acquire_set_nx_px, release_by_script),
     "incr": (acquire_incr, release_incr),
     "getset": (acquire_getset, release_watched),
-    "redis-py": (acquire_redis_py, release_redis_py),
 }
 
 
