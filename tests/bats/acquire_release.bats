@@ -45,15 +45,6 @@ SHELLS=(bash dash zsh)
   assert_in_range "$(redis 0 pttl demo)" 1 60000
 }
 
-@test "every acquire has a token of its own" {
-  local first
-  run -0 redlock-cli acquire -k demo --ttl 60s
-  first=$output
-  run -0 redlock-cli release -k demo --force
-  run -0 redlock-cli acquire -k demo --ttl 60s
-  assert [ "$first" != "$output" ]
-}
-
 @test "acquire without --ttl is refused: nothing would renew the lease" {
   assert_refused 64 "--ttl" redlock-cli acquire -k demo
   assert_equal "$(keys_at 0)" ""
@@ -75,16 +66,6 @@ expires in [0-9.]+m?s?"
 @test "an acquired lock ends by itself with its ttl" {
   run -0 redlock-cli acquire -k demo --ttl 3s --server-timeout 500ms
   run -0 redlock-cli run -k demo -- true
-}
-
-@test "acquire waits for its turn" {
-  hold first
-  start_background second redlock-cli acquire -k demo --ttl 60s
-  wait_for_stderr second "waiting for"
-  release_hold first
-  wait_background second
-  assert_equal "$status" 0
-  assert_equal "$output" "$(redis 0 get demo)"
 }
 
 @test "a lease that cannot be written to stdout is released again: 71" {
@@ -190,18 +171,6 @@ eval_fails() {
   eval_fails 78 -k demo --ttl 60s
 }
 
-@test "eval of an acquire that a signal ended fails, too" {
-  run -0 redlock-cli acquire -k demo --ttl 60s
-  start_background waiter redlock-cli acquire -k demo --ttl 60s --export
-  wait_for_stderr waiter "waiting for"
-  kill -TERM "${BACKGROUND_PID[waiter]}"
-  wait_background waiter
-  assert_equal "$status" 143
-  eval "$output" || status=$?
-  assert_equal "$status" 143
-  assert_equal "${REDLOCK_TOKEN-unset}" unset
-}
-
 @test "with 0 as the conflict code eval succeeds, and still leaves no lease" {
   run -0 redlock-cli acquire -k demo --ttl 60s
   local shell
@@ -247,12 +216,6 @@ eval_fails() {
   run -0 redlock-cli run -k demo -n -- true
 }
 
-@test "extend never shortens a lease" {
-  acquire demo 10m
-  run -0 redlock-cli extend --ttl 20s
-  assert_in_range "$(redis 0 pttl demo)" 500000 600000
-}
-
 @test "extend without --ttl is refused" {
   acquire demo 60s
   assert_refused 64 "--ttl" redlock-cli extend
@@ -271,17 +234,6 @@ eval_fails() {
   run -0 redlock-cli release
   assert_refused 79 "demo: cannot extend: it was released" redlock-cli extend --ttl 60s
   assert_unlocked demo 0
-}
-
-# bats test_tags=redis
-@test "on three servers a second release and a late extend fail with 79, too" {
-  start_servers 2
-  export REDLOCK_SERVER=$SERVERS
-  acquire demo 60s
-  run -0 redlock-cli release
-  assert_refused 79 "it was released" redlock-cli release
-  assert_refused 79 "it was released" redlock-cli extend --ttl 60s
-  assert_unlocked demo 0 1 2
 }
 
 @test "a lease that expired or was deleted is lost: 79, and not brought back" {
@@ -637,17 +589,6 @@ a key of type hash with 1 element, without expiry$"
 }
 
 # bats test_tags=redis
-@test "of several servers each keeps what is no lock of ours, and loses it with --foreign" {
-  start_servers 3
-  export REDLOCK_SERVER=$SERVERS
-  for nr in 0 1 2; do redis "$nr" set demo "data $nr"; done
-  assert_refused 64 "left alone" redlock-cli release -k demo --force
-  for nr in 0 1 2; do assert_equal "$(redis "$nr" get demo)" "data $nr"; done
-  run -0 redlock-cli release -k demo --force --foreign
-  for nr in 0 1 2; do assert_equal "$(redis "$nr" exists demo)" 0; done
-}
-
-# bats test_tags=redis
 @test "of several servers with different data --foreign shows all that it breaks, and where" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
@@ -675,31 +616,6 @@ without expiry; at [^,;]+, [^,;]+: a string of 5 bytes, without expiry$"
 }
 
 # bats test_tags=redis
-@test "a large value is not fetched to see that it is no lock" {
-  local before after
-  redis 0 set demo "$(head -c 60000 /dev/zero | tr '\0' x)"
-  redis 0 append demo "$(head -c 60000 /dev/zero | tr '\0' x)"
-  redis 0 config resetstat
-  run -75 redlock-cli run -k demo -n -- true
-  run -64 redlock-cli release -k demo --force
-  assert_output --partial "a string of 120000 bytes, without expiry"
-  refute [ -n "$(redis 0 info commandstats | grep '^cmdstat_get:')" ]
-  run -0 redlock-cli status demo
-  # That one is for the last run.
-  assert_regex "$(redis 0 info commandstats)" cmdstat_get:calls=1,
-}
-
-@test "a key without expiry is named as such, and breaking it is not advised" {
-  redis 0 set demo orphan
-  run -0 redlock-cli status -k demo
-  assert_line --regexp "held by a foreign client, without expiry: it never ends by itself$"
-  assert_refused 75 "without expiry" redlock-cli run -k demo -n -- true
-  refute_regex "$stderr$output" "--force"
-  run -0 redlock-cli release -k demo --force --foreign
-  assert_equal "$(keys_at 0)" ""
-}
-
-# bats test_tags=redis
 @test "release --force works on a quorum and on what is left of one" {
   start_servers 4
   export REDLOCK_SERVER=$SERVERS
@@ -711,14 +627,6 @@ without expiry; at [^,;]+, [^,;]+: a string of 5 bytes, without expiry$"
   run -0 redlock-cli acquire -k demo --ttl 60s
   kill_server 2
   assert_refused 69 "${SERVER_URL[2]}" redlock-cli release -k demo --force
-}
-
-@test "a run whose lock is broken ends with 79" {
-  start_background holder redlock-cli run -k demo --ttl 9s --server-timeout 1s -- sleep 60
-  wait_for_key 0 demo
-  run -0 redlock-cli release -k demo --force
-  wait_background holder
-  assert_equal "$status" 79
 }
 
 @test "--if-fence breaks the lock only if it is still that one" {
@@ -839,15 +747,6 @@ stands; nothing was extended"
   run -0 redlock-cli status -k other --exit-code
   run -75 redlock-cli status --exit-code
   run -0 redlock-cli status -k demo
-}
-
-@test "status changes nothing" {
-  run -0 redlock-cli status -k demo
-  assert_equal "$(redis 0 dbsize)" 0
-  redis 0 set demo theirs px 60000
-  run -0 redlock-cli status -k demo
-  run -0 redlock-cli status
-  assert_equal "$(redis 0 dbsize)" 1
 }
 
 @test "status --watch shows it again until interrupted" {

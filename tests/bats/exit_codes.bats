@@ -147,21 +147,6 @@ END
   assert_failure 69
 }
 
-@test "71: a lease that cannot be handed over is released" {
-  local way
-  open_broken_pipe 7
-  for way in '>/dev/full' '>&-' '>&7' '--export >/dev/full' '--json >/dev/full' \
-    "--token-file $BATS_TEST_TMPDIR/$(printf '%0250d' 0)"; do
-    run --separate-stderr env --default-signal=PIPE \
-      sh -c "redlock-cli acquire -k demo --ttl 60s $way"
-    assert_equal "$way: $status" "$way: 71"
-    assert_regex "$stderr" '^redlock-cli: [^'$'\n'']+$'
-    assert_equal "$way: $(keys_at 0)" "$way: "
-  done
-  # They were taken.
-  assert_equal "$(redis 0 exists 'redlock:fence:{demo}')" 1
-}
-
 @test "71: a result that cannot be written" {
   local command lease
   lease=$(redlock-cli acquire -k demo --ttl 60s)
@@ -232,86 +217,6 @@ END
     assert_output --partial config.toml
   done
   assert [ ! -e entered ]
-}
-
-@test "78: an empty server, from wherever, never falls back to another" {
-  run redlock-cli run -k demo -S '' -- true
-  assert_failure 78
-  run redlock-cli run -k demo -S "$SERVERS," -- true
-  assert_failure 78
-  REDLOCK_SERVER='' run redlock-cli run -k demo -- true
-  assert_failure 78
-  assert_output --partial REDLOCK_SERVER
-  mkdir -p "$XDG_CONFIG_HOME/redlock-cli"
-  echo "server = \"$SERVERS\"" >"$XDG_CONFIG_HOME/redlock-cli/config.toml"
-  REDLOCK_SERVER='' run redlock-cli run -k demo -- true
-  assert_failure 78
-  unset REDLOCK_SERVER
-  run redlock-cli run -k demo -- true
-  assert_success
-  echo 'server = ""' >"$XDG_CONFIG_HOME/redlock-cli/config.toml"
-  run redlock-cli run -k demo -- true
-  assert_failure 78
-}
-
-@test "78: a server URL that is wrong" {
-  local url
-  for url in nonsense http://127.0.0.1 redis:// redis://127.0.0.1:99999 redis://127.0.0.1/x \
-    unix://relative "$SERVERS,$SERVERS"; do
-    run redlock-cli run -S "$url" -k demo -- true
-    assert_equal "$url: $status" "$url: 78"
-    assert_equal "${#lines[@]}" 1
-  done
-  unset REDLOCK_SERVER
-  mkdir -p "$XDG_CONFIG_HOME/redlock-cli"
-  echo 'server = "redis://:secret@127.0.0.1:port"' >"$XDG_CONFIG_HOME/redlock-cli/config.toml"
-  run redlock-cli run -k demo -- true
-  assert_failure 78
-  assert_output --partial config.toml
-  refute_output --partial secret
-}
-
-@test "78: a configuration file with a setting that there is none of, or that belongs on the command line" {
-  local config=$BATS_TEST_TMPDIR/config.toml setting
-  for setting in 'no-such-setting = 1' 'tll = "5s"' 'key = "demo"' 'force = true' \
-    'token-file = "x"' 'export = true' \
-    $'ttl = "10s"\nttl = "20s"' $'[section]\nttl = "10s"'; do
-    echo "$setting" >"$config"
-    run redlock-cli run --config "$config" -k demo -- true
-    assert_equal "$setting: $status" "$setting: 78"
-    assert_output --partial "$config"
-  done
-  echo 'ttl = "40s"' >"$config"
-  run redlock-cli run --config "$config" -k demo -- true
-  assert_success
-}
-
-@test "78: a configuration file that is not there, or is none" {
-  run redlock-cli run --config "$BATS_TEST_TMPDIR/no-such-file" -k demo -- true
-  assert_failure 78
-  run redlock-cli run --config "$BATS_TEST_TMPDIR" -k demo -- true
-  assert_failure 78
-  mkdir -p "$XDG_CONFIG_HOME/redlock-cli/config.toml"
-  run redlock-cli run -k demo -- true
-  assert_failure 78
-}
-
-@test "78: a configuration file that an ordinary user cannot read" {
-  local config
-  config=$(mktemp /tmp/redlock-cli.XXXXXX)
-  chmod 000 "$config"
-  local -a as_user=()
-  if ((EUID == 0)); then
-    as_user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-    if ! "${as_user[@]}" test -x "$REDLOCK_CLI"; then
-      rm "$config"
-      skip "an ordinary user cannot reach the program under test"
-    fi
-  fi
-  run "${as_user[@]}" "$REDLOCK_CLI" run --config "$config" -k demo -- true
-  rm -f "$config"
-  assert_failure 78
-  assert_output --partial "$config: Permission denied"
 }
 
 @test "79: the lock is not ours any more" {

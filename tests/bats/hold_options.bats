@@ -250,34 +250,6 @@ start_telltale() {
 
 # --- --on-lost ---
 
-@test "--on-lost kill, term and warn: 79 each, and what became of the command" {
-  local choice wanted
-  while read -r choice wanted; do
-    rm -f "$BATS_TEST_TMPDIR/end"
-    start_background ours redlock-cli run -k demo -t 4s --grace 100ms --on-lost "$choice" \
-      --status-fd 8 -- bash -c '
-      trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.1; done; echo ended
-      exit 3' "$BATS_TEST_TMPDIR/end" 8>"$BATS_TEST_TMPDIR/report"
-    wait_for_stdout ours ready
-    redis 0 set demo theirs
-    wait_for_stderr ours "demo: lost"
-    [[ $choice == kill ]] || touch "$BATS_TEST_TMPDIR/end"
-    wait_background ours
-    assert_equal "$choice: $status" "$choice: 79"
-    assert_equal \
-      "$choice: $(reported '(j["result"], j["exit_code"], j.get("command_exit"),
-        j.get("command_signal"), j["released"])')" \
-      "$choice: $wanted"
-    [[ $choice != warn ]] || assert_equal "${lines[*]}" "ready ended"
-    assert_equal "$(redis 0 get demo)" theirs
-    redis 0 del demo
-  done <<'END'
-kill ('lost', 79, None, 9, False)
-term ('lost', 79, 3, None, False)
-warn ('lost', 79, 3, None, False)
-END
-}
-
 @test "--on-lost kill: guards that were both stopped for longer than the lease kill the tree as soon as they go on, and say 80 and by how much they were late" {
   local first
   for first in FRONT HOLDER; do

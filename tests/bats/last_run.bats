@@ -145,15 +145,3 @@ setup() {
   run -0 redlock-cli status demo
   assert_line --partial "last run"
 }
-
-# bats test_tags=redis
-@test "the record costs two calls: a run calls 20 commands, those within its two scripts included" {
-  calls() {
-    redis 0 info commandstats |
-      awk -F '[=,]' '/^cmdstat_/ && !/info|config/ { calls += $2 } END { print calls }'
-  }
-  run -0 redlock-cli run -k demo -- true
-  redis 0 config resetstat >/dev/null
-  run -0 redlock-cli run -k demo -- true
-  assert_equal "$(calls)" 20
-}

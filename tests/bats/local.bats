@@ -95,47 +95,12 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   assert_line --regexp '^not read: 1[0-9] more$'
 }
 
-@test "a waiter gets the lock when its holder is done" {
-  hold first
-  start_background second redlock-cli run -k demo -w 30 -- echo mine
-  run -75 redlock-cli run -k demo -w 0.2 -- true
-  release_hold first
-  wait_background second
-  assert_equal "$status,$output" "0,mine"
-}
-
-@test "acquire, extend and release hand a lease through a script" {
-  local lease
-  lease=$(redlock-cli acquire -k demo -t 30s --export)
-  eval "$lease"
-  run -75 env -u REDLOCK_LEASE redlock-cli run -k demo -n -- true
-  run -0 redlock-cli extend -t 60s
-  run -0 redlock-cli release
-  run -79 redlock-cli extend -t 60s
-  run -79 redlock-cli release
-}
-
 @test "acquire --while-pid holds the lock until that process ends" {
   start_background script bash -c 'redlock-cli acquire -k demo --while-pid $$ && exec sleep 1000'
   wait_for_stdout script
   run -75 redlock-cli status -k demo --exit-code
   kill "${BACKGROUND_PID[script]}"
   wait_until redlock-cli run -k demo -n -- true
-}
-
-@test "each fence is larger than the one before" {
-  local fence last=0 i
-  for i in 1 2 3 4 5; do
-    fence=$(redlock-cli run -k demo -- sh -c 'echo "$REDLOCK_FENCE"')
-    ((fence > last)) || fail "$fence after $last"
-    last=$fence
-  done
-}
-
-@test "a lease that no process renews expires" {
-  redlock-cli acquire -k demo -t 8s
-  run -75 redlock-cli run -k demo -n -- true
-  run -0 redlock-cli run -k demo -w 20 -- true
 }
 
 @test "a lock that is broken is lost: its command is stopped, 79" {

@@ -12,8 +12,11 @@ load helper/family
 
 @test "a lock that another client deletes: the command and all that descends from it is dead when we exit with 79" {
   start_family ours -t 12s --grace 4s
-  redis 0 del demo
+  local expires
+  expires=$(redis 0 <<<$'multi\npexpiretime demo\ndel demo\nexec' | sed -n 4p)
   wait_background ours
+  # Before the lease would have ended.
+  assert_in_range "$(date +%s%3N)" 0 "$expires"
   assert_equal "$status" 79
   assert_family_dead
   assert_regex "$stderr" "redlock-cli: demo: lost: it is gone"

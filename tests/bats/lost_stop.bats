@@ -17,20 +17,6 @@ load helper/family
   assert_equal "${lines[*]}" "ready cleaned up"
 }
 
-@test "--stop-signal is what it is told with" {
-  start_background ours redlock-cli run -t 12s --grace 4s --stop-signal USR1 -k demo \
-    --status-fd 9 -- \
-    bash -c 'trap "echo USR1; exit 7" USR1; trap "echo TERM" TERM
-      echo ready; while :; do sleep 0.1; done' 9>"$BATS_TEST_TMPDIR/report"
-  wait_for_stdout ours ready
-  redis 0 del demo
-  wait_background ours
-  assert_equal "$status" 79
-  assert_equal "${lines[*]}" "ready USR1"
-  run report
-  assert_output --partial '"command_exit":7'
-}
-
 @test "a command that is stopped is woken to be told" {
   start_family ours -t 9s
   kill -STOP "${FAMILY[@]}"
@@ -38,17 +24,6 @@ load helper/family
   wait_background ours
   assert_equal "$status" 79
   assert_family_dead
-}
-
-@test "a command that ignores TERM is killed after --grace, with all that descends from it" {
-  start_family ours -t 9s --grace 300ms -- ignore
-  redis 0 del demo
-  wait_background ours
-  assert_equal "$status" 79
-  assert_family_dead
-  run report
-  assert_output --partial '"command_signal":9'
-  assert_output --partial '"result":"lost","exit_code":79'
 }
 
 @test "between TERM and KILL lies the grace" {

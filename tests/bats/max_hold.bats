@@ -121,16 +121,6 @@ load helper/while_pid
     "('timed_out', 0, [], True)"
 }
 
-@test "a run within it that the command left behind is bounded, too" {
-  run -124 redlock-cli run -k demo --max-hold 7s --grace 200ms --status-fd 8 -- \
-    bash -c '
-      redlock-cli run -k demo -- sh -c "touch $0; trap \"\" TERM; while :; do sleep 0.1; done" &
-      until [[ -e $0 ]]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/up" 8>"$BATS_TEST_TMPDIR/report"
-  assert_equal "$(reported '(j["result"], j["command_exit"], j["released"])')" \
-    "('timed_out', 0, True)"
-  assert_equal "$(keys_at 0)" ""
-}
-
 # bats test_tags=redis
 @test "a run within it that the command left behind is dead before the lock is free" {
   await_lock

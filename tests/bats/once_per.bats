@@ -149,16 +149,6 @@ next run possible in 19h59m$"
   run -0 redlock-cli release
 }
 
-@test "hosts with different periods each count by their own" {
-  run -0 once 20h true
-  run -0 once 1ms echo ran
-  assert_output ran
-  run -0 once 10h echo ran
-  refute_line ran
-  run -0 once 60d echo ran
-  refute_line ran
-}
-
 @test "acquire and release by hand record no run" {
   run -0 --separate-stderr redlock-cli acquire -k demo -t 60s --export
   eval "$output"
@@ -259,12 +249,4 @@ days_kept() { echo $(($(redis 0 pttl 'redlock:last:{demo}') / 86400000)); }
   refute_line ran
   run -0 once 30m echo ran
   assert_output ran
-}
-
-# bats test_tags=redis
-@test "a user that may not read the record is denied, and nothing is locked" {
-  redis 0 acl setuser narrow on nopass '~demo' '~redlock:[^l]*' '&*' +@all >/dev/null
-  run -77 redlock-cli run -k demo --user narrow --once-per 20h -- echo ran
-  refute_line ran
-  assert_equal "$(keys_at 0)" ""
 }

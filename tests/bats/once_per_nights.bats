@@ -25,21 +25,6 @@ a_day_later() {
   done
 }
 
-@test "ten hosts for ten days, one failing and one killing itself each day: one success a day" {
-  local day host log=$BATS_TEST_TMPDIR/log
-  : >"$log"
-  for day in {1..10}; do
-    for host in {0..9}; do
-      start_background "c$day.$host" redlock-cli run -k demo --once-per 20h -q -- \
-        sh -c 'case $1 in 0) exit 3 ;; 1) kill -9 $$ ;; esac; echo "$0" >>"$2"' "$day" \
-        "$host" "$log"
-    done
-    for host in {0..9}; do WAIT_LIMIT=120 wait_background "c$day.$host"; done
-    assert_equal "$day: $(grep -cx "$day" "$log")" "$day: 1"
-    a_day_later
-  done
-}
-
 # What a host of these nights runs; $1 is its number, $2 the night, $3 the log. Never two at once:
 # a job that fails to lock $3 exclusively says so.
 nightly_job() {

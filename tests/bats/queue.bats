@@ -16,14 +16,14 @@ setup() {
 }
 
 # joins NAME [OPTION…]: a `run` that notes its name when it has the lock; returns when it stands in
-# line (at LAST_SERVER, of several).
+# line.
 joins() {
   local name=$1 before
   shift
-  before=$(redis "${LAST_SERVER:-0}" zcard 'redlock:queue:{demo}')
+  before=$(redis 0 zcard 'redlock:queue:{demo}')
   start_background "$name" "${PROMPTLY[@]}" redlock-cli run -k demo "$@" \
     -- sh -c 'echo "$0" >>"$1"' "$name" "$BATS_TEST_TMPDIR/order"
-  wait_for_queued $((before + 1)) "${LAST_SERVER:-0}"
+  wait_for_queued $((before + 1))
 }
 
 # kill_9 NAME: both guards of it, in the same instant.
@@ -73,34 +73,6 @@ all_end() {
   kill -CONT "$holder"
   all_end a
   assert_equal "$(order)" "b a"
-}
-
-@test "three that are stopped do not keep the lock from the next one" {
-  hold first
-  local name holder
-  local -a holders=()
-  for name in a b c d; do joins "$name"; done
-  for name in a b c; do
-    holder=$(holder_of "${BACKGROUND_PID[$name]}")
-    holders+=("$holder")
-    kill -STOP "$holder"
-  done
-  release_hold first
-  # A second and a half for each; without a standby it polls by its own timer after twenty.
-  WAIT_LIMIT=12 all_end d
-  assert_equal "$(order)" d
-  kill -CONT "${holders[@]}"
-  all_end a b c
-}
-
-# bats test_tags=redis
-@test "after a holder dies without a release, the first waiter has it when the lease expires" {
-  redis 0 set demo x px 60000
-  joins a
-  joins b
-  redis 0 pexpire demo 500
-  all_end a b
-  assert_equal "$(order)" "a b"
 }
 
 @test "a waiter that gives up blocks no other: by the end of its wait, by a signal" {
@@ -219,71 +191,3 @@ forget_notification() {
   assert_equal "$(order)" "a b"
 }
 
-# bats test_tags=redis
-@test "the queue forms again when the server forgot it" {
-  hold first
-  joins a
-  redis 0 client kill type pubsub >/dev/null
-  redis 0 del 'redlock:queue:{demo}' 'redlock:waiters:{demo}'
-  wait_for_queued 1
-  release_hold first
-  all_end a
-}
-
-# bats test_tags=redis
-@test "in order on five servers, two of them dead" {
-  local i name names=(a b c d e f)
-  for i in 1 2 3 4; do start_server; done
-  export REDLOCK_SERVER=$SERVERS LAST_SERVER=4
-  kill_server 1
-  kill_server 2
-  hold first
-  for name in "${names[@]}"; do joins "$name"; done
-  kill_9 b
-  kill_9 c
-  release_hold first
-  all_end a d e f
-  assert_equal "$(order)" "a d e f"
-  for i in 0 3 4; do wait_until nothing_at "$i"; done
-}
-
-nothing_at() { [[ -z $(keys_at "$1") ]]; }
-
-# bats test_tags=redis
-@test "three hosts that start at the same instant with -n on three servers: exactly one runs" {
-  local i round ran ended began
-  for i in 1 2; do start_server; done
-  export REDLOCK_SERVER=$SERVERS
-  for round in $(seq 15); do
-    ran=$BATS_TEST_TMPDIR/ran$round ended=$BATS_TEST_TMPDIR/ended$round
-    touch "$ran" "$ended"
-    began=$EPOCHREALTIME
-    for i in a b c; do
-      # It holds the lock until the others have given up, however late they start.
-      start_background "$i" sh -c '
-        redlock-cli run -n -q -k demo -- sh -c "echo ran >>$0
-          until test -e $1.go; do sleep 0.1; done"
-        echo "$?" >>"$1"' "$ran" "$ended"
-    done
-    wait_until has_lines 2 "$ended"
-    touch "$ended.go"
-    for i in a b c; do wait_background "$i"; done
-    # shellcheck disable=SC2046
-    assert_one_ran "$began" $(<"$ended")
-    assert_equal "$round: $(wc -l <"$ran")" "$round: $(grep -c '^0$' "$ended")"
-  done
-  assert [ "$ONE_RAN" -gt 0 ]
-}
-has_lines() { (($(wc -l <"$2") >= $1)); }
-
-@test "a and b against b and a: no deadlock, and none stays locked" {
-  local i loop='for i in $(seq 10); do redlock-cli run -k "$0" -k "$1" -- true || exit; done'
-  start_background one sh -c "$loop" a b
-  start_background two sh -c "$loop" b a
-  start_background three sh -c "$loop" c a
-  for i in one two three; do
-    WAIT_LIMIT=120 wait_background "$i"
-    assert_equal "$status" 0
-  done
-  assert_equal "$(keys_at 0)" ""
-}

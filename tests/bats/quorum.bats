@@ -163,34 +163,6 @@ use_all_commands() {
   assert_equal "$(redis 0 exists demo) $(redis 1 exists demo)" "1 1"
 }
 
-@test "four servers, two of them with a foreign client's lock: the same" {
-  start_servers 4
-  redis 0 set demo theirs px 300000
-  redis 3 set demo theirs px 300000
-  start_background marker sleep 60
-  assert_refused 75 "held by a foreign client" redlock-cli run -S "$SERVERS" -k demo -n -- true
-  refute background_has_ended marker
-  assert_unlocked demo 1 2
-  assert_equal "$(redis 0 get demo) $(redis 3 get demo)" "theirs theirs"
-}
-
-@test "four servers, two of them silent: no quorum" {
-  start_servers 4
-  pause_server 1
-  pause_server 2
-  assert_refused 69 "3 of 4 servers must answer" \
-    redlock-cli run -S "$SERVERS" -k demo -n --server-timeout 500ms -- true
-  assert_unlocked demo 0 3
-}
-
-@test "a minority of servers with a foreign lock does not keep us out" {
-  start_servers 3
-  redis 1 set demo theirs px 300000
-  run -0 redlock-cli run -S "$SERVERS" -k demo -n -- true
-  assert_equal "$(redis 1 get demo)" theirs
-  assert_unlocked demo 0 2
-}
-
 # Starts three `run -n` that wait for the lock on $gate, and lets them go together. One that gets in
 # stays until $leave exists. BEGAN is when they were let go.
 start_three() {
@@ -235,19 +207,6 @@ two_have_ended() {
   assert [ "$ONE_RAN" -gt 0 ]
 }
 
-@test "one server under two names is no quorum: 78, and nothing stays locked" {
-  start_tcp_server
-  start_server
-  assert_refused 78 "the same one" \
-    redlock-cli run -S "${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}" -k demo -n \
-    -- touch "$BATS_TEST_TMPDIR/ran"
-  assert_unlocked demo 0
-  assert_refused 78 "the same one" \
-    redlock-cli run -S "${SERVER_URL[0]},redis://localhost:${SERVER_PORT[0]}" -k demo -n -- true
-  assert_unlocked demo 0
-  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
-}
-
 @test "the same URL twice is refused before any server is asked" {
   assert_refused 78 "redis://h:6379 is named twice" \
     redlock-cli run -S redis://h -S redis://h -k demo -- true
@@ -257,13 +216,6 @@ two_have_ended() {
     redlock-cli acquire -S 'redis://[::1],redis://[0:0::1]:6379' -k demo -t 60s
   assert_refused 78 "is named twice" redlock-cli status -S unix:///tmp/x,unix:///tmp/x
   assert_refused 78 "is named twice" env REDLOCK_SERVER=redis://h,redis://h redlock-cli status
-}
-
-@test "two databases of one server are one server" {
-  start_tcp_server
-  assert_refused 78 "same" redlock-cli run -S "${SERVER_URL[0]}/1,${SERVER_URL[0]}/2" \
-    -k demo -n -- true
-  assert_equal "$(redis 0 -n 1 exists demo) $(redis 0 -n 2 exists demo)" "0 0"
 }
 
 @test "-v says which servers a quorum does without" {

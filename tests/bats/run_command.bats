@@ -490,10 +490,3 @@ same_signals() {
   run env --ignore-signal=CHLD --block-signal=CHLD "$REDLOCK_CLI" run -k demo -- sh -c 'exit 5'
   assert_equal "$status" 5
 }
-
-@test "nohup passes" {
-  run --separate-stderr nohup "$REDLOCK_CLI" run -k demo \
-    -- sed -n 's/^SigIgn:.*\(.\)$/\1/p' /proc/self/status
-  assert_success
-  assert_regex "$output" '^[13579bdf]$'
-}

@@ -374,22 +374,6 @@ denied() {
   assert_regex "$stderr" "and --user where its default user is off"
 }
 
-@test "no login where one is needed is denied, too" {
-  denied 0 redlock-cli run -S "${SERVER_URL[0]}" -k demo -- true
-  assert_regex "$stderr" "denied"
-  denied 1 redlock-cli acquire -S "${SERVER_URL[1]}" -k demo -t 60s
-  assert_regex "$stderr" "denied"
-  denied 0 redlock-cli status -S "${SERVER_URL[0]}" -k demo
-  denied 0 redlock-cli release -S "${SERVER_URL[0]}" -k demo --force
-}
-
-@test "a user without the right to run scripts is denied: 77" {
-  start_tcp_server --user default on nopass '~*' '&*' +@all -eval -evalsha
-  assert_refused 77 "denied" redlock-cli run -S "${SERVER_URL[2]}" -k demo -n -- true
-  start_tcp_server --user default on nopass '~other*' '&*' +@all
-  assert_refused 77 "denied" redlock-cli run -S "${SERVER_URL[3]}" -k demo -n -- true
-}
-
 @test "one wrong login of three is one vote less, two are no quorum" {
   start_server
   REDLOCK_SERVER=redis://:wrong@127.0.0.1:${SERVER_PORT[0]},$WITH_USER,${SERVER_URL[2]} quiet 0 \

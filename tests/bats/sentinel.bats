@@ -124,25 +124,6 @@ start_deployment() {
   assert_equal "$status: $output" "0: entered"
 }
 
-@test "the newest waiter wins at the new master, too" {
-  start_deployment
-  local patient=(-k demo --supersede --unavailable-wait 1h)
-  hold holder -t 1m --replicas 1
-  start_background old redlock-cli run "${patient[@]}" -- echo entered
-  wait_for_queued 1
-  start_background new redlock-cli run "${patient[@]}" -- echo entered
-  wait_background old
-  assert_equal "$status $output" "75 "
-  kill_server 0
-  wait_until master_is 1
-  start_background newer redlock-cli run "${patient[@]}" -- echo entered
-  wait_background new
-  assert_equal "$status $output" "75 "
-  release_hold holder
-  wait_background newer
-  assert_equal "$status $output" "0 entered"
-}
-
 @test "the last run goes with the master, as far as its replica has it" {
   start_deployment
   run -0 redlock-cli run -k demo --once-per 20h -- true
@@ -169,32 +150,6 @@ start_deployment() {
   redis "$SENTINEL" sentinel failover mymaster >/dev/null
   wait_until master_is 1
   wait_until is_linked_replica 0
-  release_hold holder
-  assert_equal "$status" 0
-  assert_unlocked demo 1
-}
-
-@test "what the sentinels call a master and is none gets no vote" {
-  start_tcp_server
-  # No quorum of sentinels is alive to correct what this one says.
-  start_sentinels 1 "sentinel monitor other 127.0.0.1 ${SERVER_PORT[0]} 2"
-  redis 0 replicaof 127.0.0.1 1 >/dev/null
-  # Else a replica answers such questions.
-  redis 0 config set replica-read-only no >/dev/null
-  assert_refused 69 "it is no master (any more), by its own word" \
-    redlock-cli run -S "${SENTINEL_URL/mymaster/other}" -k demo -n -- true
-  run -69 redlock-cli status -S "${SENTINEL_URL/mymaster/other}" -k demo
-  assert_unlocked demo 0
-}
-
-@test "a connection that has become read-only is left, and the sentinels are asked again" {
-  start_deployment
-  hold holder -t 1m
-  wait_for_key 1 demo
-  # The holder is not told: its connection stays open.
-  redis 1 replicaof no one >/dev/null
-  redis 0 replicaof 127.0.0.1 "${SERVER_PORT[1]}" >/dev/null
-  wait_until master_is 1
   release_hold holder
   assert_equal "$status" 0
   assert_unlocked demo 1

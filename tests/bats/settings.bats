@@ -60,15 +60,6 @@ setup() { setup_settings; }
   run -0 redlock-cli status -k demo
 }
 
-@test "no command works without a server" {
-  unset REDLOCK_SERVER
-  assert_refused 78 "no server is set" redlock-cli acquire -k demo -t 60s
-  assert_refused 78 "no server is set" redlock-cli extend -t 60s
-  assert_refused 78 "no server is set" redlock-cli release
-  assert_refused 78 "no server is set" redlock-cli release -k demo --force
-  assert_refused 78 "no server is set" redlock-cli status
-}
-
 @test "a server list in the file is a quorum" {
   start_servers 2
   unset REDLOCK_SERVER

@@ -85,22 +85,6 @@ setup() { setup_one_server; }
   run -0 redlock-cli run -k demo -s -n -- true
 }
 
-has_both_slots() {
-  [[ -n $(redis 0 hget 'redlock:slots:{demo}' 0) && -n $(redis 0 hget 'redlock:slots:{demo}' 1) ]]
-}
-
-@test "slots whose table was deleted stay taken, and are in it again" {
-  hold first --slots 2 -t 6s
-  redis 0 del 'redlock:slots:{demo}' >/dev/null
-  hold second --slots 2
-  run -75 redlock-cli run -k demo --slots 2 -n -- true
-  wait_until has_both_slots
-  release_hold first
-  assert_equal "$status" 0
-  release_hold second
-  assert_equal "$status" 0
-}
-
 @test "acquire, extend and release of a share, in the environment and in a file" {
   hold other -s
   eval "$(redlock-cli acquire -s -k demo -t 60s --export)"
@@ -173,52 +157,6 @@ has_both_slots() {
   run -75 redlock-cli status -k demo --exit-code --server-timeout 4s
   release_hold reader
   release_hold slotted
-}
-
-# says_holder TEXT PID NOTE: what names the holder names this one.
-says_holder() {
-  local named="demo: held by $1, the latest .*pid $2: .*\"$3\""
-  run -75 --separate-stderr redlock-cli run -n -k demo -- true
-  assert_regex "$stderr" "$named"
-  run -0 redlock-cli status demo
-  assert_line --index 0 --regexp "$named"
-  run -0 redlock-cli status
-  assert_line --regexp "^demo .*\"$3\""
-  run -0 redlock-cli status demo --json
-  assert_equal "$(jq -c '.locks[0].holder | [.pid, .note]' <<<"$output")" "[$2,\"$3\"]"
-}
-
-@test "the holder of a shared lock is the latest that still shares it" {
-  hold one -s --note first
-  hold two -s --note second
-  local one=${BACKGROUND_PID[one]} two=${BACKGROUND_PID[two]}
-  redlock-cli run -s -k demo --note third -- true
-  says_holder "some who share it" "$two" second
-  release_hold two
-  says_holder "some who share it" "$one" first
-  # That nothing released its share makes no difference.
-  redlock-cli acquire -s -k demo -t 1s --note fourth >/dev/null
-  redis 0 set timer x px 1100
-  wait_for_no_key 0 timer
-  says_holder "some who share it" "$one" first
-  release_hold one
-}
-
-@test "a lock with slots is one with slots again when a plain reader has gone" {
-  hold slotted --slots 2 --note slot
-  redlock-cli run -s -k demo -- true
-  says_holder "several in slots" "${BACKGROUND_PID[slotted]}" slot
-  release_hold slotted
-}
-
-@test "a slot that --min-hold keeps comes behind one whose command runs" {
-  hold one --slots 2 --note running
-  redlock-cli run --slots 2 -k demo --note ended --min-hold 60s -- true
-  says_holder "several in slots" "${BACKGROUND_PID[one]}" running
-  release_hold one
-  run -75 --separate-stderr redlock-cli run -n -k demo -- true
-  assert_regex "$stderr" \
-    "held by several in slots, the last kept until .* by --min-hold of .*\"ended\""
 }
 
 @test "--json and --status-fd tell of the share and the slot" {
@@ -309,34 +247,4 @@ says_holder() {
   assert_output 1
   release_hold one
   assert_equal "$status" 0
-}
-
-# bats test_tags=redis
-@test "on three servers: the fence of the latest that still shares the lock breaks it" {
-  start_servers 2
-  export REDLOCK_SERVER=$SERVERS
-  hold one -s
-  local fence
-  fence=$(redlock-cli run -s -k demo -- sh -c 'echo "$REDLOCK_FENCE"')
-  run -79 redlock-cli release demo --force --if-fence "$fence"
-  fence=$(redlock-cli status demo --json | jq '.locks[0].holder.fence')
-  run -0 redlock-cli release demo --force --if-fence "$fence"
-  wait_background one
-  assert_equal "$status" 79
-}
-
-server_seconds() { redis 0 time | head -n 1; }
-has_passed() { (($(server_seconds) >= $1)); }
-
-# bats test_tags=redis
-@test "a share and a slot live on while the server has no memory left" {
-  hold reader -s -t 9s
-  hold taker --slots 2 -t 9s
-  redis 0 config set maxmemory 1 >/dev/null
-  wait_until has_passed $(($(server_seconds) + 14))
-  release_hold reader
-  assert_equal "$status $stderr" "0 "
-  release_hold taker
-  assert_equal "$status $stderr" "0 "
-  assert_equal "$(keys_at 0)" ""
 }

@@ -95,36 +95,6 @@ ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
   for i in 1 2 3; do run -0 redlock-cli run -k demo --supersede -- true; done
 }
 
-# bats test_tags=redis
-@test "of a hundred that come together on three servers one stays, and none starts out of turn" {
-  local i name patient=(--unavailable-wait 1h --server-timeout 4s)
-  local -A alive=() ended=()
-  start_servers 2
-  export REDLOCK_SERVER=$SERVERS
-  hold holder
-  for ((i = 0; i < 100; ++i)); do
-    supersedes "w$i" -q "${patient[@]}"
-    alive[w$i]=1
-  done
-  # A status is taken at once: bash forgets it when another child gets the same pid.
-  one_is_left() {
-    for name in "${!alive[@]}"; do
-      background_has_ended "$name" || continue
-      wait_background "$name"
-      ended[$name]=$status
-      unset "alive[$name]"
-    done
-    ((${#alive[@]} == 1))
-  }
-  WAIT_LIMIT=120 wait_until one_is_left
-  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
-  for name in "${!ended[@]}"; do assert_equal "$name: ${ended[$name]}" "$name: 75"; done
-  name=${!alive[*]}
-  release_hold holder
-  wait_background "$name"
-  assert_equal "$status $(ran)" "0 $name"
-}
-
 @test "it is for those who wait, and for a lock that one holds alone" {
   assert_refused 64 \
     "--supersede takes the place of older waiters, and -n (or --wait 0) does not wait" \

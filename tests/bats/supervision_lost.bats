@@ -30,63 +30,6 @@ teardown() { teardown_supervision; }
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "two servers of three that are stopped: the same" {
-  start_servers 2
-  export REDLOCK_SERVER=$SERVERS
-  start_tree ours -t 5s --grace 300ms
-  stop_servers_for_good 5000 0 2
-  assert_dead_before_expiry
-  wait_background ours
-  assert_equal "$status" 79
-  assert_tree_dead
-  # It may not have read the release yet.
-  wait_until is_without_clients 1
-  assert_equal "$(keys_at 1)" ""
-  resume_server 0
-  resume_server 2
-  local i
-  for i in 0 2; do
-    wait_until redis "$i" ping
-    assert_equal "$(keys_at "$i")" ""
-  done
-}
-
-@test "one server of three that is stopped changes nothing" {
-  start_servers 2
-  export REDLOCK_SERVER=$SERVERS
-  start_tree ours -t 7s
-  pause_server 1
-  wait_until expires_after 0 "$(($(expires_at 0) + 7000))"
-  local pid
-  for pid in "${TREE[@]}"; do assert is_alive "$pid"; done
-  touch "$BATS_TEST_TMPDIR/end"
-  wait_background ours
-  assert_equal "$status" 23
-}
-
-@test "a key that is deleted: the tree is dead when we exit, before the lease would have ended" {
-  start_tree ours -t 10s --grace 300ms
-  local expires
-  expires=$(redis 0 <<<$'multi\npexpiretime demo\ndel demo\nexec' | sed -n 4p)
-  wait_until is_dead "$FRONT"
-  assert_in_range "$(date +%s%3N)" 0 "$expires"
-  assert_tree_dead
-  wait_background ours
-  assert_equal "$status" 79
-}
-
-@test "a key that is overwritten: the same, and the other's lock stays as it is" {
-  start_tree ours -t 10s --grace 300ms
-  local expires
-  expires=$(redis 0 <<<$'multi\npexpiretime demo\nset demo theirs\nexec' | sed -n 4p)
-  wait_until is_dead "$FRONT"
-  assert_in_range "$(date +%s%3N)" 0 "$expires"
-  assert_tree_dead
-  wait_background ours
-  assert_equal "$status" 79
-  assert_equal "$(redis 0 get demo) $(redis 0 pttl demo)" "theirs -1"
-}
-
 # note_sockets: keeps in SOCKETS the sockets that the holder has, with those that it had before.
 # has_opened N: it has opened so many since they were first noted, whatever it has closed.
 note_sockets() {
@@ -114,26 +57,6 @@ start_counting() { SOCKETS=; note_sockets; NOTED=$(wc -l <<<"$SOCKETS"); }
   wait_background ours
   assert_equal "$status" 23
   assert_equal "$(grep -v "left running" <<<"$stderr")" ""
-  wait_background observer
-}
-
-@test "an outage that is shorter than the lease is one line with -v" {
-  start_tree ours -v -t 10s --grace 200ms --server-timeout 100ms
-  watch_lock
-  pause_server 0
-  wait_for_stderr ours "cannot renew, trying on"
-  start_counting
-  # Rounds enough for more lines, were there one for each.
-  wait_until has_opened 2
-  resume_server 0
-  local before
-  before=$(expires_at 0)
-  wait_until expires_after 0 "$before"
-  touch "$BATS_TEST_TMPDIR/end"
-  wait_background ours
-  assert_equal "$status" 23
-  # A slow machine may have had another outage afterwards.
-  assert_equal "$(sed '/renewed again/q' <<<"$stderr" | grep -c "cannot renew")" 1
   wait_background observer
 }
 

@@ -78,24 +78,6 @@ sh -c 'echo read\"\"y; read line; echo \"got \$line\"; exec sleep 1000')"
   type_and_see_status "kill -KILL \$(<helper)" 0
 }
 
-@test "^C reaches the command once, each time" {
-  start_counting INT
-  press "$CTRL_C"
-  assert_heard "$FRONT" INT
-  press "$CTRL_C"
-  assert_heard "$FRONT" INT INT
-  see_end_of_counting
-}
-
-@test "^\\ reaches the command once, each time" {
-  start_counting QUIT
-  press "$CTRL_BACKSLASH"
-  assert_heard "$FRONT" QUIT
-  press "$CTRL_BACKSLASH"
-  assert_heard "$FRONT" QUIT QUIT
-  see_end_of_counting
-}
-
 @test "^C reaches the command once, however slow the process is that watches the group" {
   start_counting INT
   local watcher
@@ -236,17 +218,6 @@ sh -c 'echo read\"\"y; read line; echo \"got \$line\"; exec sleep 1000')"
   type_and_see_status 'kill -HUP %1' 0
   assert_heard "$FRONT" TERM HUP
   type_and_see_status 'kill %1' 0
-  assert_heard "$FRONT" TERM HUP TERM
-  end_of_counting_behind
-}
-
-@test "kill \$! reaches the command once, each time" {
-  start_counting_behind TERM HUP
-  type_and_see_status 'kill $!' 0
-  assert_heard "$FRONT" TERM
-  type_and_see_status 'kill -HUP $!' 0
-  assert_heard "$FRONT" TERM HUP
-  type_and_see_status 'kill $!' 0
   assert_heard "$FRONT" TERM HUP TERM
   end_of_counting_behind
 }

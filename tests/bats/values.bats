@@ -75,19 +75,6 @@ BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 9999999999
     redlock-cli run -k demo --min-hold infinity -- true
 }
 
-@test "--wait 0 tries once" {
-  redis 0 set demo x px 600000
-  run -75 redlock-cli run -k demo -w 0 -- true
-  run -75 redlock-cli acquire -k demo -w 0 -t 60s
-}
-
-@test "--wait ends with 75 when it is over, and not before" {
-  redis 0 set demo x px 600000
-  local began=${EPOCHREALTIME/./}
-  run -75 redlock-cli run -k demo -w 700ms -- true
-  assert [ $((${EPOCHREALTIME/./} - began)) -ge 700000 ]
-}
-
 # --- bounds of the ttl ---
 
 # No server listens there: with a ttl this small a server might have no time to answer on a busy
@@ -209,16 +196,6 @@ locks_verbatim() {
   done
 }
 
-@test "the helper keys bear the lock's name in braces, or its own tag and then its name" {
-  # What was broken by force leaves who did it.
-  locks_verbatim foo
-  assert_equal "$(redis 0 keys 'redlock:*' | sort)" \
-    $'redlock:fence:{foo}\nredlock:last:{foo}\nredlock:released:{foo}'
-  locks_verbatim '{a}b'
-  assert_equal "$(redis 0 keys 'redlock:*' | sort)" \
-    $'redlock:fence:{a}{a}b\nredlock:last:{a}{a}b\nredlock:released:{a}{a}b'
-}
-
 @test "a key with escape sequences, in messages, is shown escaped" {
   local key=$'a\e[31m\x07b\x7f\xc2\x9b\r\n\xe2\x80\xae\xff' \
     shown='a\x1b[31m\x07b\x7f\u009b\r\n\u202e\xff'
@@ -263,13 +240,6 @@ locks_verbatim() {
   assert_refused 64 "--conflict-exit-code" redlock-cli run -k demo -E 256 -- true
 }
 
-@test "all spellings of a signal are understood" {
-  local name
-  for name in TERM SIGTERM 15 INT HUP USR1 KILL; do
-    run -0 redlock-cli run -k demo --stop-signal "$name" -- true
-  done
-}
-
 @test "--status-fd must be open for writing" {
   run -64 --separate-stderr redlock-cli run -k demo --status-fd 7 -- true 7</dev/null
   assert_regex "$stderr" "--status-fd: descriptor 7 is not open for writing"
@@ -307,23 +277,6 @@ locks_verbatim() {
 
 # --- the line itself ---
 
-@test "an unknown command, option or word is named" {
-  assert_refused 64 "bogus" redlock-cli bogus
-  assert_refused 64 "--bogus" redlock-cli run -k demo --bogus -- true
-  assert_refused 64 "-Z" redlock-cli acquire -k demo -t 60s -Z
-  assert_refused 64 "stray" redlock-cli acquire -k demo -t 60s stray
-  assert_refused 64 "stray" redlock-cli extend -t 60s stray
-  assert_refused 64 "command" redlock-cli --
-  assert_refused 64 $'bo\\x1b[31mgus' redlock-cli run -k demo $'--bo\e[31mgus' -- true
-}
-
-@test "an option of another command is refused" {
-  assert_refused 64 "--export" redlock-cli run -k demo --export -- true
-  assert_refused 64 "--status-fd" redlock-cli acquire -k demo -t 60s --status-fd 2
-  assert_refused 64 "--ttl" redlock-cli release --ttl 60s
-  assert_refused 64 "--force" redlock-cli extend --force
-}
-
 @test "an option without its value, or given twice, is refused" {
   assert_refused 64 "--ttl" redlock-cli acquire -k demo --ttl
   assert_refused 64 "--key" redlock-cli acquire --ttl 60s -k
@@ -340,35 +293,6 @@ locks_verbatim() {
     assert_equal "--force=$value: $status $(redis 0 exists demo)" "--force=$value: 64 1"
   done
   assert_refused 64 "" redlock-cli run -k demo --nonblock=maybe -- true
-}
-
-@test "run needs a command, and only run takes one" {
-  assert_refused 64 "run needs a command" redlock-cli run -k demo -n
-  assert_refused 64 "run needs a command" redlock-cli run -k demo --
-  assert_refused 64 "takes no command" redlock-cli acquire -k demo -t 60s -- true
-  assert_refused 64 "takes no command" redlock-cli extend -t 60s --
-}
-
-@test "-c and a command behind -- do not go together" {
-  assert_refused 64 "-c" redlock-cli run -k demo -c true -- true
-}
-
-@test "-s with a URL gets the hint that -S was meant" {
-  assert_refused 64 "-S $SERVER_URL" redlock-cli run -s "$SERVER_URL" -k demo -- true
-  assert_refused 64 "-S redis://h:1" redlock-cli acquire -k demo -t 60s -s redis://h:1
-}
-
-@test "help and version are no errors" {
-  local command
-  run -0 --separate-stderr redlock-cli --version
-  assert_regex "$output" '^redlock-cli [0-9]+\.[0-9]+'
-  run -0 --separate-stderr redlock-cli --help
-  assert_equal "$stderr" ""
-  for command in run acquire extend release status doctor completion help version; do
-    run -0 --separate-stderr redlock-cli "$command" --help
-    assert_line --partial "Usage: redlock-cli $command"
-    assert_equal "$stderr" ""
-  done
 }
 
 # --- server URLs ---

@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
-# What one node says of its cluster, or one sentinel of its master, is used until it fails; then
-# another is asked.
+# What one node says of its cluster is used until it fails; then another is asked.
 load helper/common
 load helper/redis
 load helper/deployments
@@ -76,48 +75,6 @@ cluster_after_node() { echo "cluster://$NODE,${CLUSTER_URL#cluster://}"; }
   assert_output --partial "held"
   assert_refused 69 "127.0.0.1:1: cannot connect" \
     redlock-cli run -S "cluster://$NODE" -k demo -n -- true
-}
-
-@test "a node that calls itself the master and is none is overruled by the others in the same attempt" {
-  start_cluster
-  scripted_node all 'CLUSTERDOWN Hash slot not served'
-  run -0 redlock-cli run -S "$(cluster_after_node)" -k demo -n --server-timeout 4s -- true
-  assert_unlocked demo 0
-}
-
-# stale_sentinel PORT: sentinels of which the first names this port, and the second server 0.
-stale_sentinel() {
-  local stale
-  start_sentinels 1 "sentinel monitor other 127.0.0.1 $1 2"
-  stale=${SERVER_PORT[SENTINEL]}
-  start_sentinels 1 "sentinel monitor other 127.0.0.1 ${SERVER_PORT[0]} 2"
-  export REDLOCK_SERVER=sentinel://127.0.0.1:$stale,127.0.0.1:${SERVER_PORT[SENTINEL]}/other
-  export REDLOCK_SERVER_TIMEOUT=4s
-}
-
-@test "a sentinel that names a dead master is overruled by the others in the same attempt" {
-  start_tcp_server
-  start_replica 0
-  stale_sentinel 1
-  hold holder -t 1m
-  run -0 redlock-cli status
-  assert_output --partial demo
-  # The connection is made anew.
-  redis 0 client kill type normal >/dev/null
-  release_hold holder
-  assert_equal "$status" 0
-  assert_unlocked demo 0
-}
-
-@test "a sentinel that names what is no master is overruled by the others in the same attempt" {
-  start_tcp_server
-  start_replica 0
-  stale_sentinel "${SERVER_PORT[1]}"
-  run -0 redlock-cli run -k demo -n -- true
-  run -0 redlock-cli status
-  run -1 redlock-cli doctor
-  assert_output --partial "1 of 1 servers can vote"
-  assert_unlocked demo 0
 }
 
 # other_host: servers that are started from now on run on another host, 10.77.0.1, to which the

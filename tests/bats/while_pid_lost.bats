@@ -27,15 +27,6 @@ load helper/while_pid
   assert_equal "$(redis 0 get demo) $(redis 0 pttl demo)" "theirs -1"
 }
 
-@test "a lock that is broken by release --force: the same" {
-  start_script ours -t 4s --grace 300ms
-  redlock-cli release -k demo --force
-  wait_until is_dead "$HOLDER"
-  assert_tree_dead
-  # What is left says who did it, until the lease would have ended.
-  assert_unlocked demo 0
-}
-
 @test "a server that is stopped: the script and all that descends from it is dead before the key could expire" {
   start_script ours -t 3s --grace 300ms
   stop_servers_for_good 3000 0
