@@ -1,12 +1,8 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2030,SC2031,SC2034,SC2153,SC2154
 # The ACL rules of the manual: each feature works with exactly these rights, and says which one is
 # missing.
 load helper/common
-load helper/redis
 load helper/deployments
-load helper/locks
-load helper/checks
 
 setup() {
   common_setup
@@ -242,7 +238,6 @@ rule_of() {
   local rights
   mapfile -t rights < <(without '+pubsub|numsub')
   allow 0 "${rights[@]}"
-  # shellcheck disable=SC2016
   start_background holder redlock-cli run -k deploy -- \
     sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/end"
   wait_for_stdout holder entered
@@ -350,7 +345,6 @@ mute() { redis 0 acl setuser mute on nopass '~*' '&*' +@all "$@" >/dev/null; }
 
 # A waiter is not told of the release, and yet has the lock long before it would look by itself.
 assert_waiter_is_served() {
-  # shellcheck disable=SC2016
   REDLOCK_SERVER=unix://mute:x@${SERVER_SOCKET[0]} start_background holder \
     redlock-cli run -k demo -- \
     sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/end"

@@ -1,11 +1,7 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # A lease in the hands of a script: acquire, extend, release, status.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 setup() {
   setup_one_server

@@ -1,10 +1,7 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2153,SC2154
 # Whatever a server may answer: no vote, an exit status, and one line that says what it is.
 load helper/common
-load helper/redis
-load helper/checks
 
 # start_scripted HOW BYTES: a server that answers so (with escapes as for printf %b); SCRIPTED_URL
 # names it.

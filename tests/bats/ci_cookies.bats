@@ -1,12 +1,7 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # CI agents end what a job left behind by a variable in its environment: the guards outlive that
 # pass, end what it does not find, and release the lock.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/supervision
 load helper/while_pid
 

@@ -1,11 +1,7 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # cluster://: the lock is at the master that has the key's slot.
 load helper/common
-load helper/redis
 load helper/deployments
-load helper/locks
-load helper/checks
 
 setup() {
   common_setup

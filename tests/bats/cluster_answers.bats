@@ -1,11 +1,8 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # Whatever a cluster may tell of where its keys are: no vote, an exit status, and one line that says
 # what it is.
 load helper/common
-load helper/redis
-load helper/checks
 
 # means CODE TEXT SLOTS ERROR: see scripted_cluster.py.
 means() {

@@ -1,11 +1,6 @@
 #!/usr/bin/env bats
-# The shells expand; each test is a subshell; bats sets stderr:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # What completes redlock-cli, in real shells at a real terminal.
 load helper/common
-load helper/redis
-load helper/checks
-load helper/locks
 load helper/terminal
 
 setup() { setup_one_server; }

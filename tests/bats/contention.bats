@@ -1,11 +1,7 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# The commands' own shells expand; each test is a subshell; bats sets stderr:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # One lock that several want: the holder keeps it, and the others learn who that is.
 load helper/common
-load helper/redis
-load helper/locks
 
 setup() { setup_one_server; }
 

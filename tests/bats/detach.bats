@@ -1,10 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2154  # bats sets status, output
 # acquire --detach: a lease that renews itself, bound to no process.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 setup() {
   setup_one_server

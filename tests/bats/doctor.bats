@@ -1,11 +1,7 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2153,SC2154
 # doctor: what makes servers unfit is found, from outside, and nothing is left there.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 # What a server needs to be fit when it is alone.
 readonly DURABLE=(--appendonly yes --appendfsync always --maxmemory-policy noeviction)

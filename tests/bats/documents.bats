@@ -1,12 +1,7 @@
 #!/usr/bin/env bats
-# The documents' shells expand; each test is a subshell; bats sets stderr:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Runs what the documents tell to run: each fenced block with a name behind its language, ```sh
 # run=NAME.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/documents
 
 setup() {

@@ -1,12 +1,7 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # --events-fd: a line of JSON for each thing that happens; and the schema of all JSON that the
 # program writes.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/supervision
 
 setup() {
@@ -15,7 +10,6 @@ setup() {
   EVENTS=$BATS_TEST_TMPDIR/events
   : >"$EVENTS"
 }
-teardown() { teardown_supervision; }
 
 valid() { /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py"; }
 

@@ -1,12 +1,8 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# The commands' own shells expand; each test is a subshell; bats sets stderr:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # The exit status: the command's own, or the one that the table of exit codes gives to what went
 # wrong.
 load helper/common
-load helper/redis
-load helper/locks
 
 setup() {
   setup_one_server

@@ -1,10 +1,7 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# shellcheck disable=SC2030,SC2031,SC2034,SC2154,SC2016
 # The fencing token only ever grows.
 load helper/common
-load helper/redis
-load helper/checks
 
 setup() {
   common_setup

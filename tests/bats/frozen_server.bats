@@ -1,12 +1,8 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2153,SC2154
 # A server that stands still while we lock and release, and reads all of it when we are gone:
 # nothing may be left there. How much of it a server reads at a time, and what it does when no
 # client reads its answer, differs from one to the next.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 setup() {
   common_setup

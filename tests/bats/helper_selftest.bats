@@ -1,9 +1,6 @@
 #!/usr/bin/env bats
-# Each test is a subshell; the helpers read and set variables:
-# shellcheck disable=SC2030,SC2031,SC2034,SC2154
 # The helpers that all other files rely on, with real servers.
 load helper/common
-load helper/redis
 
 # These tests need no redlock-cli.
 setup() { isolate_environment; }
@@ -43,7 +40,6 @@ shows_the_same() {
 
 @test "servers die with the test's shell, even when that is killed" {
   local pid
-  # shellcheck disable=SC2016
   pid=$(bash -c "$(declare -f)"'
     . "$1"; declare -A BACKGROUND_PID
     WAIT_LIMIT=5 BATS_TEST_TMPDIR=$2

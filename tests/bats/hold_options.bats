@@ -1,16 +1,8 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # How long run keeps the lock, and how it ends what runs under it: --descendants, --grace,
 # --stop-signal, --on-lost.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/supervision
-
-setup() { setup_supervision; }
-teardown() { teardown_supervision; }
 
 # A command that leaves three processes: one that says what it was told when it gets TERM, one in a
 # session of its own that has lost its parent, and, the last in the file $1, one that ignores TERM.

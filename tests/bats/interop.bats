@@ -1,11 +1,7 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats sets stderr:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Other clients of the same servers, with the locks that the literature describes: on one key they
 # exclude us, and we them. The locks of libraries are in tests/peers.
 load helper/common
-load helper/redis
-load helper/locks
 
 setup() {
   /usr/bin/python3 -c 'import redis' 2>/dev/null || skip "python3-redis is not installed"

@@ -1,14 +1,7 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2153,SC2154
 # --isolate: the command in a cgroup of its own, or in a pid namespace; else as without.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/supervision
-
-setup() { setup_supervision; }
 
 teardown() {
   [[ -z ${PUBLIC-} ]] || rm -rf "$PUBLIC"

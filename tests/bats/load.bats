@@ -1,5 +1,4 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2154  # bats and helpers set variables
 # A command that loads its machine is dead before its lease can expire, or the exit status says that
 # it was not.
 load helper/common
@@ -13,8 +12,6 @@ place_of() { ps -o sid=,cls=,rtprio=,ni= -p "$1" && sed -n '/nice\|real-time/p' 
 
 @test "the guards are scheduled apart from the command, and the command sees nothing of it" {
   local holder front
-  load helper/redis
-  load helper/locks
   load helper/supervision
   setup_supervision
   start_under_witness ours -k demo \
@@ -36,8 +33,6 @@ place_of() { ps -o sid=,cls=,rtprio=,ni= -p "$1" && sed -n '/nice\|real-time/p' 
 }
 
 @test "what was asked for with nice and chrt, the command has" {
-  load helper/redis
-  load helper/locks
   setup_one_server
   run --separate-stderr nice -n 7 redlock-cli run -k demo -- sh -c 'ps -o cls=,ni= -p $$'
   assert_output --regexp '^ *TS +7$'

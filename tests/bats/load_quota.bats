@@ -1,5 +1,4 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2034,SC2154  # bats and helpers set and read variables
 # A command that has a quota of the CPU, and loads it, is dead before its lease can expire, or the
 # exit status says that it was not. Other tests can run beside it.
 load helper/common

@@ -1,10 +1,7 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# The commands' own shells expand; each test is a subshell; bats sets stderr:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Locks on this host alone, without a server.
 load helper/common
-load helper/checks
 
 setup() {
   common_setup
@@ -354,7 +351,6 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   local counter=$BATS_TEST_TMPDIR/counter i worker
   echo 0 >"$counter"
   # Reads, waits, writes: an overlap loses a count.
-  # shellcheck disable=SC2034  # for wait_background: sixty in a row take long
   WAIT_LIMIT=120
   local add='n=$(cat "$0"); sleep 0.002; echo $((n + 1)) >"$0"'
   for worker in 1 2 3 4; do

@@ -1,12 +1,7 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats sets stderr:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # A lock that is lost at the server while the command runs: the command is stopped, and the status
 # is 79.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/supervision
 load helper/family
 

@@ -1,10 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2030,SC2031,SC2034,SC2154
 # Servers that lost the lock: a minority gets it back, a majority ends it.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 @test "a server that lost its data while a command runs gets the key back, and the command goes on" {
   start_servers 3

@@ -1,11 +1,7 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats sets stderr:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # A lock that is about to be lost, as no server confirms the lease any more: the command is stopped
 # in time, and the status is 79.
 load helper/common
-load helper/redis
-load helper/locks
 load helper/family
 
 # silence_servers I…: in one step each server says when the key expires and falls silent. EXPIRES is

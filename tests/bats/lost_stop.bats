@@ -1,10 +1,6 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats sets stderr:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # How the command of a lock that is lost is stopped.
 load helper/common
-load helper/redis
-load helper/locks
 load helper/family
 
 @test "the command is told first, and may clean up" {

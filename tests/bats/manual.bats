@@ -1,12 +1,7 @@
 #!/usr/bin/env bats
-# The examples' shells expand; each test is a subshell; bats sets output:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Runs the examples of the manual: each literal display, named by the comment above it, .\"
 # run=NAME.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/documents
 
 setup() {

@@ -1,12 +1,7 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # --max-hold: no command holds a lock for longer, and it is released only when all that ran under it
 # is dead.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/supervision
 load helper/while_pid
 

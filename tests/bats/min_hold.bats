@@ -1,11 +1,6 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # --min-hold: the lock is kept for a while although the command has ended.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 setup() { setup_one_server; }
 

@@ -1,11 +1,7 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # Names whose lookup takes longer than an attempt. A network, a resolv.conf and a name server of our
 # own, so it needs root.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 setup() {
   unshare --net --mount --pid --fork true 2>/dev/null || skip "needs root with CAP_SYS_ADMIN"

@@ -1,15 +1,7 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # A lock within the same lock: a Makefile that calls itself must not wait for itself.
 load helper/common
-load helper/redis
-load helper/checks
-load helper/locks
 load helper/supervision
-
-setup() { setup_supervision; }
-teardown() { teardown_supervision; }
 
 # What an inner run does at the server: it looks.
 token() { redis 0 get demo; }

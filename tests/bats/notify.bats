@@ -1,15 +1,7 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # --sd-notify: what a service manager learns.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/supervision
-
-setup() { setup_supervision; }
-teardown() { teardown_supervision; }
 
 # start_manager ADDRESS: listens there as systemd does; each message is a line that begins with the
 # sender's pid.

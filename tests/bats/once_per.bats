@@ -1,12 +1,7 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # run --once-per: at most one successful run in a period, on one server or on local:. What a quorum
 # makes of it is in once_per_quorum.bats.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 setup() { setup_one_server; }
 

@@ -1,10 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # run --once-per on many hosts, night after night: one success each, and never two runs at once.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 setup() {
   common_setup

@@ -1,10 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # run --once-per on several servers: any quorum knows of a success that a quorum recorded.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 setup() {
   common_setup

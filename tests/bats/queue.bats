@@ -1,11 +1,6 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Waiters are queued: first in, first out.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/supervision
 
 setup() {

@@ -1,10 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2030,SC2031,SC2034,SC2154,SC2016
 # Several servers: what a quorum can do without the rest, and that less than a quorum does nothing.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 # Every command that a lock goes through, once, on the servers in REDLOCK_SERVER.
 use_all_commands() {

@@ -1,11 +1,6 @@
 #!/usr/bin/env bats
-# Each test is a subshell; bats sets stderr:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # The README's blocks work as they stand, pasted by a user who has the programs that they name.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/documents
 
 setup() {

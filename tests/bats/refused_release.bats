@@ -1,11 +1,7 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2153,SC2154
 # A server that refuses the release did nothing: it is asked again in the background, while the
 # caller goes on, until it has done it.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 setup() {
   common_setup
@@ -161,7 +157,6 @@ has_refused() { (($(grep -c BUSY "$(background_stdout relay)") >= $1)); }
 
 @test "a server is busy when the process ends that a lock was kept for" {
   start_servers 1 --lua-time-limit 50
-  # shellcheck disable=SC2016
   start_background script \
     bash -c 'redlock-cli acquire -S "$0" -k demo --while-pid $$ && exec sleep infinity' "$SERVERS"
   wait_for_stdout script

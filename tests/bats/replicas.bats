@@ -1,10 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # --replicas: a vote counts only when replicas have it; and a server that refuses to write without.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 # Server 0 and its replica, server 1.
 start_pair() {

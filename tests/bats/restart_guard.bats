@@ -1,11 +1,7 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2153,SC2154
 # A server that restarted may have forgotten a lock: for a while its vote for a new one does not
 # count.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 readonly GUARD=12
 

@@ -1,10 +1,7 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # What an uncontended lock costs, counted at the server and at the socket.
 load helper/common
-load helper/redis
-load helper/locks
 load helper/tls
 load helper/deployments
 load helper/wire

@@ -1,12 +1,7 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# The commands' own shells expand; each test is a subshell; bats sets stderr:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # What the command of `run` gets, and what comes back of it.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 setup() {
   setup_one_server

@@ -1,9 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # One server under two names has one vote.
 load helper/common
-load helper/redis
-load helper/checks
 
 setup() {
   common_setup

@@ -1,11 +1,7 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # Tokens and passwords: never in argv, never in a message; and the ways to log in.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 PASSWORD='s3cr3t/p@ss:wörd %41'
 ENCODED='s3cr3t%2Fp%40ss%3Aw%C3%B6rd%20%2541'

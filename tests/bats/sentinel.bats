@@ -1,11 +1,7 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # sentinel://: the lock is at the master that the sentinels name, and goes with it.
 load helper/common
-load helper/redis
 load helper/deployments
-load helper/locks
-load helper/checks
 
 # Server 0 is the master, server 1 its replica, servers 2 to 4 are sentinels.
 start_deployment() {

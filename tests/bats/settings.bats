@@ -1,10 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # Where settings come from, and which of them wins.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/settings
 
 setup() { setup_settings; }

@@ -1,10 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # The configuration files: where they are, whose they must be, and who may read them.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/settings
 
 setup() { setup_settings; }

@@ -1,11 +1,6 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Several keys at once: all or none.
 load helper/common
-load helper/redis
-load helper/checks
-load helper/locks
 
 setup() { setup_one_server; }
 

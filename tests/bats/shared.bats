@@ -1,11 +1,6 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Shared locks and slots.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/supervision
 
 setup() { setup_one_server; }
@@ -212,19 +207,19 @@ setup() { setup_one_server; }
   hold slotted --slots 2
   start_background writer redlock-cli run -k demo -- true
   wait_for_queued 1
-  run recipe redis-py acquire demo
+  run recipe set-nx-px acquire demo
   assert_failure
   release_hold reader
   release_hold slotted
   wait_background writer
   assert_equal "$status" 0
   local token
-  token=$(recipe redis-py acquire demo)
+  token=$(recipe set-nx-px acquire demo)
   run -75 redlock-cli run -n -s -k demo -- true
   run -75 redlock-cli run -n --slots 9 -k demo -- true
   start_background writer redlock-cli run -s -k demo -- echo in
   wait_for_queued 1
-  recipe redis-py release demo "$token"
+  recipe set-nx-px release demo "$token"
   wait_background writer
   assert_equal "$status $output" "0 in"
 }

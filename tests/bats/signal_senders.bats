@@ -1,10 +1,6 @@
 #!/usr/bin/env bats
-# Each test is a subshell; bats sets stderr:
-# shellcheck disable=SC2030,SC2031,SC2154
 # Who sends a signal, and where the command is: it gets each, and once wherever that can be told.
 load helper/common
-load helper/redis
-load helper/locks
 load helper/terminal
 
 setup() {

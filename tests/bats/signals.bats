@@ -1,11 +1,7 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats sets stderr:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Signals to redlock-cli, without a controlling terminal: they end a wait, and reach a running
 # command once.
 load helper/common
-load helper/redis
-load helper/locks
 
 setup() {
   setup_one_server

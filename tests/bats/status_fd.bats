@@ -1,15 +1,7 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # --status-fd: what became of a run, as one line of JSON.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/supervision
-
-setup() { setup_supervision; }
-teardown() { teardown_supervision; }
 
 # run_reported OPTION… -- CMD: what --status-fd says of it is then in $output, and in $status what
 # it exited with.

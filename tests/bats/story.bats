@@ -1,11 +1,6 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # What a log tells of a lock from the wait to the release; the note of a CI job; the system log.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 setup() {
   setup_one_server

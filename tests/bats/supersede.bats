@@ -1,11 +1,6 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; bats sets status, output, stderr:
-# shellcheck disable=SC2016,SC2154
 # run --supersede: of those that wait, the newest wins.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 setup() { setup_one_server; }
 

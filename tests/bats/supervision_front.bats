@@ -1,15 +1,8 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # The guard in front is killed, or stopped: the one behind it holds the lock, and the command, on
 # its own.
 load helper/common
-load helper/redis
-load helper/locks
 load helper/supervision
-
-setup() { setup_supervision; }
-teardown() { teardown_supervision; }
 
 @test "front killed: the tree is dead when the lock is free, and that is long before the lease could end" {
   start_tree ours -t 60s

@@ -1,14 +1,7 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # The guard that holds the lock is killed, or stopped: the one in front ends the command on its own.
 load helper/common
-load helper/redis
-load helper/locks
 load helper/supervision
-
-setup() { setup_supervision; }
-teardown() { teardown_supervision; }
 
 @test "holder killed: the tree is dead when we exit with 71" {
   start_tree ours -t 12s

@@ -1,15 +1,7 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # What the guards hold, what they leave alone, and what is left when the command ends by itself.
 load helper/common
-load helper/checks
-load helper/redis
-load helper/locks
 load helper/supervision
-
-setup() { setup_supervision; }
-teardown() { teardown_supervision; }
 
 # A command that says `ready` when its pids are in the file pids, and ends with 5 when the file end
 # appears. $1: what it does before.

@@ -1,15 +1,7 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Where the system gives less than usual, or we are process 1.
 load helper/common
-load helper/checks
-load helper/redis
-load helper/locks
 load helper/supervision
-
-setup() { setup_supervision; }
-teardown() { teardown_supervision; }
 
 # An ordinary user, with processes of its own alone; only root can become it.
 readonly NOBODY_ELSE=61234

@@ -1,16 +1,8 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # The network is gone, or the lock itself: the command and all that descends from it is dead in
 # time.
 load helper/common
-load helper/checks
-load helper/redis
-load helper/locks
 load helper/supervision
-
-setup() { setup_supervision; }
-teardown() { teardown_supervision; }
 
 @test "a server that is stopped: the tree is dead before the lease could end, and nothing comes back when it goes on" {
   start_tree ours -t 5s --grace 300ms

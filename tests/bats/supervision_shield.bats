@@ -1,15 +1,8 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # The shield, which stands between guards where front has children of others: killed, stopped, or
 # never there.
 load helper/common
-load helper/checks
-load helper/redis
-load helper/locks
 load helper/supervision
-
-setup() { setup_supervision; }
 
 # The helper is of the test, and holds no witness.
 teardown() {

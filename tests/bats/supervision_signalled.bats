@@ -1,16 +1,8 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # A shell dies of a signal at once, and the step that it runs may take a while: the lock stays until
 # what is left of the command's process group has ended.
 load helper/common
-load helper/checks
-load helper/redis
-load helper/locks
 load helper/supervision
-
-setup() { setup_supervision; }
-teardown() { teardown_supervision; }
 
 # start_steps OPTION…: a shell whose step in the foreground notes each TERM in the file heard, and
 # ends when the file step_end appears. A daemon of the command is in a session of its own.

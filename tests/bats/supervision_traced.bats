@@ -1,15 +1,8 @@
 #!/usr/bin/env bats
-# Each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # A process that is dead, and stays a zombie because the debugger that traces it does not wait for
 # it, is dead.
 load helper/common
-load helper/redis
-load helper/locks
 load helper/supervision
-
-setup() { setup_supervision; }
-teardown() { teardown_supervision; }
 
 # A command whose child, of two threads, is traced by a process that does nothing else.
 start_traced() {

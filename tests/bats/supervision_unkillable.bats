@@ -1,10 +1,6 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # What we may not kill: a process that became another user's.
 load helper/common
-load helper/redis
-load helper/locks
 load helper/supervision
 
 readonly ORDINARY_UID=65534

@@ -1,11 +1,6 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats sets stderr:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Job control at a real terminal: stop, fg, bg, and what becomes of the lock meanwhile.
 load helper/common
-load helper/redis
-load helper/checks
-load helper/locks
 load helper/supervision
 load helper/terminal
 

@@ -1,10 +1,6 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats sets stderr:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Programs that use the terminal do so as without us.
 load helper/common
-load helper/redis
-load helper/locks
 load helper/terminal
 
 setup() {

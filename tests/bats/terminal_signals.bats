@@ -1,11 +1,7 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats sets stderr:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # Signals to a job at a real terminal: the command gets each exactly once, and the shell sees what
 # it would see without us.
 load helper/common
-load helper/redis
-load helper/locks
 load helper/terminal
 
 setup() {

@@ -1,10 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2154  # the commands' own shells expand; bats sets output
 # What `status` shows on a terminal: the screen as tmux sees it, and what was sent to get there.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/terminal
 load helper/tmux
 

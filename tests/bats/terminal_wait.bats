@@ -1,11 +1,6 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats sets stderr:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # What a wait shows on a terminal.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/terminal
 
 setup() { setup_one_server; }

@@ -1,9 +1,6 @@
 #!/usr/bin/env bats
 # What a wait leaves on the screen, as tmux shows it: one line, at every size.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/tmux
 
 setup() { setup_one_server; }

@@ -1,12 +1,8 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke,glibc
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # rediss://: which servers are trusted, and that nothing else changes. The CA is private and made
 # for the test.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/tls
 
 setup() {

@@ -1,13 +1,9 @@
 #!/usr/bin/env bats
 # bats file_tags=glibc
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # sentinels:// and clusters://: TLS to every server on the way, and what is announced is verified.
 load helper/common
-load helper/redis
 load helper/tls
 load helper/deployments
-load helper/locks
-load helper/checks
 
 setup() {
   common_setup

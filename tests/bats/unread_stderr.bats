@@ -1,12 +1,7 @@
 #!/usr/bin/env bats
-# The commands' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # A stderr that is not read (a full pipe, a terminal that is held) holds up no wait, no stop, no
 # release and no command.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/supervision
 load helper/terminal
 
@@ -17,7 +12,6 @@ setup() {
   mkfifo "$BATS_TEST_TMPDIR/pipe"
   exec 7<>"$BATS_TEST_TMPDIR/pipe"
 }
-teardown() { teardown_supervision; }
 
 # The pipe takes not one byte more.
 fill_pipe() {

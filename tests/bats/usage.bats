@@ -1,10 +1,6 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 # What the program says of itself, and of words that it does not know.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 setup() { setup_one_server; }
 

@@ -1,11 +1,8 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC1003,SC2016,SC2030,SC2031,SC2034,SC2054,SC2154,SC2258
+# shellcheck disable=SC1003,SC2054,SC2258
 # Every kind of value: what is understood, and that all else gets one clear line and the right exit
 # code.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 
 setup() {
   setup_one_server

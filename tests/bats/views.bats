@@ -1,11 +1,7 @@
 #!/usr/bin/env bats
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # What one node says of its cluster is used until it fails; then another is asked.
 load helper/common
-load helper/redis
 load helper/deployments
-load helper/locks
-load helper/checks
 
 # leave_cluster: server 0 gives its slots and the keys named to server 1, and leaves the cluster by
 # the book.

@@ -1,11 +1,6 @@
 #!/usr/bin/env bats
-# The scripts' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # acquire --while-pid: a lease that is renewed for as long as a process lives.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/supervision
 load helper/while_pid
 
@@ -386,12 +381,10 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
 # bats test_tags=unsanitized
 @test "without a /proc that shows our processes it is refused, and no lock taken; a lease for no process needs none" {
   as_root
-  # shellcheck disable=SC2016
   run -71 --separate-stderr unshare --mount \
     bash -c 'mount -t tmpfs none /proc; redlock-cli acquire -k demo --while-pid $$'
   assert_equal "$output" ""
   assert_regex "$stderr" "--while-pid needs a /proc"
-  # shellcheck disable=SC2016
   run -71 --separate-stderr unshare --pid --fork \
     bash -c 'redlock-cli acquire -k demo --while-pid $$; exit'
   assert_regex "$stderr" "--while-pid needs a /proc"

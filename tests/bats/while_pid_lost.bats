@@ -1,11 +1,6 @@
 #!/usr/bin/env bats
-# The scripts' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # What becomes of the process that acquire --while-pid keeps a lease for when the lease is lost.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/supervision
 load helper/while_pid
 

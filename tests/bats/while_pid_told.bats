@@ -1,11 +1,6 @@
 #!/usr/bin/env bats
-# The scripts' own shells expand; each test is a subshell; bats and helpers set variables:
-# shellcheck disable=SC2016,SC2030,SC2031,SC2034,SC2154
 # Who hears of a lease that is lost when acquire --while-pid kept it.
 load helper/common
-load helper/redis
-load helper/locks
-load helper/checks
 load helper/supervision
 load helper/while_pid
 

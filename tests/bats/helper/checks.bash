@@ -1,6 +1,5 @@
 # shellcheck shell=bash
-# What tests say about redlock-cli again and again. `load helper/common` and `load helper/redis`
-# come first.
+# What tests say about redlock-cli again and again.
 
 # assert_refused CODE TEXT CMD…: CMD exits with CODE, prints nothing, and says TEXT in one line on
 # stderr: of this tool, without control characters.

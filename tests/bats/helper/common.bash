@@ -1,5 +1,6 @@
 # shellcheck shell=bash
-# What every bats file needs; begin it with `load helper/common`.
+# What every bats file needs; begin it with `load helper/common`, which brings redis.bash, locks.bash
+# and checks.bash along.
 #
 # Each test gets a HOME of its own and none of the caller's settings; `redlock-cli` in PATH is the
 # binary under test, which REDLOCK_CLI names. Whatever a test starts through these helpers is ended
@@ -71,7 +72,7 @@ common_teardown() {
   local -
   set +T
   end_background
-  if declare -F end_servers >/dev/null; then end_servers; fi
+  end_servers
 }
 
 # Nothing of the caller's settings reaches the test: no HOME, no REDLOCK_* (REDLOCK_CLI becomes a
@@ -174,7 +175,6 @@ wait_for_stderr() { wait_until has_written "${BACKGROUND_FILES[$1]}.stderr" "${2
 # wait_background NAME: waits for its end, at most WAIT_LIMIT seconds; then $status, $output and
 # $stderr are what it left.
 # Succeeds whatever the status, like `run`. The name is free again afterwards.
-# shellcheck disable=SC2034  # status, output, lines and stderr are for the test
 wait_background() {
   local name=$1 pid=${BACKGROUND_PID[$1]}
   if ! wait_until background_has_ended "$name"; then
@@ -256,3 +256,9 @@ end_background() {
     unset "BACKGROUND_PID[$name]"
   done
 }
+
+for helper_file in redis locks checks; do
+  # shellcheck source=/dev/null
+  source "${BASH_SOURCE[0]%/*}/$helper_file.bash"
+done
+unset helper_file

@@ -1,7 +1,6 @@
 # shellcheck shell=bash
-# shellcheck disable=SC2034,SC2153  # what is set is for the tests; what is used is redis.bash's
-# Sentinels and clusters of real servers. `load helper/common` and `load helper/redis` come first;
-# these servers have numbers like all others, and end with the test as they do.
+# Sentinels and clusters of real servers; these have numbers like all others, and end with the test
+# as they do.
 
 # start_replica I [OPTION…]: one more server, on a port, a replica of server I that has caught up.
 start_replica() {

@@ -1,8 +1,5 @@
 # shellcheck shell=bash
-# The commands' own shells expand; what is set is for the tests:
-# shellcheck disable=SC2016,SC2034,SC2154
-# A command with descendants of every kind, for tests of locks that are lost. `load helper/common`,
-# helper/redis and helper/locks come first.
+# A command with descendants of every kind, for tests of locks that are lost.
 
 setup() {
   setup_one_server

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154  # bats and helpers set variables
+# shellcheck shell=bash
 # Commands that load the machine, for tests that ask whether they are dead in time.
 
 # strike WORD…: cuts the holder process off while the load runs under a lease of 3 s; see there.

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What tests about held locks share. `load helper/common` and `load helper/redis` come first.
+# What tests about held locks share.
 
 # One server, and REDLOCK_SERVER names it: a setup() for files that need no more. With
 # BATS_STORE=local in the environment it is no server but this host; a test that is about Redis
@@ -20,7 +20,6 @@ allow_late_answers() { export REDLOCK_SERVER_TIMEOUT=4s; }
 hold() {
   local name=$1
   shift
-  # shellcheck disable=SC2016
   start_background "$name" redlock-cli run -k demo "$@" -- \
     sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.2; done' "$BATS_TEST_TMPDIR/$name.end"
   wait_for_stdout "$name" entered

@@ -1,6 +1,5 @@
 # shellcheck shell=bash
-# Real Redis servers for a test: private, empty, in memory only, ended with the test. `load
-# helper/common` comes first.
+# Real Redis servers for a test: private, empty, in memory only, ended with the test.
 #
 # Servers are numbered from 0 in the order in which they were started:
 #   SERVER_URL[I]  SERVER_PID[I]  SERVER_SOCKET[I]  SERVER_PORT[I] (empty without TCP), and SERVERS,
@@ -214,7 +213,6 @@ find_ask_redis() {
 
 join_servers() {
   local IFS=,
-  # shellcheck disable=SC2034  # for the test
   SERVERS=${SERVER_URL[*]}
 }
 

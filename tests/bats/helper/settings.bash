@@ -1,6 +1,5 @@
 # shellcheck shell=bash
-# A lock that is busy, and the user's file. `load helper/common`, helper/redis and helper/locks come
-# first.
+# A lock that is busy, and the user's file.
 
 # The code with which a busy lock ends shows which source won, so the lock is held throughout.
 setup_settings() {
@@ -22,6 +21,5 @@ ends_with() {
   local code=$1
   shift
   run --separate-stderr redlock-cli run -k busy -n "$@" -- true
-  # shellcheck disable=SC2154 # bats sets it
   assert_equal "$status" "$code"
 }

@@ -1,6 +1,5 @@
 # shellcheck shell=bash
-# A command with descendants of every kind, and what becomes of it. `load helper/common`,
-# helper/redis and helper/locks come first.
+# A command with descendants of every kind, and what becomes of it.
 #
 # All of them hold a shared lock on the file $WITNESS through a descriptor that they inherit; so
 # a process that gets it exclusively knows that they are dead, and helper/observer.py tries so at
@@ -12,6 +11,9 @@ TREE=()
 # The guards.
 FRONT=
 HOLDER=
+
+setup() { setup_supervision; }
+teardown() { teardown_supervision; }
 
 setup_supervision() {
   setup_one_server
@@ -79,7 +81,6 @@ start_under_witness() {
     "$@" 8>"$BATS_TEST_TMPDIR/report" 9<"$WITNESS"
   wait_for_stdout "$name" ready
   mapfile -t TREE <"$BATS_TEST_TMPDIR/pids"
-  # shellcheck disable=SC2034  # for the test
   COMMAND=${TREE[0]}
   FRONT=${BACKGROUND_PID[$name]}
   HOLDER=$(holder_of "$FRONT")
@@ -104,7 +105,6 @@ report() { cat "$BATS_TEST_TMPDIR/report"; }
 
 # reported EXPRESSION: of the line that --status-fd got.
 reported() {
-  # shellcheck disable=SC2034 # json reads it
   output=$(report)
   json "$1"
 }
@@ -162,9 +162,7 @@ await_lock() {
 # the lease had left then, in ms.
 assert_dead_before_free() {
   wait_background observer
-  # shellcheck disable=SC2154  # set by wait_background
   assert_equal "$status ${lines[*]% *} $stderr" "0 looking watching dead "
-  # shellcheck disable=SC2034  # for the test
   LEFT=${lines[-1]#* }
 }
 

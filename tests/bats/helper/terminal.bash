@@ -1,7 +1,5 @@
 # shellcheck shell=bash
-# shellcheck disable=SC2034  # the keys are for the tests
-# A user at a real terminal. `load helper/common`, `load helper/redis` and `load helper/locks` come
-# first.
+# A user at a real terminal.
 #
 # The prompt of the shell there is `[STATUS]> `, with the exit status of the last command. What is
 # typed shows on the screen like everything else: never wait for words that were typed.
@@ -87,7 +85,6 @@ END_OF_COUNTER
 }
 
 # Waits until it runs; COUNTER is its pid then, TOKEN that of its lock.
-# shellcheck disable=SC2034
 wait_for_counter() {
   : >>"$BATS_TEST_TMPDIR/heard"
   wait_until test -e "$BATS_TEST_TMPDIR/counting"

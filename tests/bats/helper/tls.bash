@@ -1,7 +1,5 @@
 # shellcheck shell=bash
-# shellcheck disable=SC2034  # SERVER_URL, RELAY_PORT: for the tests
-# Redis servers that speak TLS, and the certificates for them. `load helper/common` and `load
-# helper/redis` come first.
+# Redis servers that speak TLS, and the certificates for them.
 #
 # Files of make_authority and make_certificate lie in $TLS: NAME.crt and NAME.key.
 

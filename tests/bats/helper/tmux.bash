@@ -1,6 +1,5 @@
 # shellcheck shell=bash
-# shellcheck disable=SC2154  # bats sets output
-# A shell in tmux, which shows its screen as a user sees it. `load helper/common` comes first.
+# A shell in tmux, which shows its screen as a user sees it.
 
 teardown() {
   [[ ! -S ${TMUX_SOCKET-} ]] || tmux_here kill-server || true

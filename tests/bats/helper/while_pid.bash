@@ -1,10 +1,7 @@
 # shellcheck shell=bash
-# The scripts' own shells expand; bats, helpers and tests set and read variables:
-# shellcheck disable=SC2004,SC2016,SC2034,SC2119,SC2120,SC2153,SC2154
-# Scripts that keep a lock for themselves, for tests of acquire --while-pid. `load helper/common`,
-# helper/redis, helper/locks and helper/supervision come first.
-
-setup() { setup_supervision; }
+# shellcheck disable=SC2004,SC2119,SC2120
+# Scripts that keep a lock for themselves, for tests of acquire --while-pid. `load
+# helper/supervision` comes first.
 
 teardown() {
   local pid
@@ -106,7 +103,6 @@ pet_begins() {
   shift
   dir=$(mktemp -d "$BATS_TEST_TMPDIR/job.XXXXXX")
   {
-    # shellcheck disable=SC2016
     printf '%q ' sh -c 'echo $$ >"$0/pid"; exec env --default-signal=INT,QUIT "$@"' "$dir" "$@"
     printf '</dev/null >%q 2>%q\n' "$dir/job.stdout" "$dir/job.stderr"
     printf 'echo $? >%q\n' "$dir/job.status"

@@ -1,7 +1,6 @@
 # shellcheck shell=bash
-# shellcheck disable=SC2034  # CLIENT_NET, WIRE_…: for the tests
 # A network of its own for servers and clients: packets of at most 1500 bytes, each of which takes
-# its time (wire.py). `load helper/common` and `load helper/redis` come first.
+# its time (wire.py).
 
 CLIENT_NET=()
 WIRE_DELAY=20 # milliseconds
