@@ -22,9 +22,9 @@ and without a word all of these but the last three, some beside each other:
          checks, and without lines in reports
   servers  the tests of what goes over the wire once more, with the newest Redis and the newest
          Valkey that Debian has; without a word with one of them, the other the next day
-  plain  compiles each source by itself, without a preset, as a distribution does: builds the
-         program with GCC, and has Clang read the sources; each counts as a test; without a word
-         Clang does so every other day, as it knows the same headers
+  plain  builds the program without a preset, as a distribution does, each source by itself, with
+         GCC and with Clang; each counts as a test; without a word with one of them, the other the
+         next day: the headers are the same
   user   when root: the bats tests of dev once more as an ordinary user without a home, but for
          those to which the user does not matter
   load   the tests that load the machine, when root as both users at once: by themselves, last
@@ -331,7 +331,11 @@ END
 
 readonly servers=(redis valkey)
 
-server_of_today() { echo "${servers[$(date +%s) / 86400 % ${#servers[@]}]}"; }
+# of_today WORD…: one of them, the next one tomorrow.
+of_today() {
+  local words=("$@")
+  echo "${words[$(date +%s) / 86400 % $#]}"
+}
 
 # begin_servers NAME…
 begin_servers() {
@@ -350,8 +354,6 @@ begin_servers() {
 
 # Beside tests, which it must not hold up.
 begin_plain() { begin plain nice -n 10 tests/plain_build.sh "$@"; }
-
-compilers_of_today() { (($(date +%s) / 86400 % 2)) && echo gcc clang || echo gcc; }
 
 enter_plain() {
   local counts run_passed run_failed
@@ -448,9 +450,8 @@ run() {
       build_side_by_side dev asan
       begin_asan
       begin_user
-      begin_servers "$(server_of_today)"
-      # shellcheck disable=SC2046  # words
-      begin_plain $(compilers_of_today)
+      begin_servers "$(of_today "${servers[@]}")"
+      begin_plain "$(of_today g++ clang++)"
       run_preset dev dev "${all_but_load[@]}"
       run_load
       ;;
