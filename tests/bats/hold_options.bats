@@ -77,7 +77,6 @@ end_leaver() {
   assert_equal "$output$stderr" ""
 }
 
-# bats test_tags=redis
 @test "--descendants wait: the lock is held until the last of them has ended, and the status is the command's" {
   local pid
   start_leaver 5 -t 6s --grace 300ms --server-timeout 1s --descendants wait
@@ -130,7 +129,6 @@ end_leaver() {
     "('lost', 79, 0, [])"
 }
 
-# bats test_tags=redis
 @test "--descendants kill: they are told, killed after the grace, and dead before the lock is free; the status is the command's" {
   start_leaver 0 --grace 4s --descendants kill
   watch_lock

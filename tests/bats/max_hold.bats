@@ -5,7 +5,6 @@ load helper/common
 load helper/supervision
 load helper/while_pid
 
-# bats test_tags=redis
 @test "at the end of it the whole tree is told, then killed, and dead before the lock is free; 124" {
   await_lock
   start_tree ours --max-hold 12s --grace 300ms
@@ -22,7 +21,6 @@ load helper/while_pid
   assert_in_range "$(reported 'j["held_ms"]')" 12000 100000
 }
 
-# bats test_tags=redis
 @test "a command that ignores TERM has the grace, and forks meanwhile in vain" {
   local events=$BATS_TEST_TMPDIR/events
   await_lock
@@ -116,7 +114,6 @@ load helper/while_pid
     "('timed_out', 0, [], True)"
 }
 
-# bats test_tags=redis
 @test "a run within it that the command left behind is dead before the lock is free" {
   await_lock
   start_under_witness ours -k demo --max-hold 12s --grace 300ms -- bash -c '
