@@ -40,6 +40,8 @@ class Draw {
   /// The first waiter is notified while its host stands still, then all servers' clocks are set
   /// back by far more than it may take, and it never comes back.
   void set_clocks_back();
+  /// From the first second on, for twenty; then all is calm.
+  void stand_still(std::size_t host);
   /// How long the lock may be free when the next waiter is well.
   [[nodiscard]] Duration bound_of_hand_over() const;
   /// A writer is queued between two readers, and gives up while the first one reads.

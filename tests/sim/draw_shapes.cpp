@@ -192,15 +192,19 @@ void Draw::stop_host_of_most() {
   hold_for(seconds(2));
   keep_nothing();
 
+  stand_still(most);
+  keep_away(most, schedule_.calm);
+  schedule_.bound = bound_of_hand_over() + of_one_host;
+}
+
+void Draw::stand_still(std::size_t host) {
   Mishap pause;
   pause.kind = Kind::pause;
-  pause.host = most;
+  pause.host = host;
   pause.at = seconds(1);
   pause.span = seconds(20);
   schedule_.mishaps.push_back(pause);
   schedule_.calm = pause.at + pause.span;
-  keep_away(most, schedule_.calm);
-  schedule_.bound = bound_of_hand_over() + of_one_host;
 }
 
 void Draw::set_clocks_back() {
@@ -217,19 +221,13 @@ void Draw::set_clocks_back() {
   hold_for(seconds(2));
   keep_nothing();
 
-  Mishap pause;
-  pause.kind = Kind::pause;
-  pause.host = stands_still;
-  pause.at = seconds(1);
-  pause.span = seconds(20);
-  schedule_.mishaps.push_back(pause);
+  stand_still(stands_still);
   Mishap step;
   step.kind = Kind::step_server_wall;
   step.at = seconds(2) + extra_.between(Duration::zero(), Duration(milliseconds(900)));
   step.step = -milliseconds(600'000);
   for (step.server = 0; step.server < schedule_.servers; ++step.server)
     schedule_.mishaps.push_back(step);
-  schedule_.calm = pause.at + pause.span;
   keep_away(stands_still, schedule_.calm);
   // It must not be the one that ends the others' wait.
   schedule_.sessions[1].dies_at = seconds(10);

@@ -79,15 +79,15 @@ AcquireDecision decide(std::string_view letters) {
   return tally_of(letters).decision();
 }
 
-struct Row {
-  std::string_view votes;
-  AcquireDecision decision;
-};
-
 /// `all_votes`: words, each the votes of some servers.
-void expect_each(const std::string& all_votes, AcquireDecision decision) {
+template <class Decision>
+void expect_each(const std::string& all_votes, Decision decision,
+                 Decision (*decided)(std::string_view)) {
   std::istringstream words(all_votes);
-  for (std::string votes; words >> votes;) EXPECT_EQ(decide(votes), decision) << votes;
+  for (std::string votes; words >> votes;) EXPECT_EQ(decided(votes), decision) << votes;
+}
+void expect_each(const std::string& all_votes, AcquireDecision decision) {
+  expect_each(all_votes, decision, decide);
 }
 
 TEST(Quorum, IsMoreThanHalf) {
@@ -184,15 +184,12 @@ AcquireDecision decide_guarded(std::string_view letters) {
 }
 
 TEST(AcquireTally, CountsNoGrantOfAServerThatRestarted) {
-  const std::vector<Row> rows{
-      {"ooo", granted},     {"oo.", granted},       {"oy.", undecided},   {"yy.", guarded},
-      {"yyy", guarded},     {"oyy", guarded},       {"ooy", granted},     {"oys", guarded},
-      {"oyA", guarded},     {"yAA", busy},          {"yss", unavailable}, {"AAooy", guarded},
-      {"AAoy.", undecided}, {"Ayy..", undecided},   {"Ayyoo", guarded},   {"AAAyy", busy},
-      {"yyyss", guarded},   {"yysss", unavailable}, {"oyy22", duplicate}, {"ooo..", granted},
-      {"ooyy.", undecided}, {"ooyyA", guarded},
-  };
-  for (const Row& row : rows) EXPECT_EQ(decide_guarded(row.votes), row.decision) << row.votes;
+  expect_each("ooo oo. ooy ooo..", granted, decide_guarded);
+  expect_each("oy. AAoy. Ayy.. ooyy.", undecided, decide_guarded);
+  expect_each("yy. yyy oyy oys oyA AAooy Ayyoo yyyss ooyyA", guarded, decide_guarded);
+  expect_each("yAA AAAyy", busy, decide_guarded);
+  expect_each("yss yysss", unavailable, decide_guarded);
+  expect_each("oyy22", duplicate, decide_guarded);
 }
 
 TEST(AcquireTally, TakesAServerThatDoesNotTellItsUptimeForOneThatDeniesIt) {
@@ -412,18 +409,10 @@ ExtendDecision decide_extend(std::string_view letters) {
 TEST(ExtendTally, DecidesAsSoonAsItIsCertain) {
   using enum ExtendDecision;
   constexpr ExtendDecision too_few = too_few_answers;
-  const std::vector<std::pair<std::string_view, ExtendDecision>> rows{
-      {".", undecided},     {"e", confirmed},     {"n", lost},          {"s", too_few},
-      {"..", undecided},    {"e.", undecided},    {"ee", confirmed},    {"n.", lost},
-      {"en", lost},         {"es", too_few},      {"s.", undecided},    {"ss", too_few},
-      {"ee.", confirmed},   {"en.", undecided},   {"nn.", lost},        {"ens", too_few},
-      {"es.", undecided},   {"ss.", too_few},     {"ns.", undecided},   {"nsn", lost},
-      {"nse", too_few},     {"sss", too_few},     {"eee.", confirmed},  {"ee..", undecided},
-      {"een.", undecided},  {"eens", too_few},    {"nn..", lost},       {"eenn", lost},
-      {"ess.", too_few},    {"nss.", undecided},  {"eee..", confirmed}, {"nnn..", lost},
-      {"ees..", undecided}, {"eess.", undecided}, {"eesss", too_few},   {"esss.", too_few},
-      {"nnss.", undecided}, {"nssss", too_few}};
-  for (const auto& [votes, decision] : rows) EXPECT_EQ(decide_extend(votes), decision) << votes;
+  expect_each(". .. e. s. en. es. ns. ee.. een. nss. ees.. eess. nnss.", undecided, decide_extend);
+  expect_each("e ee ee. eee. eee..", confirmed, decide_extend);
+  expect_each("n n. en nn. nsn nn.. eenn nnn..", lost, decide_extend);
+  expect_each("s es ss ens ss. nse sss eens ess. eesss esss. nssss", too_few, decide_extend);
 }
 
 TEST(ExtendTallyOverAllVotes, NeverChangesItsMindAndAlwaysDecidesInTheEnd) {
@@ -497,27 +486,11 @@ ReleaseDecision decide_release_of(std::string_view letters) {
 
 TEST(DecideRelease, CountsQuorums) {
   using enum ReleaseDecision;
-  const std::vector<std::pair<std::string_view, ReleaseDecision>> rows{
-      {"r", released},
-      {"n", not_ours},
-      {"s", ReleaseDecision::unavailable},
-      {"v", supervised},
-      {"rr", released},
-      {"rn", not_ours},
-      {"rs", ReleaseDecision::unavailable},
-      {"rrn", released},
-      {"rrs", released},
-      {"rnn", not_ours},
-      {"rns", ReleaseDecision::unavailable},
-      {"rss", ReleaseDecision::unavailable},
-      {"rrv", supervised},
-      {"nnv", supervised},
-      {"ssv", supervised},
-      {"rrnn", not_ours},
-      {"rrrn", released},
-      {"rrns", ReleaseDecision::unavailable},
-      {"", ReleaseDecision::unavailable}};
-  for (const auto& [votes, decision] : rows) EXPECT_EQ(decide_release_of(votes), decision) << votes;
+  expect_each("r rr rrn rrs rrrn", released, decide_release_of);
+  expect_each("n rn rnn rrnn", not_ours, decide_release_of);
+  expect_each("s rs rns rss rrns", ReleaseDecision::unavailable, decide_release_of);
+  expect_each("v rrv nnv ssv", supervised, decide_release_of);
+  EXPECT_EQ(decide_release_of(""), ReleaseDecision::unavailable);
 }
 
 /// `f` free, `A` `B` held by a lease, `s` silent.
@@ -533,6 +506,10 @@ Inspection inspection_of(std::string_view letters) {
     }
   }
   return summarize(votes);
+}
+
+InspectState state_of(std::string_view letters) {
+  return inspection_of(letters).state;
 }
 
 TEST(Summarize, CountsAServerUnderTwoNamesOnce) {
@@ -577,28 +554,11 @@ TEST(FreeSlots, AreThoseThatAreFreeOnAQuorum) {
 
 TEST(Summarize, TellsFreeFromHeldFromNeither) {
   using enum InspectState;
-  const std::vector<std::pair<std::string_view, InspectState>> rows{
-      {"f", free},
-      {"A", held},
-      {"s", InspectState::unavailable},
-      {"ff", free},
-      {"fA", partly_held},
-      {"AB", partly_held},
-      {"fs", InspectState::unavailable},
-      {"ffA", free},
-      {"ffs", free},
-      {"AAs", held},
-      {"AAf", held},
-      {"ABf", partly_held},
-      {"fAs", partly_held},
-      {"ABs", partly_held},
-      {"Ass", InspectState::unavailable},
-      {"ffAA", partly_held},
-      {"AAAf", held},
-      {"ffff", free},
-      {"AAss", InspectState::unavailable},
-      {"", InspectState::unavailable}};
-  for (const auto& [votes, state] : rows) EXPECT_EQ(inspection_of(votes).state, state) << votes;
+  expect_each("f ff ffA ffs ffff", free, state_of);
+  expect_each("A AAs AAf AAAf", held, state_of);
+  expect_each("s fs Ass AAss", InspectState::unavailable, state_of);
+  expect_each("fA AB ABf fAs ABs ffAA", partly_held, state_of);
+  EXPECT_EQ(state_of(""), InspectState::unavailable);
 }
 
 TEST(Summarize, NamesTheLeaseWithTheMostVotesInEveryState) {
