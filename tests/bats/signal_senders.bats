@@ -50,11 +50,15 @@ at_terminal() {
 }
 
 # The same without a terminal: the command leads a group of its own.
-without_terminal() {
+start_job() {
   cd "$BATS_TEST_TMPDIR" || return
   start_background job setsid "$PROGRAM" run -k demo -- ./counter TERM
   wait_for_counter
   FRONT=${BACKGROUND_PID[job]}
+}
+
+without_terminal() {
+  start_job
   "$@"
   assert_heard "$FRONT" TERM
   "$@"
@@ -260,10 +264,7 @@ assert_swept() {
 
 @test "what the manager of a control group sends to all in it, in any order, reaches the command once" {
   needs_manager
-  cd "$BATS_TEST_TMPDIR"
-  start_background job setsid redlock-cli run -k demo -- ./counter TERM
-  wait_for_counter
-  FRONT=${BACKGROUND_PID[job]}
+  start_job
   put_job_into_unit
   assert_equal "${#JOB[@]}" 3
   run -0 /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/sweep.py" "$MANAGER" heard 10 "${JOB[@]}"
@@ -295,10 +296,7 @@ assert_swept() {
 
 @test "what the manager sends to us alone (KillMode=mixed) reaches the command once" {
   needs_manager
-  cd "$BATS_TEST_TMPDIR"
-  start_background job setsid redlock-cli run -k demo -- ./counter TERM
-  wait_for_counter
-  FRONT=${BACKGROUND_PID[job]}
+  start_job
   put_job_into_unit
   assert_swept "$FRONT"
   end_counter
@@ -307,10 +305,7 @@ assert_swept() {
 
 @test "a command in another control group gets what the manager sends to ours" {
   needs_manager
-  cd "$BATS_TEST_TMPDIR"
-  start_background job setsid redlock-cli run -k demo -- ./counter TERM
-  wait_for_counter
-  FRONT=${BACKGROUND_PID[job]}
+  start_job
   put_job_into_unit
   echo "$COUNTER" >"${UNIT%/*}/cgroup.procs"
   local pid guards=()
@@ -321,10 +316,7 @@ assert_swept() {
 }
 
 @test "what another process sends to all of the job reaches the command, if twice" {
-  cd "$BATS_TEST_TMPDIR"
-  start_background job setsid redlock-cli run -k demo -- ./counter TERM
-  wait_for_counter
-  FRONT=${BACKGROUND_PID[job]}
+  start_job
   local holder
   holder=$(pgrep -P "$FRONT" -x lock-holder)
   kill -TERM "$FRONT" "$holder"
