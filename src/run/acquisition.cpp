@@ -39,8 +39,8 @@ asio::awaitable<AcquireOutput> Acquisition::acquire() {
   if (needs_own && co_await has_parent_lease(session_.server_set(), orders))
     co_return refuse_parent_lease();
 
-  auto granted = co_await wait_for_locks(session_, std::move(orders), options_.wait,
-                                         options_.insists_on_wait);
+  auto granted =
+      co_await wait_for_locks(session_, std::move(orders), options_.wait, options_.insists_on_wait);
   if (!granted) {
     const WaitFailure& failed = granted.error();
     if (failed.failure.why == AcquireDecision::interrupted) co_return end_cancelled();
