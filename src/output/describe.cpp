@@ -13,8 +13,6 @@
 namespace redlock::output {
 namespace {
 
-using Why = AcquireDecision;
-
 /// Leases are renewed when a third of their ttl has passed; a lease that has less left than this
 /// fraction is not being renewed.
 constexpr int overdue_part = 2;
@@ -220,49 +218,49 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
                          std::size_t servers) {
   const std::string faults = faults_text(failure.faults);
   switch (failure.why) {
-    case Why::busy:
-    case Why::maybe_busy:
-    case Why::split:
+    case AcquireDecision::busy:
+    case AcquireDecision::maybe_busy:
+    case AcquireDecision::split:
       if (failure.holder)
         return held_text(*failure.holder) + freeing_advice(resource, *failure.holder);
       if (failure.queue.newer)
         return "a newer version waits for it and comes first: upgrade redlock-cli";
-      return failure.why == Why::busy ? "others wait for it and come first"
-                                      : "others try to take it at the same time";
-    case Why::unavailable:
+      return failure.why == AcquireDecision::busy ? "others wait for it and come first"
+                                                  : "others try to take it at the same time";
+    case AcquireDecision::unavailable:
       return fmt::format("no quorum: {} of {} servers must answer{}{}", quorum_of(servers), servers,
                          faults.empty() ? "" : "; ", faults);
-    case Why::denied:
+    case AcquireDecision::denied:
       return "denied: " + faults;
-    case Why::misconfigured:
+    case AcquireDecision::misconfigured:
       return "wrong server: " + faults;
-    case Why::duplicate:
+    case AcquireDecision::duplicate:
       return "two of the servers given are the same one; each must be named once";
-    case Why::guarded:
+    case AcquireDecision::guarded:
       return "no quorum without recently restarted servers (--restart-guard): " +
              restarted_text(failure.restarted);
-    case Why::too_slow:
+    case AcquireDecision::too_slow:
       return fmt::format(
           "the servers took {} to grant it, too much of its ttl; use a longer --ttl{}{}",
           format_duration(failure.round_trip), faults.empty() ? "" : "; ", faults);
-    case Why::superseded:
+    case AcquireDecision::superseded:
       return failure.queue.superseded_by
                  ? "superseded by " + owner_text(*failure.queue.superseded_by)
                  : "superseded: we reached no quorum for 23 hours, and a newer one may have come "
                    "and "
                    "gone";
-    case Why::interrupted:
+    case AcquireDecision::interrupted:
       return "interrupted";
-    case Why::held_around_us:
+    case AcquireDecision::held_around_us:
       return held_around_us_text(failure.holder.value().owner.value()) + "; with -w it waits";
-    case Why::parent_too_weak:
+    case AcquireDecision::parent_too_weak:
       return "the run or acquire around this one only shares it: neither the whole lock nor "
              "another slot can be had here";
-    case Why::parent_too_short:
+    case AcquireDecision::parent_too_short:
       return "the run around this one holds it, with a ttl too short for this --ttl and --grace; "
              "give both the same";
-    case Why::undecided:
-    case Why::granted:
+    case AcquireDecision::undecided:
+    case AcquireDecision::granted:
       break;
   }
   return "failed";

@@ -70,9 +70,9 @@ class WaitEvents {
 /// lease is in our way. A parent lease that no quorum has told of yet may still be inherited.
 bool is_held_around_us(const Resource& resource, const AttemptFailure& failure,
                        const std::string& our_host) {
-  using Why = AcquireDecision;
-  const bool is_busy =
-      failure.why == Why::busy || failure.why == Why::maybe_busy || failure.why == Why::split;
+  const bool is_busy = failure.why == AcquireDecision::busy ||
+                       failure.why == AcquireDecision::maybe_busy ||
+                       failure.why == AcquireDecision::split;
   if (!is_busy || !failure.holder || !failure.holder->owner) return false;
   const Owner& owner = *failure.holder->owner;
   if (owner.host != our_host || owner.finished) return false;

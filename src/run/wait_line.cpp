@@ -6,6 +6,7 @@
 
 #include "output/standard_error.hpp"
 #include "output/terminal.hpp"
+#include "support/columns.hpp"
 
 namespace redlock::run {
 namespace {
@@ -32,24 +33,9 @@ bool WaitLine::draw(std::string_view text) {
   drawn_ = true;
   // After text in the last column some terminals move to the next line.
   const std::string_view shown =
-      cut_to_columns(text, output::terminal_size(STDERR_FILENO).columns - 1);
+      first_columns(text, output::terminal_size(STDERR_FILENO).columns - 1);
   output::StandardError::of_process().draw(std::string("\r").append(shown).append(erase_rest));
   return true;
-}
-
-std::string_view cut_to_columns(std::string_view text, std::size_t columns) {
-  constexpr auto is_continuation = [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0U) == 0x80U;
-  };
-  std::size_t used = 0;
-  std::size_t end = 0;
-  while (end < text.size()) {
-    used += static_cast<unsigned char>(text[end]) < 0x80 ? 1 : 2;
-    if (used > columns) break;
-    ++end;
-    while (end < text.size() && is_continuation(text[end])) ++end;
-  }
-  return text.substr(0, end);
 }
 
 }  // namespace redlock::run

@@ -30,7 +30,4 @@ class WaitLine {
   bool drawn_ = false;  ///< there is a line to clear
 };
 
-/// The part of `text` that fits into so many columns; a character that is not ASCII counts as two.
-std::string_view cut_to_columns(std::string_view text, std::size_t columns);
-
 }  // namespace redlock::run

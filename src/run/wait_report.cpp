@@ -10,19 +10,17 @@
 namespace redlock::run {
 namespace {
 
-using Why = AcquireDecision;
-
 constexpr std::chrono::seconds settling_time{1};
 constexpr std::chrono::minutes reminder_interval{1};
 
 /// Simultaneous attempts settle within a second.
 bool is_settling(const AttemptFailure& failure) {
-  return failure.why == Why::split || failure.why == Why::maybe_busy;
+  return failure.why == AcquireDecision::split || failure.why == AcquireDecision::maybe_busy;
 }
 
 /// No lease is in the way, only the order of the queue.
 bool is_free(const AttemptFailure& failure) {
-  return is_settling(failure) || (failure.why == Why::busy && !failure.holder);
+  return is_settling(failure) || (failure.why == AcquireDecision::busy && !failure.holder);
 }
 
 /// 1st, 2nd, 3rd, 4th, 11th, 21st.
@@ -39,8 +37,9 @@ std::string ordinal(std::size_t number) {
 /// Two failures with the same text count as the same obstacle. Empty: not worth a line.
 std::string obstacle_of(const Resource& resource, const AttemptFailure& failure) {
   if (is_free(failure)) return {};
-  const std::string kind = failure.why == Why::busy ? failure.holder->id.text
-                                                    : std::to_string(static_cast<int>(failure.why));
+  const std::string kind = failure.why == AcquireDecision::busy
+                               ? failure.holder->id.text
+                               : std::to_string(static_cast<int>(failure.why));
   return kind + " " + resource.key();
 }
 

@@ -51,19 +51,6 @@ std::size_t columns_of(const Character& character) {
   return among(wide, *character.code_point) ? 2 : 1;
 }
 
-/// How many bytes of the text fit into `width` columns.
-std::size_t fitting(std::string_view text, std::size_t width) {
-  std::size_t bytes = 0;
-  std::size_t used = 0;
-  while (bytes < text.size()) {
-    const Character next = first_character(text.substr(bytes));
-    used += columns_of(next);
-    if (used > width) break;
-    bytes += next.bytes.size();
-  }
-  return bytes;
-}
-
 std::string_view without_blanks(std::string_view text) {
   return text.substr(std::min(text.find_first_not_of(' '), text.size()));
 }
@@ -80,11 +67,23 @@ std::size_t columns_of(std::string_view text) {
   return columns;
 }
 
+std::string_view first_columns(std::string_view text, std::size_t width) {
+  std::size_t bytes = 0;
+  std::size_t used = 0;
+  while (bytes < text.size()) {
+    const Character next = first_character(text.substr(bytes));
+    used += columns_of(next);
+    if (used > width) break;
+    bytes += next.bytes.size();
+  }
+  return text.substr(0, bytes);
+}
+
 std::vector<std::string> fold(std::string_view text, std::size_t width) {
   width = std::max<std::size_t>(width, 2);  // the widest character
   std::vector<std::string> lines;
   for (;;) {
-    std::size_t end = fitting(text, width);
+    std::size_t end = first_columns(text, width).size();
     if (end == text.size()) break;
     const std::size_t blank = text.rfind(' ', end);
     if (blank != std::string_view::npos && blank > 0) end = blank;

@@ -11,6 +11,9 @@ namespace redlock {
 /// mark, two for a wide character. A byte that is not UTF-8 counts as one.
 std::size_t columns_of(std::string_view text);
 
+/// The beginning of the text that takes at most `width` columns.
+std::string_view first_columns(std::string_view text, std::size_t width);
+
 /// Folds text into lines of at most `width` columns (at least 2), at blanks where possible. Always
 /// at least one line.
 std::vector<std::string> fold(std::string_view text, std::size_t width);

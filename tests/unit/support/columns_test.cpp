@@ -28,5 +28,14 @@ TEST(Fold, BreaksWordsThatAreTooLong) {
   EXPECT_EQ(fold("日本", 1), (std::vector<std::string>{"日", "本"})) << "no loop without end";
 }
 
+TEST(FirstColumns, NeverCutACharacter) {
+  EXPECT_EQ(first_columns("", 0), "");
+  EXPECT_EQ(first_columns("lock", 4), "lock");
+  EXPECT_EQ(first_columns("locked", 4), "lock");
+  EXPECT_EQ(first_columns("locked", 0), "");
+  EXPECT_EQ(first_columns("a\u00e9\u4e2db", 3), "a\u00e9");
+  EXPECT_EQ(first_columns("a\u00e9\u4e2db", 4), "a\u00e9\u4e2d");
+}
+
 }  // namespace
 }  // namespace redlock
