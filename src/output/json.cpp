@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "output/describe.hpp"
 #include "output/one_line.hpp"
 #include "support/encoding.hpp"
 #include "support/text.hpp"
