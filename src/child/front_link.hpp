@@ -30,8 +30,8 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   struct Handlers {
     /// A signal that ends a wait was passed on, and no command runs that should get it.
     std::function<void(int signal)> wait_ended;
-    /// The front process or the shield was killed. Each is reported once; a command that runs is
-    /// killed already.
+    /// The front process or the shield was killed. Each is reported once, after the supervisor of
+    /// a command that runs was told.
     std::function<void()> guard_gone;
     /// A signal was passed on to the command; `reached`: who has got it from its sender.
     std::function<void(int signal, Reached reached)> passed_on{};

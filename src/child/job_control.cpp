@@ -1,7 +1,6 @@
 #include "child/job_control.hpp"
 
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 

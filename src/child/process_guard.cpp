@@ -36,14 +36,14 @@ void ProcessGuard::move_deadline(Instant deadline) {
 }
 
 void ProcessGuard::lease_is_lost() {
-  end_lease(Lease::lost);
+  end_lease(LeaseFate::lost);
 }
 
 void ProcessGuard::lease_is_released() {
-  end_lease(Lease::released);
+  end_lease(LeaseFate::released);
 }
 
-void ProcessGuard::end_lease(Lease how) {
+void ProcessGuard::end_lease(LeaseFate how) {
   lease_ = how;
   event_->notify();
 }
@@ -74,14 +74,15 @@ asio::awaitable<GuardEnd> ProcessGuard::guard() {
   if (how == OnLost::term)
     co_await send_stop_signal(clock_.now() + plan_.grace, WatchedProcess::Reach::known);
   events_.stopping(*reason);
-  while (!process_.ended() && lease_ == Lease::stands) co_await event_->wait_until(Instant::max());
+  while (!process_.ended() && lease_ == LeaseFate::stands)
+    co_await event_->wait_until(Instant::max());
   co_return end;
 }
 
 /// Why the process is to be stopped now; nullopt: it has ended, or its lease was released.
 asio::awaitable<std::optional<StopReason>> ProcessGuard::until_stop_is_due() {
   StopMeter meter(plan_.measure_interval, clock_.now());
-  while (!process_.ended() && lease_ != Lease::released) {
+  while (!process_.ended() && lease_ != LeaseFate::released) {
     const Instant now = clock_.now();
     if (const auto reason = reason_to_stop(now)) co_return reason;
     if (now >= meter.next()) {
@@ -101,7 +102,7 @@ Instant ProcessGuard::terminate_at() const {
 
 /// Of two reasons the one that came first.
 std::optional<StopReason> ProcessGuard::reason_to_stop(Instant now) const {
-  if (lease_ == Lease::lost) return StopReason::lease;
+  if (lease_ == LeaseFate::lost) return StopReason::lease;
   if (now < std::min(terminate_at(), hold_until_)) return std::nullopt;
   return hold_until_ <= terminate_at() ? StopReason::max_hold : StopReason::lease;
 }

@@ -66,9 +66,9 @@ class ProcessGuard {
   asio::awaitable<GuardEnd> guard();
 
  private:
-  enum class Lease { stands, lost, released };
+  enum class LeaseFate { stands, lost, released };
 
-  void end_lease(Lease how);
+  void end_lease(LeaseFate how);
   [[nodiscard]] Instant terminate_at() const;
   [[nodiscard]] std::optional<StopReason> reason_to_stop(Instant now) const;
   void measure(StopMeter& meter, Instant now);
@@ -86,7 +86,7 @@ class ProcessGuard {
   Duration margin_;               ///< grows with the measurements
   Instant deadline_;
   Instant hold_until_ = Instant::max();
-  Lease lease_ = Lease::stands;
+  LeaseFate lease_ = LeaseFate::stands;
 };
 
 }  // namespace redlock::child

@@ -207,6 +207,11 @@ bool is_typed(const ReceivedSignal& signal) noexcept {
   return signal.from_kernel && (signal.number == SIGINT || signal.number == SIGQUIT);
 }
 
+void leave_job() noexcept {
+  ::setpgid(0, 0);
+  ignore_all();
+}
+
 bool has_controlling_terminal() {
   if (const UniqueFd terminal{::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)}) return true;
   // ENXIO is the kernel's word that there is none. Everything else is about the file: it is missing

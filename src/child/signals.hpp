@@ -94,6 +94,10 @@ class SignalGate {
 /// terminal. Errors of our own (SEGV and the like) still end it. Call it before there are threads.
 void ignore_all() noexcept;
 
+/// For a holder process: puts it into a process group of its own, out of the job, since ^Z and
+/// signals to that are not for it, and ignores what can be ignored (ignore_all()).
+void leave_job() noexcept;
+
 /// Whether this process has a terminal that can send it signals, be there a /dev/tty or not.
 bool has_controlling_terminal();
 

@@ -117,7 +117,7 @@ class Supervisor {
   /// The lease has ended: it was lost, or its deadline has passed.
   void lease_is_lost();
 
-  /// Another process that guards the command was killed: KILL to the tree, now.
+  /// Another process that guards the command was killed: finish() sends KILL to the tree at once.
   void kill(StopReason why);
 
   /// Passes a signal on to the command: where it leads a process group, and SignalTo says so, to

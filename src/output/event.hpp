@@ -167,18 +167,23 @@ struct LeftRunning {
   bool unprotected;  ///< the lock was released all the same
 };
 
-/// How the command ends, where that needs words or an event of its own: it was not run, or its lock
-/// was lost.
+/// How the command ends; again when the release shows that the lock was lost.
 struct Concluded {
+  Outcome outcome;
+};
+
+/// The end without the locks, the last event: the wait was given up or interrupted, the servers did
+/// not answer, or the command could not be started. Not after Superseded and Fresh, which are such
+/// ends, too.
+struct NotAcquired {
   Outcome outcome;  ///< with the exit code
-  bool acquired;    ///< the locks had been granted
   Duration waited;
 };
 
 using Any = std::variant<Waiting, StillWaiting, HeldAroundUs, WaitEnded, Superseded, Fresh,
                          Acquired, ReleasedWhilePaused, Renewed, RenewalFailed, VotesChanged, Lost,
                          Strained, Stopping, Unkillable, Awaiting, Ended, NestedRunsLive, Released,
-                         ReleasePending, NotRecorded, LeftRunning, Concluded>;
+                         ReleasePending, NotRecorded, LeftRunning, Concluded, NotAcquired>;
 
 }  // namespace event
 

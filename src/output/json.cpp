@@ -303,16 +303,12 @@ void set_event(Json& json, const event::Released& released) {
   if (released.expire_in > Duration::zero()) json["kept_ms"] = milliseconds(released.expire_in);
 }
 
-/// Without the locks; Superseded and Fresh are such ends, too.
-std::string_view name_of(const event::Concluded& concluded) {
-  const CommandResult result = concluded.outcome.result;
-  const bool is_told =
-      concluded.acquired || result == CommandResult::superseded || result == CommandResult::fresh;
-  return is_told ? std::string_view() : "not_acquired";
+std::string_view name_of(const event::NotAcquired&) {
+  return "not_acquired";
 }
-void set_event(Json& json, const event::Concluded& concluded) {
-  const Outcome& outcome = concluded.outcome;
-  json["waited_ms"] = milliseconds(concluded.waited);
+void set_event(Json& json, const event::NotAcquired& not_acquired) {
+  const Outcome& outcome = not_acquired.outcome;
+  json["waited_ms"] = milliseconds(not_acquired.waited);
   json["result"] = word_of(outcome.result);
   json["exit_code"] = outcome.exit_code;
   if (!outcome.message.empty()) json["message"] = to_valid_utf8(outcome.message);
@@ -327,8 +323,8 @@ void set_event(Json&, const Event&) {}
 std::optional<Resource> subject_of(const event::Any& event) {
   if (const auto* waiting = std::get_if<event::Waiting>(&event)) return waiting->resource;
   if (const auto* superseded = std::get_if<event::Superseded>(&event)) return superseded->resource;
-  if (const auto* concluded = std::get_if<event::Concluded>(&event)) {
-    const std::vector<Resource>& resources = concluded->outcome.resources;
+  if (const auto* not_acquired = std::get_if<event::NotAcquired>(&event)) {
+    const std::vector<Resource>& resources = not_acquired->outcome.resources;
     if (resources.size() == 1) return resources.front();
   }
   if (const auto* failed = std::get_if<event::RenewalFailed>(&event)) return failed->resource;

@@ -21,8 +21,8 @@ struct Loss {
 /// All that is known of one `run`: what it says of itself, in words, in JSON and to the servers, is
 /// read from here.
 struct RunState {
-  Duration waited{};                          ///< from the start to the grant, or to giving up
-  std::vector<Lease> leases;                  ///< under which the command ran; empty: it did not
+  Duration waited{};          ///< from the start to the grant, or to giving up
+  std::vector<Lease> leases;  ///< under which the command was to start; empty: it was not
   std::optional<Milliseconds> acquired_at{};  ///< by the wall clock, like the next two
   std::optional<Milliseconds> started_at{};   ///< the command
   std::optional<Milliseconds> ended_at{};     ///< the command

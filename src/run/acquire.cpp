@@ -60,11 +60,10 @@ Finish acquire_here(const AcquireOptions& options, const SessionOptions& about,
 Finish acquire_in_background(AcquireOptions& options, const SessionOptions& about,
                              child::SignalGate& gate, const Start& start) {
   child::Front front(gate, options.background->stop, /*shares_group=*/false, std::nullopt, nullptr);
-  const pid_t front_pid = ::getpid();  // before the fork: a shield may be the holder's parent
   const auto cookies =
       options.background->process ? child::CiCookies::hide : child::CiCookies::keep;
   if (front.fork_holder(start.argc, start.argv, cookies))
-    hold_in_background(about, options, front.take_channel(), gate, front_pid);
+    hold_in_background(about, options, front, gate);
   output::StandardError::of_process().forget();
   const child::Verdict verdict = front.guard();
   if (verdict.source != child::Verdict::Source::report) {

@@ -1,6 +1,5 @@
 #include "run/acquisition.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include "child/signals.hpp"
@@ -106,8 +105,7 @@ AcquireOutput Acquisition::end_cancelled() const {
   const Finish finish{0, cancelled_->signal};
   output::Outcome outcome = outcome_of(CommandResult::interrupted, {});
   outcome.exit_code = exit_code_of(finish);
-  session_.events().report(
-      output::event::Concluded{outcome, /*acquired=*/false, session_.clock().now() - began_});
+  report_not_acquired(session_, outcome, session_.clock().now() - began_);
   return {finish, options_.prints_export ? failed_export_line(outcome.exit_code) : std::string(),
           nullptr};
 }
@@ -141,8 +139,8 @@ AcquireOutput Acquisition::tell_released_again(const std::string& why) const {
 
 /// The end as the user and the script learn of it.
 AcquireOutput Acquisition::conclude(const output::Outcome& outcome, bool acquired) const {
-  session_.events().report(
-      output::event::Concluded{outcome, acquired, session_.clock().now() - began_});
+  session_.events().report(output::event::Concluded{outcome});
+  if (!acquired) report_not_acquired(session_, outcome, session_.clock().now() - began_);
   AcquireOutput output;
   output.finish = Finish{outcome.exit_code};
   if (session_.json()) {

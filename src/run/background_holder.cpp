@@ -162,7 +162,7 @@ asio::awaitable<AcquireOutput> BackgroundHolder::acquire() {
 void BackgroundHolder::renew(const std::shared_ptr<HeldSet>& leases) {
   SetEvents events;
   events.extended = [this, set = leases.get()](bool after_trouble) {
-    session_.events().report(output::event::Renewed{after_trouble});
+    if (after_trouble) session_.events().report(output::event::Renewed{after_trouble});
     if (guard_) guard_->move_deadline(set->deadline());
     if (!leases_ended()) problem_.reset();
   };
@@ -282,16 +282,15 @@ void BackgroundHolder::write_stop(child::StopReason why) {
 
 }  // namespace
 
-void hold_in_background(const SessionOptions& about, AcquireOptions& options,
-                        child::Channel channel, child::SignalGate& gate, pid_t front) {
+void hold_in_background(const SessionOptions& about, AcquireOptions& options, child::Front& front,
+                        child::SignalGate& gate) {
   if (!options.background->process) options.owner.pid = ::getpid();
-  ::setpgid(0, 0);
-  child::ignore_all();
+  child::leave_job();
   try {
     Session session(about, options.servers, options.server_timeout);
     const auto link = std::make_shared<child::FrontLink>(
-        session.io().get_executor(), session.clock(), std::move(channel), gate, front);
-    BackgroundHolder holder(session, options, link, front);
+        session.io().get_executor(), session.clock(), front.take_channel(), gate, front.pid());
+    BackgroundHolder holder(session, options, link, front.pid());
     session.run(holder.live());
     clear_away_behind(about, options.servers, session);
     output::StandardError::of_process().finish();

@@ -72,8 +72,10 @@ class HolderProcess {
       if (!granted) break;
       done = co_await run_command();
     }
-    co_await session_.server_set().close(state_.leases.empty() ? CloseMode::drain
-                                                               : CloseMode::immediate);
+    const bool ran = !state_.leases.empty();
+    if (!ran) report_not_acquired(session_, state_.outcome, state_.waited);
+    const CloseMode mode = ran ? CloseMode::immediate : CloseMode::drain;
+    co_await session_.server_set().close(mode);
     report();
     co_return 0;
   }
@@ -259,6 +261,7 @@ class HolderProcess {
     };
     events.ended = [this](const Resource& resource, const LeaseEnded& end) {
       state_.loss = output::Loss{resource, output::ended_text(end)};
+      loss_reported_ = false;  // of a lease that could not be renewed, this is the better reason
       supervisor_->lease_is_lost();
       if (supervisor_->stopped() == child::StopReason::max_hold) report_loss();
       changed_->notify();
@@ -322,7 +325,8 @@ class HolderProcess {
   /// Until the command and what the options say of its descendants have ended, and the lock is
   /// released.
   asio::awaitable<void> finish() {
-    state_.end = co_await supervisor_->finish();
+    child::CommandEnd end = co_await supervisor_->finish();
+    state_.end = std::move(end);
     // What the command left running sees that we no longer wait for it.
     child::set_name(child::releaser_title);
     ended_at_ = now();
@@ -336,6 +340,7 @@ class HolderProcess {
     if (!all_ended) {
       // Not released: the processes that still run must have the lock as long as possible.
       nested_->close();
+      leases_->keep({});  // from here on, nothing is told of them
       state_.left = state_.end->left;
       conclude(outcome_of_unkillable(state_, options_));
       co_return;
@@ -366,7 +371,12 @@ class HolderProcess {
     if (!nested_->empty() && !leases_->lost()) {
       state_.end->stopped = child::StopReason::max_hold;
       report_stopping(child::StopReason::max_hold);
-      co_return co_await supervisor_->stop_rest();
+      const bool stopped = co_await supervisor_->stop_rest();
+      if (state_.loss) {
+        state_.end->stopped = child::StopReason::lease;
+        report_loss();
+      }
+      co_return stopped;
     }
     co_return true;
   }
@@ -382,9 +392,9 @@ class HolderProcess {
     nested_->close();
     std::optional<RunRecord> record;
     if (ended_at_) record = run_record(state_, options_, *ended_at_);
+    const auto owner = finished_owner(state_, options_, expire_in);
     SetReleaseResult released =
-        co_await leases_->release(/*by_hand=*/false, expire_in,
-                                  finished_owner(state_, options_, expire_in), std::move(record));
+        co_await leases_->release(/*by_hand=*/false, expire_in, owner, std::move(record));
     const bool was_lost = state_.is_lost();
     const bool turned_out_lost = conclude_release(state_, leases_->leases(), released);
     if (!state_.leases.empty()) {
@@ -438,10 +448,7 @@ class HolderProcess {
     conclude(std::move(outcome));
   }
 
-  void report_conclusion() {
-    session_.events().report(
-        event::Concluded{state_.outcome, !state_.leases.empty(), state_.waited});
-  }
+  void report_conclusion() { session_.events().report(event::Concluded{state_.outcome}); }
 
   /// Tells the front process how to end, and what to write to --status-fd.
   void report() {
@@ -475,7 +482,7 @@ class HolderProcess {
   std::unique_ptr<Event> changed_;               ///< a lease is lost, or a nested run has ended
   std::shared_ptr<Supersession> supersession_;   ///< the same in each wait; null: none so far
   Instant began_;
-  Instant granted_at_;  ///< when the last lock was granted: held times count from there
+  Instant granted_at_;               ///< when the wait ended: held times count from there
   std::optional<Instant> ended_at_;  ///< when the command had ended; nullopt: it never ran
   int wait_ended_by_ = 0;            ///< a signal; 0: none
   bool outlasting_ = false;          ///< signals go to the nested runs, too
@@ -488,8 +495,7 @@ class HolderProcess {
 void hold(const SessionOptions& about, const RunOptions& options, child::Front& front,
           child::SignalGate& gate, const child::InheritedSignals& inherited,
           const child::Isolation& isolation, EventWriter* events) {
-  ::setpgid(0, 0);  // out of the job: ^Z and signals to its group are not for us
-  child::ignore_all();
+  child::leave_job();
   try {
     Session session(about, options.servers, options.server_timeout);
     Printer printer(session.console(), session.clock(), options.resources,

@@ -94,6 +94,7 @@ void Printer::tell(const event::HeldAroundUs& held) {
 void Printer::tell(const event::WaitEnded&) {
   line_.reset();
   wait_.reset();
+  told_unsubscribed_ = told_mute_ = false;
 }
 
 /// It had the lock and has done its work: without READY=1 systemd would call an exit with 0 a

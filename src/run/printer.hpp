@@ -59,6 +59,7 @@ class Printer final : public output::EventListener {
   void tell(const output::event::NotRecorded& unrecorded);
   void tell(const output::event::LeftRunning& left);
   void tell(const output::event::Concluded& concluded);
+  void tell(const output::event::NotAcquired&) {}  ///< the same
   void status(std::string text) const { notify_service("STATUS", std::move(text)); }
   void notify_service(const std::string& name, std::string value) const {
     if (service_) service_(name, std::move(value));

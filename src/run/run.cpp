@@ -1,7 +1,6 @@
 #include "run/run.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -63,6 +62,7 @@ Finish report_without_holder(const SessionOptions& about, const RunOptions& opti
   const bool unsafe = verdict.unkillable || verdict.late > Duration::zero();
   output::RunState state;
   state.waited = waited;
+  // What the report is to say: there may have been no lease, and no command.
   state.loss = output::Loss{std::nullopt, std::string(describe(verdict.source))};
   state.left.assign(verdict.left.begin(), verdict.left.end());
   state.end.emplace();
@@ -88,8 +88,7 @@ Finish report_without_holder(const SessionOptions& about, const RunOptions& opti
   if (events != nullptr && verdict.command_began) {
     events->on(output::event::Lost{std::nullopt, reason}, wall_clock_now());
   } else if (events != nullptr) {
-    events->on(output::event::Concluded{state.outcome, /*acquired=*/false, waited},
-               wall_clock_now());
+    events->on(output::event::NotAcquired{state.outcome, waited}, wall_clock_now());
   }
   const std::string json = output::run_json(state) + "\n";
   write_status(about, options, json);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "child/ancestry.hpp"
-#include "core/protocol.hpp"
 #include "output/describe.hpp"
 #include "support/duration.hpp"
 #include "support/spawn.hpp"
@@ -114,6 +113,12 @@ void report_acquired(Session& session, const std::vector<Lease>& leases, Duratio
   for (std::size_t i = 0; i < servers.size(); ++i) votes += servers.votes(i) ? 1 : 0;
   session.events().report(
       output::event::Acquired{leases, waited, votes, servers.size(), std::move(faults)});
+}
+
+void report_not_acquired(const Session& session, const output::Outcome& outcome, Duration waited) {
+  using output::CommandResult;
+  if (outcome.result == CommandResult::superseded || outcome.result == CommandResult::fresh) return;
+  session.events().report(output::event::NotAcquired{outcome, waited});
 }
 
 asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait_for_locks(

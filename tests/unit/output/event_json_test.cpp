@@ -62,7 +62,7 @@ TEST(EventJson, TellsForWhomAWaiterWasSuperseded) {
 
 TEST(EventJson, TellsWhyThereIsNoLock) {
   const Outcome outcome = outcome_of("run", one, CommandResult::unavailable, "no quorum");
-  const std::string json = json_of(event::Concluded{outcome, /*acquired=*/false, 1500ms});
+  const std::string json = json_of(event::NotAcquired{outcome, 1500ms});
   EXPECT_NE(json.find(R"("event":"not_acquired")"), std::string::npos) << json;
   EXPECT_NE(json.find(R"("key":"deploy","waited_ms":1500,"result":"unavailable","exit_code":69,)"
                       R"("message":"no quorum"})"),
