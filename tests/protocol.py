@@ -14,7 +14,7 @@ SRC = pathlib.Path(__file__).resolve().parent.parent / "src"
 OTHER_MEANINGS = {"free", "held", "shared", "supervised"}
 
 STRING = r'"(?:\\.|[^"\\])*"|\'[^\']*\''
-NUMBER = re.compile(r"(?<![\w.*/])(?<![*/] )\d[\d']*(?![\w.])")
+NUMBER = re.compile(r"(?<![\w.*/])(?<![*/] )\d[\d']*(?=(?:ms|s|h)?(?![\w.]))")
 
 
 def shared_facts():

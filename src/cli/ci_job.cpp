@@ -47,8 +47,7 @@ bool is_presentable(std::string_view url) {
     if (url.starts_with(scheme)) rest = url.substr(scheme.size());
   }
   const std::string_view host = rest.substr(0, rest.find_first_of("/?#"));
-  const bool is_one_word =
-      std::ranges::all_of(url, [](char c) { return c > ' ' && !is_control(c); });
+  const bool is_one_word = std::ranges::all_of(url, [](char c) { return c > ' ' && c < '\x7f'; });
   return !host.empty() && host.find('@') == std::string_view::npos && is_one_word;
 }
 

@@ -16,6 +16,7 @@
 #include "run/nesting.hpp"
 #include "run/session.hpp"
 #include "support/duration.hpp"
+#include "support/spawn.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -90,7 +91,8 @@ asio::awaitable<run::Finish> extend(run::Session& session, const LeaseHandle& ha
   for (std::size_t i = 0; i < results.size(); ++i) {
     const LeaseHandle::Part& part = handle.parts[i];
     const ExtendResult& result = results[i];
-    if (!part.inherited) end = std::min(end.value_or(Instant::max()), result.deadline);
+    const bool is_extended = result.decision == ExtendDecision::confirmed && !part.inherited;
+    if (is_extended) end = std::min(end.value_or(Instant::max()), result.deadline);
     resources.push_back(part.resource);
     faults.insert(faults.end(), result.faults.begin(), result.faults.end());
     output::Outcome outcome =

@@ -16,6 +16,7 @@
 #include "output/outcome.hpp"
 #include "run/command_error.hpp"
 #include "run/session.hpp"
+#include "support/spawn.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {

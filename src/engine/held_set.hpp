@@ -56,7 +56,6 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
   [[nodiscard]] Instant deadline() const;
 
   /// How the set ended; none: every lease stands, as far as we know.
-  [[nodiscard]] const std::optional<Ended>& ended() const noexcept { return ended_; }
   [[nodiscard]] bool lost() const noexcept { return ended_.has_value(); }
 
   /// One round for each, with a new ttl from now on. The result is the first that was not

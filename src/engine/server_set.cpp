@@ -171,7 +171,8 @@ asio::awaitable<void> ServerSet::close(CloseMode close_mode) {
   const std::vector<bool> answered = answered_;
   const auto close_one = [&](std::size_t i) -> asio::awaitable<void> {
     const bool is_awaited = answered[i] || close_mode == CloseMode::drain;
-    co_await servers_[i]->close(is_awaited ? now + server_timeout_ : now);
+    const Instant deadline = is_awaited ? now + server_timeout_ : now;
+    co_await servers_[i]->close(deadline);
   };
   co_await run_all(executor_, clock_, size(), close_one);
 }

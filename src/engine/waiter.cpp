@@ -212,7 +212,8 @@ asio::awaitable<void> SetWaiter::give_up() {
 
 /// Whether only our own parent lease is in the way: it is not busy, but ours, had a quorum said so.
 bool SetWaiter::own_lease_unavailable(const AttemptFailure& failure) const {
-  return parent_unanswered_ && failure.holder && failure.holder->id == current().parent_claim->id;
+  const auto& claim = current().parent_claim;
+  return claim && parent_unanswered_ && failure.holder && failure.holder->id == claim->id;
 }
 
 /// Adds the lease of the current order. True when the set is complete and good.

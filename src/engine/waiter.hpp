@@ -12,7 +12,7 @@
 
 namespace redlock {
 
-/// One attempt of a wait failed.
+/// A wait, or one attempt of it, failed.
 struct WaitFailure {
   Resource resource;
   AttemptFailure failure;  ///< a split that never resolved is reported as busy

@@ -79,7 +79,8 @@ asio::awaitable<Finish> watch(Session& session, const child::InheritedSignals& i
       due = clock.now() + interval;
       spawn(executor, [&] { return refresh(news, watched.refresh); });
     }
-    co_await news->event->wait_until(news->refreshing ? Instant::max() : due);
+    const Instant next = news->refreshing ? Instant::max() : due;
+    co_await news->event->wait_until(next);
     if (news->ended_by != 0) co_return Finish{0, news->ended_by};
     if (!news->redraw) continue;
     has_lines = has_lines || !news->refreshing;

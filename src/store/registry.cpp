@@ -86,7 +86,8 @@ std::vector<std::string_view> StoreRegistry::prefixes() const {
 
 std::string_view StoreRegistry::encrypting_schemes() const {
   const auto encrypts = [](const Store* store) { return store->load_tls != nullptr; };
-  return (*std::ranges::find_if(rows_, encrypts))->encrypting;
+  const auto row = std::ranges::find_if(rows_, encrypts);
+  return row == rows_.end() ? std::string_view() : (*row)->encrypting;
 }
 
 std::string_view StoreRegistry::example() const {

@@ -7,7 +7,7 @@
 
 namespace redlock {
 
-/// The last runs of a lock as the servers store them: the lines of core/protocol.txt.
+// The last runs of a lock as the servers store them: the lines of core/protocol.txt.
 
 /// What a release brings to be stored of the run that ends with it. A run has ended by now,
 /// whatever a clock says.

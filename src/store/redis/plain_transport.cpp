@@ -122,8 +122,8 @@ class PlainTransport final : public Transport {
     const auto last_known = resolver.last_known(endpoint_.host);
     const auto lookup = resolver.look_up(endpoint_.host);
     const Instant now = clock_.now();
-    const Found* found = co_await lookup->wait_until(
-        clock_, last_known.empty() ? deadline : now + (deadline - now) / lookup_share);
+    const Instant limit = last_known.empty() ? deadline : now + (deadline - now) / lookup_share;
+    const Found* found = co_await lookup->wait_until(clock_, limit);
     const bool is_open = found == nullptr || (found->addresses.empty() && found->may_be_temporary);
     if (is_open && !last_known.empty() && !closed_) {
       awaited_ = "connection to the last known address of " + host + " (its name lookup is slow)";

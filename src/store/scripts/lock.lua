@@ -79,13 +79,14 @@ local function describe(word, value, type_name, time)
   local shared = value == SHARED
   local id = type_name and 'type:' .. type_name or shared and WORD.all_shares
     or redis.sha1hex(value)
-  local owner = read_owner()
+  local owner, unread = read_owner()
   local is_known = owner.lease == id
   local age = is_known and math.max(0, time - (tonumber(owner.since) or 0)) or -1
   local known = is_known and owner
   if shared then known = latest_share(time) end
-  return holder_reply(
+  local reply = holder_reply(
     word, id, type_name or 'string', remaining_ms(time), shared or is_known, age, known or {})
+  return reply, unread
 end
 
 -- The same for one share, with its slot at the end; and the error if its entry cannot be read.

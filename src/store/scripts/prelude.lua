@@ -100,14 +100,14 @@ end
 -- stale), the lease's fence, since when it is held, supervised (0 or 1: a `run` keeps it), a record
 -- for people, and mute (0 or 1). Of a shared lock the lease is WORD.all_shares, `since` is when it
 -- became shared, and the reader that came last wrote the rest. What is not there, or cannot be
--- read, is false or nil.
+-- read, is false or nil. -> the record, and the error if it cannot be read
 local function read_owner()
   local stored =
     redis.pcall('HMGET', KEYS.owner, 'lease', 'fence', 'since', 'supervised', 'record', 'mute')
   return {
     lease = stored[1], fence = stored[2], since = stored[3], supervised = stored[4],
     record = stored[5], is_mute = stored[6] == '1'
-  }
+  }, first_error(stored)
 end
 
 -- A holder that may not publish is mute: it notifies no waiter when it releases, so waiters must

@@ -11,6 +11,7 @@
 -- superseded).
 -- Two things hold for later formats of the entry: the third word is `ends`, and every waiter
 -- understands 'recheck' (D3).
+
 -- Limit of a search for a waiter of another host, or one that wants more than a slot.
 local MANY = 64
 -- The field of WAITERS with the newest waiter so far that supersedes older ones:

@@ -30,8 +30,13 @@ if by_hand then
   local told_by = KEYS.owner
   if how == 'shared' then told_by = KEYS.shares end
   if not told_by then return redis.error_reply(ELSEWHERE) end
-  local ours = how == 'exclusive' and describe(WORD.supervised, token, nil, time)
-    or describe_share(WORD.supervised, id, ends, time)
+  local ours, unread
+  if how == 'exclusive' then
+    ours, unread = describe(WORD.supervised, token, nil, time)
+  else
+    ours, unread = describe_share(WORD.supervised, id, ends, time)
+  end
+  if unread then return unread end
   if ours[REPLY.holder.supervised] == 1 and not is_kept(ours[REPLY.holder.record]) then
     return ours
   end
