@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "support/boot_clock.hpp"
 
@@ -39,9 +40,26 @@ inline constexpr Milliseconds max_kill_interval{20};
 enum class StopReason {
   lease,          ///< the lease is lost, or cannot be renewed
   max_hold,       ///< the lease stands, and was held for as long as it may be
+  parent_gone,    ///< the lease stands, and the process that started us has ended
   front_killed,   ///< the front process was killed, and what it guards with us must not go on
   shield_killed,  ///< the same of the shield
 };
+
+/// Its name in JSON.
+constexpr std::string_view word_of(StopReason reason) {
+  switch (reason) {
+    case StopReason::lease:
+      return "lost";
+    case StopReason::max_hold:
+      return "max_hold";
+    case StopReason::parent_gone:
+      return "parent_gone";
+    case StopReason::front_killed:
+    case StopReason::shield_killed:
+      break;
+  }
+  return "front_killed";
+}
 
 /// When and how a command is stopped, relative to the deadline of its lease.
 struct StopPlan {

@@ -132,7 +132,12 @@ void Supervisor::move_deadline(Instant deadline) {
 }
 
 void Supervisor::lease_is_lost() {
-  if (stopped_ != StopReason::max_hold) stopped_ = StopReason::lease;
+  if (!is_stopped_under_lease()) stopped_ = StopReason::lease;
+  event_->notify();
+}
+
+void Supervisor::stop_for(StopReason why) {
+  if (!asked_to_stop_) asked_to_stop_ = why;
   event_->notify();
 }
 
@@ -203,8 +208,8 @@ asio::awaitable<CommandEnd> Supervisor::finish() {
   // It ended by itself, but we checked only after the lease expired: it may have run on without the
   // lease.
   if (over > deadline_) lease_is_lost();
-  const bool is_promised = stopped_ == StopReason::max_hold ||
-                           (stopped_ == StopReason::lease && plan_.on_lost == OnLost::kill);
+  const bool is_promised =
+      is_stopped_under_lease() || (stopped_ == StopReason::lease && plan_.on_lost == OnLost::kill);
 
   std::vector<pid_t> swept;
   if (pid_namespace_ && dead) {
@@ -354,6 +359,7 @@ void Supervisor::tell_rest_to_end(Instant now) {
 std::optional<StopReason> Supervisor::reason_to_stop(Instant now) const {
   if (is_stopping()) return std::nullopt;
   if (stopped_ == StopReason::lease || page_.stopped_by_front) return StopReason::lease;
+  if (asked_to_stop_) return asked_to_stop_;
   if (now < std::min(terminate_at(), hold_until_)) return std::nullopt;
   return hold_until_ <= terminate_at() ? StopReason::max_hold : StopReason::lease;
 }

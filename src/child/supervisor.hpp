@@ -66,8 +66,8 @@ struct SupervisorEvents {
 /// margin, repeated until the tree is empty. The margin grows with the measurements (StopMeter). A
 /// stop signal that was sent is final. A lease that is lost stops the command at once, with KILL
 /// after the grace or at deadline - margin, whichever is sooner. So does the end of max_hold, while
-/// the lease is kept until the tree is dead; of that and a loss, the first decides. When another
-/// guard is gone, KILL is sent at once.
+/// the lease is kept until the tree is dead, and stop_for(); of these and a loss, the first
+/// decides. When another guard is gone, KILL is sent at once.
 ///
 /// A signal that ends a shell at once reaches the step that it runs as well, and that may take a
 /// while to stop. So a command that a signal has ended counts as ended only when what is left of
@@ -117,6 +117,10 @@ class Supervisor {
   /// The lease has ended: it was lost, or its deadline has passed.
   void lease_is_lost();
 
+  /// The command is to end although the lease stands: stop signal, KILL after the grace, while the
+  /// lease is kept until the tree is dead. Nothing when it is being stopped already.
+  void stop_for(StopReason why);
+
   /// Another process that guards the command was killed: finish() sends KILL to the tree at once.
   void kill(StopReason why);
 
@@ -142,6 +146,9 @@ class Supervisor {
   void reap();
   [[nodiscard]] std::optional<StopReason> reason_to_stop(Instant now) const;
   void stop(StopReason reason, Instant now);
+  [[nodiscard]] bool is_stopped_under_lease() const noexcept {
+    return stopped_ == StopReason::max_hold || (stopped_ && stopped_ == asked_to_stop_);
+  }
   void measure(Instant now);
   void set_margin(Duration margin);
   void disarm();
@@ -182,7 +189,8 @@ class Supervisor {
   std::optional<ReadyCommand> ready_;
   Instant deadline_;
   Instant hold_until_ = Instant::max();
-  std::optional<Instant> kill_at_;  ///< set by the stop signal; Instant::max(): never
+  std::optional<StopReason> asked_to_stop_;  ///< stop_for()
+  std::optional<Instant> kill_at_;           ///< set by the stop signal; Instant::max(): never
   std::optional<int> status_;
   Instant ended_at_;              ///< when the command was seen to end
   Instant may_leave_at_;          ///< the processes that it left

@@ -152,6 +152,11 @@ inline constexpr Flag detach{
      "Renew the lease in the background until `release --token-file` or the end of --max-hold; "
      "nothing stops what runs under it if it is lost"}};
 
+inline constexpr Flag with_parent{
+    {"--with-parent", for_run, OptionSource::line, Section::command,
+     "When the process that started redlock-cli has ended, give up the wait, or stop CMD, as if "
+     "told to"}};
+
 inline constexpr DefaultOption<ChoiceType<child::OnLost, 3>> on_lost{
     {"--on-lost", takes_lock, OptionSource::anywhere, Section::command,
      "What to do to what runs under the lock when the lock is lost: kill (TERM, then KILL), term, "
@@ -363,6 +368,7 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
     &command,
     &while_pid,
     &detach,
+    &with_parent,
     &on_lost,
     &grace,
     &stop_signal,

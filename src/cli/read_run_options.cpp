@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "child/notify_socket.hpp"
+#include "child/parent_process.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/read_lock_options.hpp"
 #include "cli/read_server_options.hpp"
@@ -79,6 +80,16 @@ std::optional<Duration> read_once_per(const Settings& settings, const Mode& mode
                      "tell which of them will succeed");
   }
   return period;
+}
+
+/// --with-parent. Early: a process that ends before this is missed.
+UniqueFd watch_parent(const Settings& settings) {
+  if (!settings.get(option::with_parent)) return {};
+  auto parent = child::watch_parent_process();
+  if (parent) return std::move(*parent);
+  const child::NoParentProcess& none = parent.error();
+  throw CommandError(none.may_have_ended ? ExitCode::usage : ExitCode::os_error,
+                     "--with-parent: " + none.text);
 }
 
 }  // namespace
@@ -157,7 +168,8 @@ run::RunOptions read_run_options(const Settings& settings) {
           min_hold > Duration::zero() && settings.is_on_line(option::min_hold),
           once_per,
           static_cast<int>(settings.get(option::fresh_exit_code)),
-          settings.find(option::descendants).has_value()};
+          settings.find(option::descendants).has_value(),
+          watch_parent(settings)};
 }
 
 }  // namespace redlock::cli

@@ -106,8 +106,8 @@ struct Strained {
   Ttl ttl;
 };
 
-/// The stop signal was sent to what runs under the lock: because of the lease, or at the end of
-/// --max-hold.
+/// The stop signal was sent to what runs under the lock: because of the lease, at the end of
+/// --max-hold, or of the process that started us.
 struct Stopping {
   child::StopReason why;
   std::optional<Duration> max_hold;

@@ -274,7 +274,7 @@ std::string_view name_of(const event::Stopping&) {
   return "stopping";
 }
 void set_event(Json& json, const event::Stopping& stopping) {
-  json["why"] = stopping.why == child::StopReason::max_hold ? "max_hold" : "lost";
+  json["why"] = child::word_of(stopping.why);
 }
 
 std::string_view name_of(const event::Awaiting&) {

@@ -36,6 +36,7 @@ constexpr std::array meanings{
     Meaning{CommandResult::lost, "lost", ExitCode::lost},
     Meaning{CommandResult::unconfirmed, "unconfirmed", ExitCode::unconfirmed},
     Meaning{CommandResult::timed_out, "timed_out", ExitCode::timed_out},
+    Meaning{CommandResult::parent_gone, "parent_gone", ExitCode::done},
     Meaning{CommandResult::not_started, "not_started", ExitCode::not_executable},
     Meaning{CommandResult::not_started, "not_started", ExitCode::not_found},
 };

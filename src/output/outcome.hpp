@@ -36,7 +36,8 @@ enum class CommandResult {
   config,
   lost,
   unconfirmed,
-  timed_out,  ///< the command was stopped at the end of --max-hold
+  timed_out,    ///< the command was stopped at the end of --max-hold
+  parent_gone,  ///< the process that started us has ended (--with-parent)
 };
 
 /// Its name in JSON.

@@ -36,6 +36,13 @@ output::Outcome outcome_of_end(const output::RunState& state, const RunOptions& 
     return outcome_of("run", options.resources, CommandResult::timed_out,
                       "the command was stopped at the end of --max-hold");
   }
+  if (end.stopped == StopReason::parent_gone) {
+    output::Outcome outcome = outcome_of(
+        "run", options.resources, CommandResult::parent_gone,
+        "the command was stopped because the process that started redlock-cli has ended");
+    outcome.exit_code = state.command_exit().value_or(0);
+    return outcome;
+  }
   if (end.stopped == StopReason::lease) {
     const bool ran_on = options.stop.on_lost == child::OnLost::warn;
     return outcome_of("run", options.resources, CommandResult::lost,
@@ -56,7 +63,9 @@ output::Outcome outcome_of_killed_guard(StopReason guard, const RunOptions& opti
 }
 
 int signal_of_end(const output::RunState& state) {
-  return state.outcome.result == CommandResult::released ? state.command_signal().value_or(0) : 0;
+  const CommandResult result = state.outcome.result;
+  const bool is_own = result == CommandResult::released || result == CommandResult::parent_gone;
+  return is_own ? state.command_signal().value_or(0) : 0;
 }
 
 output::Outcome outcome_of_unkillable(const output::RunState& state, const RunOptions& options) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -26,6 +27,8 @@
 #include "run/parent_links.hpp"
 #include "run/printer.hpp"
 #include "run/wait.hpp"
+#include "support/readable.hpp"
+#include "support/spawn.hpp"
 #include "support/text.hpp"
 
 namespace redlock::run {
@@ -67,6 +70,8 @@ class HolderProcess {
                   [this] { session_.interrupt().raise(); },
                   [this](int signal, child::Reached reached) { pass_on(signal, reached); }},
                  front_.take_shield());
+    if (options_.parent)
+      spawn(session_.io().get_executor(), [this] { return watch_parent_process(); });
     for (bool done = false; !done;) {
       const bool granted = co_await wait();
       if (!granted) break;
@@ -83,6 +88,16 @@ class HolderProcess {
   [[nodiscard]] child::FrontLink& link() noexcept { return *link_; }
 
  private:
+  /// --with-parent. The front process need not watch it, too: where this process hangs, the end of
+  /// the lease stops the command.
+  asio::awaitable<void> watch_parent_process() {
+    Readable ended(session_.io().get_executor(), options_.parent.get());
+    co_await ended.wait();
+    parent_gone_ = true;
+    if (state_.started_at) supervisor_->stop_for(child::StopReason::parent_gone);
+    session_.interrupt().raise();
+  }
+
   // --- The wait ---
 
   /// True when the locks are granted, and the command is to run under them.
@@ -263,7 +278,7 @@ class HolderProcess {
       state_.loss = output::Loss{resource, output::ended_text(end)};
       loss_reported_ = false;  // of a lease that could not be renewed, this is the better reason
       supervisor_->lease_is_lost();
-      if (supervisor_->stopped() == child::StopReason::max_hold) report_loss();
+      if (supervisor_->stopped() != child::StopReason::lease) report_loss();
       changed_->notify();
     };
     leases_->keep(std::move(events));
@@ -363,14 +378,17 @@ class HolderProcess {
     session_.events().report(event::NestedRunsLive{nested_->holders()});
     outlasting_ = true;
 
-    const Interrupt::Listener guard_gone(session_.interrupt(), *changed_);
+    const Interrupt::Listener interrupted(session_.interrupt(), *changed_);
     const Instant hold_until = supervisor_->hold_until();
-    while (!nested_->empty() && !leases_->lost() && !link_->killed_guard() && now() < hold_until)
-      co_await changed_->wait_until(hold_until);
+    const auto may_go_on = [&] {
+      return !leases_->lost() && !link_->killed_guard() && !parent_gone_ && now() < hold_until;
+    };
+    while (!nested_->empty() && may_go_on()) co_await changed_->wait_until(hold_until);
     if (link_->killed_guard()) co_return co_await supervisor_->kill_rest();
     if (!nested_->empty() && !leases_->lost()) {
-      state_.end->stopped = child::StopReason::max_hold;
-      report_stopping(child::StopReason::max_hold);
+      const auto why = parent_gone_ ? child::StopReason::parent_gone : child::StopReason::max_hold;
+      state_.end->stopped = why;
+      report_stopping(why);
       const bool stopped = co_await supervisor_->stop_rest();
       if (state_.loss) {
         state_.end->stopped = child::StopReason::lease;
@@ -437,13 +455,19 @@ class HolderProcess {
     conclude(std::move(outcome));
   }
 
-  /// A signal, or the end of another guard, came before the command.
+  /// A signal, or the end of another guard or of the process that started us, came before the
+  /// command.
   void conclude_interrupted() {
-    if (wait_ended_by_ == 0)
-      return conclude(outcome_of_killed_guard(*link_->killed_guard(), options_));
-    state_.signal = wait_ended_by_;
+    if (const auto guard = link_->killed_guard(); guard && wait_ended_by_ == 0)
+      return conclude(outcome_of_killed_guard(*guard, options_));
     output::Outcome outcome =
         output::outcome_of("run", options_.resources, CommandResult::interrupted, {});
+    if (wait_ended_by_ == 0) {
+      outcome.result = CommandResult::parent_gone;
+      outcome.message = "the process that started redlock-cli has ended; the command was not run";
+    }
+    // What a terminal sends when it is gone.
+    state_.signal = wait_ended_by_ != 0 ? wait_ended_by_ : SIGHUP;
     outcome.exit_code = exit_code_of({0, state_.signal});
     conclude(std::move(outcome));
   }
@@ -485,6 +509,7 @@ class HolderProcess {
   Instant granted_at_;               ///< when the wait ended: held times count from there
   std::optional<Instant> ended_at_;  ///< when the command had ended; nullopt: it never ran
   int wait_ended_by_ = 0;            ///< a signal; 0: none
+  bool parent_gone_ = false;         ///< --with-parent
   bool outlasting_ = false;          ///< signals go to the nested runs, too
   bool loss_reported_ = false;
   std::string missing_votes_;  ///< as last reported

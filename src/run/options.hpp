@@ -12,6 +12,7 @@
 #include "core/types.hpp"
 #include "engine/waiter.hpp"
 #include "run/servers.hpp"
+#include "support/unique_fd.hpp"
 
 namespace redlock::run {
 
@@ -43,6 +44,7 @@ struct RunOptions : LockOptions {
   std::optional<Duration> once_per{};  ///< at most one successful run in it
   int fresh_exit_code = 0;             ///< the exit code when the command need not run
   bool sets_descendants = false;       ///< --descendants was given: what is left is expected
+  UniqueFd parent{};                   ///< --with-parent: of watch_parent_process(); else none
 };
 
 /// A lease that `acquire` leaves to a holder process in the background.

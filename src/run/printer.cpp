@@ -162,6 +162,10 @@ void Printer::tell(const event::Strained& strained) {
 
 void Printer::tell(const event::Stopping& stopping) {
   notify_service("STOPPING", "1");
+  if (stopping.why == child::StopReason::parent_gone) {
+    return console_.error(fmt::format(
+        "{}: the process that started redlock-cli has ended; stopping what runs under it", key_));
+  }
   if (stopping.why != child::StopReason::max_hold) return;  // the loss is told
   console_.error(
       fmt::format("{}: held for {}, the limit of --max-hold; stopping what runs under it", key_,
