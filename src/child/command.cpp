@@ -16,6 +16,7 @@
 #include <string_view>
 #include <utility>
 
+#include "child/cpu_share.hpp"
 #include "support/kernel_calls.hpp"
 #include "support/text.hpp"
 #include "support/unique_fd.hpp"
@@ -159,6 +160,10 @@ struct Wiring {
   // getppid() is 0 before and after; there the death of its init kills the child.)
   if (::getppid() != wiring.parent) ::_exit(cannot_start_code);
   inherited.restore_dispositions();
+  if (options.is_hook) {
+    give_up_cpu_share();
+    ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  }
   if (options.pid_namespace != nullptr) {
     if (const int error = PidNamespace::mount_proc(); error != 0)
       report_and_exit(wiring.link, {Complaint::Step::mount_proc, error});

@@ -53,6 +53,8 @@ struct SpawnOptions {
                                     ///< leads its own
   const Cgroup* cgroup = nullptr;   ///< to be put into
   const PidNamespace* pid_namespace = nullptr;  ///< to be born in, with a /proc of its own
+  bool is_hook = false;  ///< runs beside the command: without our share of the CPU, and writes to
+                         ///< stderr alone
 };
 
 /// A command that is forked, in its group, with PDEATHSIG (SIGKILL, the race against our own death

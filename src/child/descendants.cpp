@@ -61,7 +61,8 @@ bool proc_shows_descendants() {
   return proc_is_ours() && (have_children_files() || read_process_stat(::getpid()).has_value());
 }
 
-DescendantWalk::DescendantWalk(const std::vector<pid_t>& roots, Instant until) : until_(until) {
+DescendantWalk::DescendantWalk(const std::vector<pid_t>& roots, Instant until, pid_t spared)
+    : until_(until), seen_{spared} {
   if (proc_is_ours()) source_ = have_children_files() ? Source::children_files : Source::scan;
   complete_ = source_ != Source::none;
   if (source_ == Source::scan) {

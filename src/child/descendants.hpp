@@ -26,7 +26,9 @@ bool proc_shows_descendants();
 class DescendantWalk {
  public:
   /// The roots themselves are not returned. The walk ends at the instant `until`, complete or not.
-  explicit DescendantWalk(const std::vector<pid_t>& roots, Instant until = Instant::max());
+  /// It leaves out `spared`, and what is below it; 0: none.
+  explicit DescendantWalk(const std::vector<pid_t>& roots, Instant until = Instant::max(),
+                          pid_t spared = 0);
 
   /// The next descendant; nothing when there is none left, or `until` has passed.
   std::optional<pid_t> next();

@@ -43,6 +43,9 @@ struct SharedPage {
   /// command no longer counts as ended by itself. Written by the front process.
   std::atomic<bool> stopped_by_front{false};
 
+  /// What --on-stop runs was started. Written by the holder process.
+  std::atomic<bool> hook_began{false};
+
   /// The process group of the command while it is paused (^Z), so that the front process may pause,
   /// too; 0 while it is not paused. Written by the holder process.
   std::atomic<pid_t> paused_group{0};

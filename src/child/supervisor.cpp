@@ -55,6 +55,7 @@ Supervisor::Supervisor(const Clock& clock, StopPlan plan, SharedPage& page,
       isolation_(isolation),
       events_(std::move(events)),
       tree_(page.target),
+      hook_(page),
       meter_(plan.measure_interval, clock.now()),
       margin_(plan.margin),
       event_(clock.make_event()) {
@@ -62,7 +63,8 @@ Supervisor::Supervisor(const Clock& clock, StopPlan plan, SharedPage& page,
 }
 
 Result<void, ExecFailure> Supervisor::prepare(const Command& command, SpawnOptions options,
-                                              const InheritedSignals& inherited) {
+                                              const InheritedSignals& inherited,
+                                              std::optional<Command> hook) {
   options.cgroup = isolation_.cgroup();
   if (isolation_.wants_pid_namespace()) {
     auto made = PidNamespace::create();
@@ -80,6 +82,7 @@ Result<void, ExecFailure> Supervisor::prepare(const Command& command, SpawnOptio
   joined_group_ = options.join_group.value_or(0);
   group_ = options.join_group.value_or(ready->pid());
   ready_.emplace(std::move(*ready));
+  if (hook) hook_.prepare(std::move(*hook), std::move(options), inherited);
   return {};
 }
 
@@ -110,6 +113,7 @@ Result<bool, ExecFailure> Supervisor::start() {
   // Not before the command is forked: the command must not inherit this.
   leave_session(::getpgid(pid_));
   claim_cpu_share();
+  started_at_ = clock_.now();
   if (auto started = ready_->start(); !started) {
     page_.target.kill_argument = 0;
     disarm();
@@ -184,17 +188,20 @@ asio::awaitable<CommandEnd> Supervisor::finish() {
   for (;;) {
     reap();
     const Instant now = clock_.now();
+    if (is_told_to_end()) start_hook("signal", kill_by());
     if (status_ && !is_stopping() && !page_.stopped_by_front) {
       if (may_leave(now)) break;
       if (plan_.descendants == Descendants::kill) tell_rest_to_end(now);
     }
     if (const auto reason = reason_to_stop(now)) stop(*reason, now);
     if (is_stopping() && now >= *kill_at_) {
+      if (*kill_at_ == Instant()) co_await kill_all_but_hook();
       dead = co_await kill_all();
       break;
     }
     if (is_stopping() && status_ && (*kill_at_ == Instant::max() || all_ended())) break;
 
+    if (now >= hook_.until()) hook_.kill();
     if (awaits_group_ && now >= tell_awaited_at_) {
       tell_awaited_at_ = Instant::max();
       const auto awaited = rest_of_group();
@@ -225,6 +232,7 @@ asio::awaitable<CommandEnd> Supervisor::finish() {
   end.stopped = stopped_;
   end.unkillable = !dead;
   end.swept = std::move(swept);
+  end.hook_failure = hook_.failure();
   if (is_promised) end.late = std::max(Duration::zero(), over - deadline_);
   if (!tree_.nothing_left()) end.left = tree_.descendants();
   // What `acquire` leaves behind in the command does no work that the lock is for.
@@ -290,13 +298,31 @@ asio::awaitable<bool> Supervisor::kill_all() {
   }
 }
 
+/// Another guard was killed: the hook alone has time left.
+asio::awaitable<void> Supervisor::kill_all_but_hook() {
+  if (!hook_.exists()) co_return;
+  tree_.kill(clock_.now() + death_timeout);
+  start_hook(word_of(StopReason::front_killed), kill_by());
+  for (Instant now = clock_.now(); hook_.is_running() && now < hook_.until(); now = clock_.now()) {
+    tree_.kill(now + death_timeout);
+    co_await event_->wait_until(std::min(hook_.until(), now + max_kill_interval));
+    reap();
+  }
+}
+
+void Supervisor::start_hook(std::string_view reason, Instant until) {
+  hook_.start(reason, until);
+  tree_.spare(hook_.pid());
+}
+
 /// In a pid namespace its init, our own, always remains.
 bool Supervisor::all_ended() const {
+  if (hook_.is_running()) return false;
   return pid_namespace_ ? tree_.descendants().empty() : tree_.nothing_left();
 }
 
 Instant Supervisor::next_poll(Instant now) const {
-  Instant next = next_instant();
+  Instant next = std::min(next_instant(), hook_.until());
   if (awaits_group_) next = std::min(next, tell_awaited_at_);
   if (pid_namespace_ && status_) return std::min(next, now + orphan_interval);
   const bool polls = awaits_group_ && plan_.descendants == Descendants::leave;
@@ -305,12 +331,21 @@ Instant Supervisor::next_poll(Instant now) const {
 
 bool Supervisor::may_leave(Instant now) const {
   const bool leaves = plan_.descendants == Descendants::leave && now >= may_leave_at_;
-  return (leaves && rest_of_group().empty()) || all_ended();
+  return (leaves && !hook_.is_running() && rest_of_group().empty()) || all_ended();
 }
 
 bool Supervisor::asks_to_end(int signal) const noexcept {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT ||
          signal == plan_.stop_signal;
+}
+
+/// A signal that asks it to end was passed on, or is about to be.
+bool Supervisor::is_told_to_end() const {
+  const auto was_sent = [this](int signal) {
+    return signals_.noted_since(signal, started_at_) ||
+           page_.signals_of_front.noted_since(signal, started_at_);
+  };
+  return was_sent(SIGTERM) || was_sent(SIGINT) || was_sent(SIGHUP);
 }
 
 /// It died of one, whoever sent that, or ended by itself soon after one that asks to end.
@@ -369,6 +404,7 @@ void Supervisor::reap() {
   if (const pid_t group = status_ || leads_group_ ? 0 : ::getpgid(pid_); group > 0) group_ = group;
   while (const auto ended = tree_.reap()) {
     if (ended->pid == pid_ && !status_) note_end(ended->status);
+    hook_.note_end(*ended);
   }
 }
 
@@ -379,6 +415,7 @@ void Supervisor::stop(StopReason reason, Instant now) {
   page_.stopping = how != OnLost::warn;
   kill_at_ = how == OnLost::kill ? grace_end(now) : Instant::max();
   if (how != OnLost::warn && !page_.stopped_by_front) tree_.signal(plan_.stop_signal, *kill_at_);
+  start_hook(word_of(reason), *kill_at_);
   // Not before the signal: no message may delay it.
   events_.stopping(reason, meter_.worst_delay());
 }

@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "child/command.hpp"
@@ -13,6 +15,7 @@
 #include "child/shared_page.hpp"
 #include "child/signal_times.hpp"
 #include "child/signals.hpp"
+#include "child/stop_hook.hpp"
 #include "child/stop_meter.hpp"
 #include "child/stop_plan.hpp"
 #include "child/tree.hpp"
@@ -41,6 +44,7 @@ struct CommandEnd {
                              ///< ours that only keep or release another lease
   std::vector<pid_t> swept;  ///< descendants that the command left running, killed with their pid
                              ///< namespace
+  std::string hook_failure;  ///< StopHook::failure()
 };
 
 /// Events that the user should learn of while they happen.
@@ -75,15 +79,21 @@ struct SupervisorEvents {
 /// command alone got is followed by the stop signal to its group. After KILL it takes two seconds
 /// before anything is left running: the front process may be killed next. A pid namespace ends with
 /// the command: processes that the command leaves running in it are killed.
+///
+/// A StopHook starts beside the stop signal, or when a TERM, INT or HUP is passed on. Nothing
+/// counts as ended before it has; KILL to the tree ends it. When another guard is gone, or after a
+/// signal that was passed on, it has until deadline - margin, as that was when it started.
 class Supervisor {
  public:
   /// All must outlive it.
   Supervisor(const Clock& clock, StopPlan plan, SharedPage& page, const Isolation& isolation,
              SupervisorEvents events);
 
-  /// Forks the command, ready to start. Not after start().
+  /// Forks the command, ready to start. Not after start(). `hook`: what to run when it is stopped;
+  /// nullopt: nothing. `inherited` must outlive this.
   Result<void, ExecFailure> prepare(const Command& command, SpawnOptions options,
-                                    const InheritedSignals& inherited);
+                                    const InheritedSignals& inherited,
+                                    std::optional<Command> hook = std::nullopt);
 
   /// After finish(): kills all that is left. True when nothing is left.
   asio::awaitable<bool> kill_rest();
@@ -130,7 +140,10 @@ class Supervisor {
   void pass_on(int signal, Reached reached);
 
   /// These signals were sent to the command, or to us for it, whether or not it got them.
-  void note_signals(SignalMask signals) noexcept { signals_.note_all(signals, clock_.now()); }
+  void note_signals(SignalMask signals) {
+    signals_.note_all(signals, clock_.now());
+    event_->notify();
+  }
 
   /// A child changed its state (SIGCHLD): it ended, stopped or continued.
   void on_child();
@@ -154,6 +167,9 @@ class Supervisor {
   void disarm();
   void end_namespace();
   asio::awaitable<bool> kill_all();
+  asio::awaitable<void> kill_all_but_hook();
+  void start_hook(std::string_view reason, Instant until);
+  [[nodiscard]] bool is_told_to_end() const;
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] Instant next_instant() const {
     return is_stopping() ? *kill_at_ : std::min({terminate_at(), hold_until_, meter_.next()});
@@ -182,6 +198,7 @@ class Supervisor {
   const Isolation& isolation_;
   SupervisorEvents events_;
   ProcessTree tree_;
+  StopHook hook_;
   StopMeter meter_;
   Duration margin_;
   std::unique_ptr<Event> event_;
@@ -192,6 +209,7 @@ class Supervisor {
   std::optional<StopReason> asked_to_stop_;  ///< stop_for()
   std::optional<Instant> kill_at_;           ///< set by the stop signal; Instant::max(): never
   std::optional<int> status_;
+  Instant started_at_;
   Instant ended_at_;              ///< when the command was seen to end
   Instant may_leave_at_;          ///< the processes that it left
   SignalTimes signals_;           ///< sent to the command, as far as this process knows

@@ -67,7 +67,7 @@ void ProcessTree::signal(int signal, Instant until, pid_t spared_group) const {
 
   // Each once: some programs take a second TERM as an order to stop without cleaning up.
   const pid_t reached_group = target < 0 ? -target : spared_group;
-  DescendantWalk walk(roots(), until);
+  DescendantWalk walk(roots(), until, spared_);
   while (const auto pid = walk.next()) {
     if (guards_.contains(*pid) || *pid == target) continue;
     if (reached_group != 0 && ::getpgid(*pid) == reached_group) continue;
@@ -81,7 +81,8 @@ void ProcessTree::kill(Instant until, std::atomic<std::int64_t>* progress) {
 
 bool ProcessTree::kill_all(Guards guards, Instant until, std::atomic<std::int64_t>* progress) {
   if (progress != nullptr) *progress = BootClock::now().time_since_epoch().count();
-  if (cgroup_ != nullptr) cgroup_->kill();
+  const pid_t spared = guards == Guards::spared ? spared_ : 0;
+  if (cgroup_ != nullptr && spared == 0) cgroup_->kill();
   if (const pid_t target = target_.kill_argument; target != 0) ::kill(target, SIGKILL);
 
   // A group that is led by a descendant, or was the command's own, is ours as a whole, and one
@@ -90,7 +91,7 @@ bool ProcessTree::kill_all(Guards guards, Instant until, std::atomic<std::int64_
   std::set<pid_t> killed_groups;
   bool has_news = false;
   refused_ = false;
-  DescendantWalk walk(roots(), until);
+  DescendantWalk walk(roots(), until, spared);
   while (const auto pid = walk.next()) {
     if (progress != nullptr) *progress = BootClock::now().time_since_epoch().count();
     if (guards_.contains(*pid)) {
@@ -142,6 +143,7 @@ std::optional<Ended> ProcessTree::reap_next() {
   if (pid <= 0) return std::nullopt;
   guards_.erase(pid);  // the pid may be reused by now
   killed_.erase(pid);
+  if (pid == spared_) spared_ = 0;
   return Ended{pid, status};
 }
 

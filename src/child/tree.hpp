@@ -63,6 +63,10 @@ class ProcessTree {
   /// From now on kill() kills it, too.
   void remove_guard(pid_t pid) { guards_.erase(pid); }
 
+  /// Until it is reaped, signal() and kill() leave out this descendant and what is below it, and
+  /// kill() does not kill the cgroup, which it is in; 0: none.
+  void spare(pid_t pid) noexcept { spared_ = pid; }
+
   /// Sends `signal` to every descendant once, parents before children. SIGTERM and the like are
   /// followed by SIGCONT, since a stopped process acts on nothing before that. Ends at the instant
   /// `until`. A process that may not be signalled (setuid) is left out, and when the command has
@@ -118,6 +122,7 @@ class ProcessTree {
 
   pid_t root_ = 0;  ///< 0: this process; gone: none
   std::set<pid_t> guards_;
+  pid_t spared_ = 0;
   const Cgroup* cgroup_ = nullptr;
   std::set<pid_t> killed_;  ///< sent KILL, and not reaped yet
   bool refused_ = false;    ///< the last walk found one that may not be killed (setuid)

@@ -172,6 +172,12 @@ inline constexpr Option<DurationType> grace{
      "Time between TERM and KILL when CMD must be stopped", grace_default},
     {}};
 
+inline constexpr Text on_stop{{"--on-stop", for_run, OptionSource::line, Section::command,
+                               "When CMD is stopped or told to end, run TEXT with $SHELL -c, to "
+                               "stop what a daemon or another "
+                               "host does for CMD; the lock is released only if that succeeds"},
+                              {"TEXT"}};
+
 inline constexpr DefaultOption<SignalType> stop_signal{
     {"--stop-signal", takes_lock, OptionSource::anywhere, Section::command,
      "What to send first when CMD must be stopped"},
@@ -372,6 +378,7 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
     &on_lost,
     &grace,
     &stop_signal,
+    &on_stop,
     &descendants,
     &signal_to,
     &isolate,

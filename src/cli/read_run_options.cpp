@@ -37,6 +37,11 @@ std::string basename_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+std::vector<std::string> words_for_shell(const std::string& text) {
+  const std::string shell = environment_value("SHELL");
+  return {shell.empty() ? "/bin/sh" : shell, "-c", text};
+}
+
 /// The words of the command: CMD and its arguments, or the shell for -c.
 std::vector<std::string> read_words(const Settings& settings) {
   const auto text = settings.get(option::command);
@@ -55,12 +60,10 @@ std::vector<std::string> read_words(const Settings& settings) {
                                    "too many: put all of it in quotes",
                                    word));
   }
-  const std::string shell = environment_value("SHELL");
-  return {shell.empty() ? "/bin/sh" : shell, "-c", *text};
+  return words_for_shell(*text);
 }
 
-child::Command read_command(const Settings& settings) {
-  std::vector<std::string> words = read_words(settings);
+child::Command find_command(std::vector<std::string> words) {
   auto path = child::find_program(words.front());
   if (!path) throw CommandError(static_cast<ExitCode>(path.error().exit_code), path.error().text);
   return {std::move(*path), std::move(words)};
@@ -80,6 +83,16 @@ std::optional<Duration> read_once_per(const Settings& settings, const Mode& mode
                      "tell which of them will succeed");
   }
   return period;
+}
+
+std::optional<child::Command> read_on_stop(const Settings& settings) {
+  const auto text = settings.get(option::on_stop);
+  if (!text) return std::nullopt;
+  if (settings.get(option::on_lost) != child::OnLost::kill) {
+    Settings::refuse(*settings.find(option::on_stop),
+                     "needs --on-lost kill: otherwise the command may go on without the lock");
+  }
+  return find_command(words_for_shell(*text));
 }
 
 /// --with-parent. Early: a process that ends before this is missed.
@@ -134,7 +147,7 @@ child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDeman
 
 run::RunOptions read_run_options(const Settings& settings) {
   std::vector<Resource> resources = read_keys(settings);
-  child::Command command = read_command(settings);
+  child::Command command = find_command(read_words(settings));
   run::ServerOptions servers = read_server_options(settings);
   const auto grace = settings.get(option::grace);
   const TtlDemands demands{servers.timeout, grace};
@@ -169,6 +182,7 @@ run::RunOptions read_run_options(const Settings& settings) {
           once_per,
           static_cast<int>(settings.get(option::fresh_exit_code)),
           settings.find(option::descendants).has_value(),
+          read_on_stop(settings),
           watch_parent(settings)};
 }
 

@@ -73,6 +73,13 @@ output::Outcome outcome_of_unkillable(const output::RunState& state, const RunOp
                     output::unsafe_text(/*dead=*/false, state.left, state.end->late));
 }
 
+output::Outcome outcome_of_failed_hook(const output::RunState& state, const RunOptions& options) {
+  return outcome_of("run", options.resources, CommandResult::unconfirmed,
+                    fmt::format("UNSAFE: {}: what it should have stopped may outlive the lock, "
+                                "which was not released",
+                                state.end->hook_failure));
+}
+
 bool conclude_release(output::RunState& state, const std::vector<Lease>& leases,
                       const SetReleaseResult& released) {
   const ReleaseResult& result = released.result;

@@ -25,6 +25,9 @@ output::Outcome outcome_of_killed_guard(child::StopReason guard, const RunOption
 /// A process of the command could not be killed and may still run, so the lock is left to expire.
 output::Outcome outcome_of_unkillable(const output::RunState& state, const RunOptions& options);
 
+/// What --on-stop ran did not do its work, so the lock is left to expire.
+output::Outcome outcome_of_failed_hook(const output::RunState& state, const RunOptions& options);
+
 /// What the release of `leases` makes of the outcome before it: sets `state.released`, and
 /// `state.outcome` where a lease turned out to be lost. True when it did.
 bool conclude_release(output::RunState& state, const std::vector<Lease>& leases,

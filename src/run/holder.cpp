@@ -226,7 +226,8 @@ class HolderProcess {
         child::environment_with(lease_variables(leases_->leases(), options_.servers));
     spawn_options.join_group = link_->job_group();
     nested_->listen();
-    return supervisor_->prepare(options_.command, std::move(spawn_options), inherited_);
+    return supervisor_->prepare(options_.command, std::move(spawn_options), inherited_,
+                                options_.on_stop);
   }
 
   /// The job is paused: others may have the lock until it continues.
@@ -352,12 +353,13 @@ class HolderProcess {
                                           state_.held, state_.end->left});
     bool all_ended = !state_.end->unkillable;
     if (all_ended) all_ended = co_await outlast_nested_runs();
-    if (!all_ended) {
-      // Not released: the processes that still run must have the lock as long as possible.
+    if (!all_ended || !state_.end->hook_failure.empty()) {
+      // Not released: what still runs must have the lock as long as possible.
       nested_->close();
       leases_->keep({});  // from here on, nothing is told of them
       state_.left = state_.end->left;
-      conclude(outcome_of_unkillable(state_, options_));
+      conclude(all_ended ? outcome_of_failed_hook(state_, options_)
+                         : outcome_of_unkillable(state_, options_));
       co_return;
     }
     if (!state_.end->swept.empty()) report_left(state_.end->swept, /*killed=*/true);

@@ -55,7 +55,8 @@ void write_status(const SessionOptions& about, const RunOptions& options,
 
 /// Writes what the front process reports when the holder process cannot. `waited`: since the start.
 Finish report_without_holder(const SessionOptions& about, const RunOptions& options,
-                             const child::Verdict& verdict, EventWriter* events, Duration waited) {
+                             const child::Verdict& verdict, bool hook_began, EventWriter* events,
+                             Duration waited) {
   using Source = child::Verdict::Source;
   const bool never_was = verdict.source == Source::not_forked;
   const bool died = verdict.source == Source::holder_died || never_was;
@@ -84,6 +85,8 @@ Finish report_without_holder(const SessionOptions& about, const RunOptions& opti
   } else {
     message = reason + "; the command was stopped before the lock could expire";
   }
+  if (options.on_stop && verdict.command_began)
+    message += hook_began ? "; --on-stop may not have ended" : "; --on-stop was not run";
   state.outcome = output::outcome_of("run", options.resources, result, std::move(message));
   if (events != nullptr && verdict.command_began) {
     events->on(output::event::Lost{std::nullopt, reason}, wall_clock_now());
@@ -149,8 +152,8 @@ Finish run(const RunOptions& options, const SessionOptions& about, const Start& 
   front.wait_for_holder();
   const bool reported = verdict.source == child::Verdict::Source::report;
   if (!reported) {
-    return report_without_holder(about, options, verdict, event_writer.get(),
-                                 BootClock::now() - began);
+    return report_without_holder(about, options, verdict, front.page().hook_began,
+                                 event_writer.get(), BootClock::now() - began);
   }
   write_status(about, options, verdict.report);
   return Finish{verdict.exit_code, verdict.signal};

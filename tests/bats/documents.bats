@@ -480,6 +480,60 @@ stop_postgresql() {
   run -3 redlock-cli run -k lock -w 0 -E 3 -- true
 }
 
+# client NAME: of a daemon; the file `started` is there while what it started goes on at the other
+# end, and `immortal` makes it refuse to stop that.
+client() {
+  program "$1" <<'END_OF_CLIENT'
+#!/bin/sh
+echo "${0##*/} $*" >>calls
+case "$*" in
+  run*) echo c1 >"$4" && touch started ;;
+  create* | *systemd-run*) touch started ;;
+  kill* | delete* | *stop*) [ ! -e immortal ] && rm started ;;
+  ps*) [ ! -e started ] || echo c1 ;;
+esac || exit 1
+case "$*" in
+  run* | wait* | *systemd-run*) echo ready && exec sleep 1000 ;;
+esac
+END_OF_CLIENT
+}
+
+# stop_recipe CLIENT BLOCK: what becomes of it when it gets a TERM.
+stop_recipe() {
+  client "$1"
+  start_background "$1" sh -c "exec $2"
+  wait_for_stdout "$1" ready
+  assert [ -e started ]
+  kill -TERM "${BACKGROUND_PID[$1]}"
+  wait_background "$1"
+}
+
+# What it called to stop that, and the status.
+assert_stopped_by() {
+  assert_equal "$(tail -n 1 calls)" "$1"
+  assert_equal "$status" 143
+  assert [ ! -e started ]
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "remote: what docker, kubectl or ssh started has ended when the lock is free" {
+  stop_recipe docker "$(block recipes/remote.md docker)"
+  assert_stopped_by "docker kill c1"
+  stop_recipe kubectl "$(block recipes/remote.md kubectl)"
+  assert_stopped_by \
+    "kubectl delete job import --ignore-not-found --cascade=foreground --timeout=45s"
+  stop_recipe ssh "$(block recipes/remote.md ssh)"
+  assert_stopped_by \
+    "ssh app1 systemctl --user stop import; ! systemctl --user --quiet is-active import"
+}
+
+@test "remote: what cannot be stopped leaves the lock to expire: 80" {
+  touch immortal
+  stop_recipe docker "$(block recipes/remote.md docker)"
+  assert_equal "$status" 80
+  assert_equal "$(redis 0 exists import)" 1
+}
+
 @test "migration: both locks during the change exclude those who have either" {
   mkdir -p "$BATS_TEST_TMPDIR/lock"
   slow_job nightly.sh

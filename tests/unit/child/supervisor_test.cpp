@@ -34,7 +34,8 @@ enum class When { while_it_runs, when_it_has_ended };
 /// changes. What became of it goes to `then`.
 void supervise(const StopPlan& with, const std::string& script, When when,
                const std::function<void(Scene)>& change,
-               const std::function<void(const CommandEnd&, const SharedPage&)>& then) {
+               const std::function<void(const CommandEnd&, const SharedPage&)>& then,
+               const std::string& hook = {}) {
   in_child([&] {
     const InheritedSignals inherited = InheritedSignals::capture();
     SignalGate gate(inherited);
@@ -64,7 +65,10 @@ void supervise(const StopPlan& with, const std::string& script, When when,
     Pipe ready;
     const StdoutTo out(ready);
     const Command command{"/bin/sh", {"sh", "-c", script}};
-    ASSERT_TRUE(supervisor.prepare(command, {{"PATH=/usr/bin:/bin"}, std::nullopt}, inherited));
+    std::optional<Command> on_stop;
+    if (!hook.empty()) on_stop = {"/bin/sh", {"sh", "-c", hook}};
+    ASSERT_TRUE(
+        supervisor.prepare(command, {{"PATH=/usr/bin:/bin"}, std::nullopt}, inherited, on_stop));
     supervisor.arm(clock.now() + lease_length, clock.now());
     ASSERT_EQ(*supervisor.start(), true);
     ready.read(1);
@@ -213,6 +217,82 @@ TEST(Supervisor, WhatIsToldAtTheLimitIsDeadBeforeTheDeadlineAllTheSame) {
         EXPECT_EQ(ending.late, Duration::zero());
       },
       limited);
+}
+
+/// A hook that takes its time.
+const std::string slow_hook = "sleep 0.3; test $REDLOCK_STOP_REASON = ";
+
+TEST(Supervisor, WhatIsToldToStopIsToldAndThenKilledWhileTheLeaseStands) {
+  supervise(
+      plan, running("trap 'exit 7' TERM"), When::while_it_runs,
+      [](Scene scene) {
+        scene.supervisor.stop_for(StopReason::parent_gone);
+        scene.after_end = [supervisor = &scene.supervisor] { supervisor->lease_is_lost(); };
+      },
+      [](const CommandEnd& ending, const SharedPage& page) {
+        EXPECT_EQ(ending.stopped, StopReason::parent_gone) << "the first decides";
+        EXPECT_EQ(WEXITSTATUS(*ending.status), 7);
+        EXPECT_FALSE(page.hook_began);
+      });
+}
+
+TEST(Supervisor, AHookThatWasStartedBesideTheStopSignalIsAwaited) {
+  supervise(
+      plan, running(":"), When::while_it_runs,
+      [](Scene scene) { scene.supervisor.stop_for(StopReason::parent_gone); },
+      [](const CommandEnd& ending, const SharedPage& page) {
+        EXPECT_TRUE(page.hook_began);
+        EXPECT_EQ(ending.hook_failure, "");
+        EXPECT_TRUE(ending.left.empty());
+      },
+      slow_hook + "parent_gone");
+}
+
+TEST(Supervisor, AHookThatWasStartedBecauseOfASignalIsAwaited) {
+  supervise(
+      plan, running(":"), When::while_it_runs,
+      [](Scene scene) { scene.supervisor.pass_on(SIGTERM, Reached::none); },
+      [](const CommandEnd& ending, const SharedPage& page) {
+        EXPECT_EQ(ending.stopped, std::nullopt);
+        EXPECT_TRUE(page.hook_began);
+        EXPECT_EQ(ending.hook_failure, "");
+      },
+      slow_hook + "signal");
+}
+
+TEST(Supervisor, AHookGoesOnWhenAnotherGuardIsGone) {
+  supervise(
+      plan, running(":"), When::while_it_runs,
+      [](Scene scene) { scene.supervisor.kill(StopReason::front_killed); },
+      [](const CommandEnd& ending, const SharedPage&) {
+        EXPECT_EQ(WTERMSIG(*ending.status), SIGKILL);
+        EXPECT_EQ(ending.hook_failure, "");
+      },
+      slow_hook + "front_killed");
+}
+
+TEST(Supervisor, AHookThatHangsIsKilledWithTheTree) {
+  StopPlan hasty = plan;
+  hasty.grace = 200ms;
+  supervise(
+      hasty, running(":"), When::while_it_runs,
+      [](Scene scene) { scene.supervisor.lease_is_lost(); },
+      [](const CommandEnd& ending, const SharedPage&) {
+        EXPECT_EQ(WTERMSIG(*ending.status), SIGTERM);
+        EXPECT_EQ(ending.hook_failure, "--on-stop died of SIGKILL");
+        EXPECT_TRUE(ending.left.empty());
+      },
+      running("trap '' TERM; (setsid sleep 1000 &)"));
+}
+
+TEST(Supervisor, AHookThatFailsIsNamed) {
+  supervise(
+      plan, running(":"), When::while_it_runs,
+      [](Scene scene) { scene.supervisor.lease_is_lost(); },
+      [](const CommandEnd& ending, const SharedPage&) {
+        EXPECT_EQ(ending.hook_failure, "--on-stop failed (exit status 3)");
+      },
+      "exit 3");
 }
 
 TEST(Supervisor, TheDeadlineMovesForwardOnly) {
