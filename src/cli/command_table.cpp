@@ -76,7 +76,8 @@ server says. Without KEY: every lock that this tool made at these servers.
 
   redlock-cli status deploy
   redlock-cli status deploy --exit-code -q   # 0 free, 75 held
-  redlock-cli status nightly --max-age 26h   # 0 if it succeeded since, else 1)"},
+  redlock-cli status nightly --max-age 26h   # 0 if it succeeded since, else 1
+  redlock-cli status nightly --runs          # the last runs)"},
     CommandSpec{
         for_doctor, "doctor", Operands::keys, "[KEY] [OPTIONS]",
         "check whether the servers are fit to hold locks",

@@ -296,6 +296,23 @@ inline constexpr Option<DurationType> max_age{
      "one line: a monitoring check"},
     {Milliseconds(1), Ttl::max}};
 
+inline constexpr Option<DurationType> max_held{
+    {"--max-held", for_status, OptionSource::line, Section::output,
+     "Exit with 1 if a command has held the lock for longer than DUR, else with 0, and say so in "
+     "one line: a monitoring check, alone or with --max-age"},
+    {Milliseconds(1), Ttl::max}};
+
+inline constexpr Option<OptionalNumberType> runs{
+    {"--runs", for_status, OptionSource::line, Section::output,
+     "Show the last N runs: when, where, by whom, how long they waited and held the lock, and how "
+     "they ended"},
+    {{1, protocol::kept_runs}, protocol::kept_runs}};
+
+inline constexpr Flag openmetrics{
+    {"--openmetrics", for_status, OptionSource::line, Section::output,
+     "Print the state of the locks as metrics for Prometheus, without KEY of all that were used "
+     "lately"}};
+
 inline constexpr Flag all{{"--all", for_status, OptionSource::line, Section::output,
                            "Without KEY: also show locks that are free, but were used lately"}};
 
@@ -398,6 +415,9 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
     &exit_code,
     &prefix,
     &max_age,
+    &max_held,
+    &runs,
+    &openmetrics,
     &all,
     &watch,
     &settings,

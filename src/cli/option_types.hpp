@@ -196,6 +196,13 @@ struct NumberType {
                                               const std::string& shown) const;
 };
 
+/// A number that may be left out.
+struct OptionalNumberType : NumberType {
+  static constexpr OptionKind kind = OptionKind::optional_value;
+  std::uint64_t bare;
+  [[nodiscard]] std::string operand() const { return "[N]"; }
+};
+
 struct SignalType {
   using Value = int;
   static constexpr OptionKind kind = OptionKind::value;

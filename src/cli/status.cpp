@@ -14,8 +14,10 @@
 #include "core/last_runs.hpp"
 #include "engine/inspect.hpp"
 #include "engine/round.hpp"
+#include "output/check.hpp"
 #include "output/describe.hpp"
 #include "output/json.hpp"
+#include "output/openmetrics.hpp"
 #include "output/outcome.hpp"
 #include "output/status.hpp"
 #include "output/terminal.hpp"
@@ -26,8 +28,8 @@
 namespace redlock::cli {
 namespace {
 
-/// With --max-age. As a monitoring system reads it: a warning.
-constexpr int exit_too_old = 1;
+/// With --max-age and --max-held. As a monitoring system reads it: a warning.
+constexpr int exit_beyond_limits = 1;
 
 struct StatusOptions {
   std::vector<Resource> resources;  ///< empty: all locks
@@ -37,7 +39,11 @@ struct StatusOptions {
   bool exit_code;
   std::optional<Duration> watch;  ///< show it again after this time
   bool verbose;
-  std::optional<Duration> max_age;  ///< of the last success, for a monitoring check
+  output::CheckLimits limits;       ///< for a monitoring check
+  std::optional<std::size_t> runs;  ///< how many of the last runs to show
+  bool openmetrics;
+
+  [[nodiscard]] bool checks() const { return limits.max_age || limits.max_held; }
 };
 
 /// A server that does not tell the last runs has no vote where they are what is asked for.
@@ -122,11 +128,15 @@ asio::awaitable<output::StatusReport> inspect_locks(run::Session& session,
   auto all_votes = co_await inspect_all(server_set, resources);
   for (std::size_t i = 0; i < resources.size(); ++i) {
     std::vector<InspectVote>& votes = all_votes[i];
-    if (options.max_age) demand_runs(votes);
+    if (options.limits.max_age) demand_runs(votes);
     if (report.faults.empty())
       report.faults = faults_among(server_set, [&](std::size_t s) { return &votes[s]; });
     output::KeyStatus key{resources[i], summarize(votes), server_set.names(), std::move(votes)};
     key.awaited = awaited_by_holder(key.inspection);
+    if (options.runs) {
+      key.runs = kept_runs(key.inspection.runs_by_server);
+      if (key.runs->size() > *options.runs) key.runs->resize(*options.runs);
+    }
     report.keys.push_back(std::move(key));
   }
   report.at = session.clock().wall();
@@ -151,34 +161,15 @@ ExitCode code_of(const output::StatusReport& report, const StatusOptions& option
   return report.skipped.empty() ? ExitCode::done : ExitCode::unavailable;  // not known to be free
 }
 
-/// The check that --max-age makes of one key: by the rule of --once-per.
-std::optional<PastRun> recent_success(const output::KeyStatus& key, Duration max_age) {
-  return fresh_success(key.inspection.runs_by_server, max_age);
-}
-
-std::string check_text(const output::KeyStatus& key, Duration max_age) {
-  const auto recent = recent_success(key, max_age);
-  LastRuns runs = key.inspection.runs;
-  if (recent) runs.success = recent;
-  return output::check_text(runs, max_age, recent.has_value());
-}
-
 /// One line for each key, as a monitoring system shows it.
-std::string check_text(const output::StatusReport& report, Duration max_age) {
-  std::string text;
+output::CheckResult check(const output::StatusReport& report, const output::CheckLimits& limits) {
+  output::CheckResult all{true, {}};
   for (const output::KeyStatus& key : report.keys) {
-    const bool unknown = key.inspection.state == InspectState::unavailable;
-    text +=
-        fmt::format("{}: {}\n", output::key_text(key.resource),
-                    unknown ? output::inspection_text(key.inspection) : check_text(key, max_age));
+    const output::CheckResult one = output::check(key.inspection, limits);
+    all.within = all.within && one.within;
+    all.text += fmt::format("{}: {}\n", output::key_text(key.resource), one.text);
   }
-  return text;
-}
-
-int code_of_check(const output::StatusReport& report, Duration max_age) {
-  const bool all_recent = std::ranges::all_of(
-      report.keys, [max_age](const auto& key) { return recent_success(key, max_age).has_value(); });
-  return all_recent ? to_int(ExitCode::done) : exit_too_old;
+  return all;
 }
 
 output::StatusView view_of(const run::Session& session, const StatusOptions& options,
@@ -201,13 +192,15 @@ asio::awaitable<run::Finish> print(run::Session& session, const StatusOptions& o
     const output::StatusReport report = co_await inspect_locks(session, options);
     const ExitCode code = code_of(report, options, servers);
     const bool answered = code == ExitCode::done || code == ExitCode::busy;
-    const int exit_code =
-        options.max_age && answered ? code_of_check(report, *options.max_age) : to_int(code);
+    const output::CheckResult checked = check(report, options.limits);
+    const bool is_beyond = answered && options.checks() && !checked.within;
+    const int exit_code = is_beyond ? exit_beyond_limits : to_int(code);
     const std::string text =
-        session.json()
+        options.openmetrics ? output::openmetrics_text(report, view)
+        : session.json()
             ? output::status_json(report.keys, report.faults, report.skipped, exit_code) + "\n"
-        : options.max_age ? check_text(report, *options.max_age)
-                          : output::status_text(report, view, width_of_stdout());
+        : options.checks() ? checked.text
+                           : output::status_text(report, view, width_of_stdout());
     if (!session.console().is_quiet()) print_result(text);
     if (options.watch) {
       co_await sleep_until(session.clock(), session.clock().now() + *options.watch);
@@ -236,15 +229,30 @@ asio::awaitable<run::Finish> draw(run::Session& session, const StatusOptions& op
   co_return co_await run::watch(session, inherited, *options.watch, watched);
 }
 
-/// It answers another question than the other options.
-void check_max_age(const Settings& settings, const StatusOptions& options) {
-  const Setting setting = *settings.find(option::max_age);
-  if (options.resources.empty())
-    Settings::refuse(setting, "needs KEY: the lock whose runs it checks");
-  for (const OptionRow* other :
-       std::initializer_list<const OptionRow*>{&option::exit_code, &option::watch}) {
-    if (const auto rival = settings.find(*other)) Settings::refuse_both(setting, *rival);
+using Options = std::initializer_list<const OptionRow*>;
+
+void refuse_beside(const Settings& settings, const OptionRow& one, Options others) {
+  for (const OptionRow* other : others) {
+    if (const auto rival = settings.find(*other))
+      Settings::refuse_both(*settings.find(one), *rival);
   }
+}
+
+/// Each of these options answers another question.
+void check_questions(const Settings& settings, const StatusOptions& options) {
+  for (const OptionRow* one : Options{&option::max_age, &option::max_held, &option::runs}) {
+    const auto setting = settings.find(*one);
+    if (setting && options.resources.empty())
+      Settings::refuse(*setting, "needs KEY: the lock that it is about");
+  }
+  for (const OptionRow* one : Options{&option::max_age, &option::max_held, &option::openmetrics}) {
+    if (settings.find(*one))
+      refuse_beside(settings, *one, {&option::exit_code, &option::watch, &option::runs});
+  }
+  if (!options.openmetrics) return;
+  refuse_beside(settings, option::openmetrics, {&option::max_age, &option::max_held});
+  if (settings.is_on_line(option::json))
+    throw CommandError(ExitCode::usage, "--json and --openmetrics: choose one of them");
 }
 
 StatusOptions read_status_options(const Settings& settings) {
@@ -260,11 +268,13 @@ StatusOptions read_status_options(const Settings& settings) {
   options.watch = settings.get(option::watch);
   options.verbose = settings.get(option::verbose) > 0;
   const bool all = settings.get(option::all);
-  options.listed = all ? Listed::used : Listed::held;
+  options.openmetrics = settings.get(option::openmetrics);
+  options.listed = all || options.openmetrics ? Listed::used : Listed::held;
   if (all && !options.resources.empty())
     Settings::refuse(*settings.find(option::all), "shows every lock: leave out KEY");
-  options.max_age = settings.get(option::max_age);
-  if (options.max_age) check_max_age(settings, options);
+  options.limits = {settings.get(option::max_age), settings.get(option::max_held)};
+  options.runs = settings.get(option::runs);
+  check_questions(settings, options);
   return options;
 }
 

@@ -1,6 +1,7 @@
 #include "core/last_runs.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace redlock {
@@ -33,6 +34,23 @@ LastRuns latest_of(const std::vector<LastRuns>& servers) {
     if (runs.unreadable) latest.unreadable = runs.unreadable;
   }
   return latest;
+}
+
+std::vector<PastRun> kept_runs(const std::vector<LastRuns>& servers) {
+  std::vector<PastRun> runs;
+  for (const LastRuns& server : servers) std::ranges::copy(server.kept, std::back_inserter(runs));
+  // Of those with one fence, shares of one lock, the one whose lease is not known comes last.
+  std::ranges::sort(runs, [](const PastRun& a, const PastRun& b) {
+    if (a.fence != b.fence) return a.fence > b.fence;
+    if (a.lease != b.lease) return a.lease > b.lease;
+    return a.started < b.started;
+  });
+  const auto is_same = [](const PastRun& a, const PastRun& b) {
+    return a.fence == b.fence && (!b.lease || a.lease == b.lease);
+  };
+  const auto repeated = std::ranges::unique(runs, is_same);
+  runs.erase(repeated.begin(), repeated.end());
+  return runs;
 }
 
 RunRecord as_of(RunRecord record, Instant now) {

@@ -21,6 +21,10 @@ std::optional<PastRun> fresh_success(const std::vector<LastRuns>& servers, Durat
 /// one of the servers.
 LastRuns latest_of(const std::vector<LastRuns>& servers);
 
+/// The runs that any of the servers keeps, each once, by its fence, the latest first. Of one run,
+/// the most recent account.
+std::vector<PastRun> kept_runs(const std::vector<LastRuns>& servers);
+
 /// The same, with the ages that it has at `now`.
 RunRecord as_of(RunRecord record, Instant now);
 

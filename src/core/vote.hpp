@@ -51,6 +51,7 @@ struct PastRun {
   std::optional<int> exit_code{};
   std::optional<int> signal{};
   std::optional<Owner> owner{};
+  std::optional<LeaseId> lease{};  ///< nothing: not known, or not asked for
 };
 
 enum class FaultKind {
@@ -79,6 +80,7 @@ struct LastRuns {
   std::optional<Fault> unreadable{};   ///< why the server does not tell them
   std::optional<Duration> kept_for{};  ///< how long the record lives from the end of a run;
                                        ///< nothing: there is none
+  std::vector<PastRun> kept{};         ///< all that it knows in full, some of them twice
 };
 
 /// What a release records of the run that ends with it.

@@ -43,14 +43,18 @@ std::string owner_text(const Owner& owner) {
   return text + ")" + note_text(owner);
 }
 
-/// ` (12m, exit 0)`; nothing where it is not known.
-std::string end_of_run_text(const PastRun& run) {
-  if (!run.ended) return {};
-  std::string text = " (" + format_duration(run.started - *run.ended);
+/// `12m, exit 0`.
+std::string held_and_end_text(const PastRun& run, Duration ended) {
+  std::string text = format_duration(run.started - ended);
   if (run.exit_code) text += fmt::format(", exit {}", *run.exit_code);
   if (run.signal) text += fmt::format(", signal {}", *run.signal);
   if (run.result != word_of(CommandResult::released)) text += ", " + safe(run.result);
-  return text + ")";
+  return text;
+}
+
+/// ` (12m, exit 0)`; nothing where it is not known.
+std::string end_of_run_text(const PastRun& run) {
+  return run.ended ? fmt::format(" ({})", held_and_end_text(run, *run.ended)) : std::string();
 }
 
 /// Its program has ended, so its pid means nothing any more.
@@ -376,6 +380,24 @@ std::vector<std::string> runs_lines(const LastRuns& runs,
   if (runs.newer) lines.emplace_back("last run known to a newer version only: upgrade redlock-cli");
   const bool is_last = runs.last && runs.success && runs.last->fence == runs.success->fence;
   if (runs.success && !is_last) add("last success", *runs.success);
+  return lines;
+}
+
+std::vector<std::string> kept_runs_lines(const std::vector<PastRun>& kept, const LastRuns& runs,
+                                         const std::function<std::string(Duration ago)>& moment) {
+  std::vector<std::string> lines;
+  for (const PastRun& run : kept) {
+    lines.push_back(fmt::format("{} ago, at {}{}", format_duration(run.started),
+                                moment(run.started),
+                                run.owner ? ": " + former_owner_text(*run.owner) : ""));
+    if (run.ended) {
+      lines.back() += fmt::format(" (waited {}, held {})", format_duration(run.waited),
+                                  held_and_end_text(run, *run.ended));
+    }
+  }
+  if (runs.unreadable) lines.push_back("runs not shown: " + runs.unreadable->text);
+  if (runs.newer) lines.emplace_back("a run known to a newer version only: upgrade redlock-cli");
+  if (lines.empty()) lines.emplace_back("no runs are known");
   return lines;
 }
 

@@ -91,6 +91,11 @@ std::string past_run_text(const PastRun& run);
 std::vector<std::string> runs_lines(const LastRuns& runs,
                                     const std::function<std::string(Duration ago)>& moment);
 
+/// What `status --runs` says: a line for each run, `3h ago, at 03:00:01: alice@db2 (backup) (waited
+/// 0ms, held 12m, exit 0)`; and what keeps it from telling all.
+std::vector<std::string> kept_runs_lines(const std::vector<PastRun>& kept, const LastRuns& runs,
+                                         const std::function<std::string(Duration ago)>& moment);
+
 /// What `status --max-age` says: `last success 3h ago on db2 (12m, exit 0), within 26h`. `recent`:
 /// whether it is within.
 std::string check_text(const LastRuns& runs, Duration max_age, bool recent);

@@ -59,6 +59,7 @@ void set_finished(Json& json, const Finished& finished, std::optional<Duration> 
 Json past_run_json(const PastRun& run) {
   Json json;
   if (run.owner) set_owner(json, *run.owner);
+  if (run.lease) json["lease_id"] = to_valid_utf8(run.lease->text);
   json["fence"] = run.fence.value();
   json["started_ago_ms"] = milliseconds(run.started);
   json["started_at"] = time_in(-run.started);
@@ -417,6 +418,10 @@ std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<Se
     for (const AwaitedProcess& process : key.awaited) lock["awaits"].push_back(process.pid);
     set_parties(lock, key.inspection.parties);
     set_runs(lock, key.inspection.runs);
+    if (key.runs) {
+      lock["runs"] = Json::array();
+      for (const PastRun& run : *key.runs) lock["runs"].push_back(past_run_json(run));
+    }
     lock["servers"] = Json::array();
     for (std::size_t i = 0; i < key.votes.size(); ++i)
       lock["servers"].push_back(vote_json(key.servers[i], key.votes[i]));

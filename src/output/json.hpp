@@ -63,11 +63,12 @@ struct KeyStatus {
   std::vector<std::string> servers;  ///< names, in the order of votes
   std::vector<InspectVote> votes;
   std::vector<AwaitedProcess> awaited{};
+  std::optional<std::vector<PastRun>> runs{};  ///< --runs: the latest first
 };
 
 /// status:
 /// {"command","exit_code","locks":[{"key","state","holder","awaits","shares":{"count","first":[…]},
-/// "waiters":{"count","first":[…]},"last","last_success","servers":[…]}],"faults":[…]}.
+/// "waiters":{"count","first":[…]},"last","last_success","runs":[…],"servers":[…]}],"faults":[…]}.
 std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<ServerFault>& faults,
                         const std::vector<ServerFault>& skipped, int exit_code);
 

@@ -110,17 +110,10 @@ std::string_view state_cell(const Inspection& inspection) {
 
 /// `3 of 4`.
 std::string slots_cell(const LockParties& parties, std::optional<std::size_t> slots) {
-  const std::string& free = parties.free_slots;
-  if (free.empty()) return {};
-  std::size_t limit = slots.value_or(0);
-  for (const Share& share : parties.first_shares) {
-    if (!slots && share.holder.owner) limit = std::max(limit, share.holder.owner->slots);
-  }
-  const auto end = limit > 0 && limit < free.size()
-                       ? free.begin() + static_cast<std::ptrdiff_t>(limit)
-                       : free.end();
-  const auto count = std::count(free.begin(), end, '0');
-  return limit > 0 ? fmt::format("{} of {}", count, limit) : std::to_string(count);
+  const auto known = taken_slots(parties, slots);
+  if (!known) return {};
+  return known->limit > 0 ? fmt::format("{} of {}", known->taken, known->limit)
+                          : std::to_string(known->taken);
 }
 
 Lines server_lines(const KeyStatus& key) {
@@ -146,8 +139,11 @@ Lines details_of(const KeyStatus& key, Milliseconds now, bool with_servers) {
   }
   append(lines, parties_lines(key.inspection.parties));
   const auto moment = [now](Duration ago) { return ago_text(now, ago); };
-  if (key.inspection.state == InspectState::free)
+  if (key.runs) {
+    append(lines, kept_runs_lines(*key.runs, key.inspection.runs, moment));
+  } else if (key.inspection.state == InspectState::free) {
     append(lines, runs_lines(key.inspection.runs, moment));
+  }
   if (with_servers) append(lines, server_lines(key));
   return lines;
 }
@@ -276,6 +272,20 @@ std::string joined(const Lines& lines) {
 }
 
 }  // namespace
+
+std::optional<TakenSlots> taken_slots(const LockParties& parties,
+                                      std::optional<std::size_t> slots) {
+  const std::string& free = parties.free_slots;
+  if (free.empty()) return std::nullopt;
+  std::size_t limit = slots.value_or(0);
+  for (const Share& share : parties.first_shares) {
+    if (!slots && share.holder.owner) limit = std::max(limit, share.holder.owner->slots);
+  }
+  const auto end = limit > 0 && limit < free.size()
+                       ? free.begin() + static_cast<std::ptrdiff_t>(limit)
+                       : free.end();
+  return TakenSlots{static_cast<std::size_t>(std::count(free.begin(), end, '0')), limit};
+}
 
 std::string status_text(const StatusReport& report, const StatusView& view, std::size_t width) {
   Body body = body_of(report, view, width);

@@ -27,6 +27,15 @@ struct StatusView {
   std::optional<std::size_t> slots{};  ///< how many each lock has; else as many as its holders say
 };
 
+struct TakenSlots {
+  std::size_t taken;
+  std::size_t limit;  ///< how many there are; zero: not known
+};
+
+/// Of a lock that is shared in slots; nothing: it is not. `slots`: how many it has, if that is
+/// given; else as many as its holders say.
+std::optional<TakenSlots> taken_slots(const LockParties& parties, std::optional<std::size_t> slots);
+
 /// `status` for people, folded to `width` columns: what could not be read, and totals, last.
 std::string status_text(const StatusReport& report, const StatusView& view, std::size_t width);
 

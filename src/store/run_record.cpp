@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "core/protocol.hpp"
 #include "store/owner_record.hpp"
@@ -63,6 +64,22 @@ std::optional<PastRun> run_in(std::string_view text, Duration time) {
                  decode_owner(part[at::record])};
 }
 
+/// Nothing for a line in another format.
+std::optional<PastRun> kept_run_in(std::string_view text, Duration time) {
+  namespace at = line::kept;
+  const auto fields = split<at::count>(text);
+  auto run = fields ? run_in((*fields)[at::run], time) : std::nullopt;
+  if (run && (*fields)[at::id] != "-") run->lease = LeaseId{std::string((*fields)[at::id])};
+  return run;
+}
+
+/// Takes the first line away from the text.
+std::string_view take_line(std::string_view& text) {
+  const std::string_view taken = text.substr(0, text.find('\n'));
+  text.remove_prefix(std::min(text.size(), taken.size() + 1));
+  return taken;
+}
+
 }  // namespace
 
 std::string encode_run(const RunRecord& record) {
@@ -97,12 +114,9 @@ std::string encode_run(const RunRecord& record) {
 }
 
 LastRuns decode_runs(std::string_view text, Duration time) {
-  std::array<std::string_view, 3> lines;
-  for (std::string_view& one : lines) {
-    one = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), one.size() + 1));
-  }
-  const auto [first, last, success] = lines;
+  const std::string_view first = take_line(text);
+  const std::string_view last = take_line(text);
+  const std::string_view success = take_line(text);
   namespace at = line::runs;
   LastRuns runs;
   const auto head = split<at::count>(first);
@@ -117,11 +131,16 @@ LastRuns decode_runs(std::string_view text, Duration time) {
   if (!started || *started < 0 || !fence) return runs;
   runs.last = run_in(last, time);
   runs.newer = !last.empty() && !runs.last;
-  if (*fence == Fence()) return runs;
-  runs.success = PastRun{*fence, time - from_wire(*started)};
-  for (const auto& run : {runs.last, run_in(success, time)}) {
-    if (run && run->fence == *fence) runs.success = run;
+  while (!text.empty()) {
+    if (auto run = kept_run_in(take_line(text), time)) runs.kept.push_back(std::move(*run));
   }
+  for (const auto& run : {runs.last, run_in(success, time)}) {
+    if (!run) continue;
+    runs.kept.push_back(*run);
+    if (run->fence == *fence && *fence != Fence()) runs.success = run;
+  }
+  if (!runs.success && *fence != Fence())
+    runs.success = PastRun{*fence, time - from_wire(*started)};
   return runs;
 }
 

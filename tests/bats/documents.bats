@@ -178,6 +178,118 @@ END_OF_JOB
   wait_background second
 }
 
+@test "systemd: a timer of a host that was off makes the report only if no other host has" {
+  block recipes/systemd.md timer >report.timer
+  mkdir report.timer.d
+  block recipes/systemd.md timer-persistent >report.timer.d/persistent.conf
+  assert_regex "$(<report.timer.d/persistent.conf)" 'Persistent=true'
+  if command -v systemd-analyze >/dev/null; then
+    block recipes/systemd.md timer-service |
+      sed 's|^ExecStart=.*|ExecStart=/bin/true|' >report.service
+    run -0 systemd-analyze --man=no verify ./report.service ./report.timer
+  fi
+  program report <<<$'#!/bin/sh\necho run >>runs'
+  local host command
+  command=$(unit_command timer-service | sed 's/--min-hold 2m //')
+  for host in one two; do run -0 sh -c "exec $command"; done
+  assert count_runs 1
+}
+
+# --- Monitoring, and rights ---
+
+@test "cron: the last nights are shown" {
+  run -0 redlock-cli run -k nightly -- true
+  run -3 redlock-cli run -k nightly -- sh -c 'exit 3'
+  run -0 sh -c "$(block recipes/cron.md nights)"
+  assert_line --partial "exit 3"
+  assert_line --partial "exit 0"
+}
+
+@test "monitoring: the check is critical without a success, and with a command that hangs" {
+  local check
+  check=$(block recipes/monitoring.md check)
+  run -2 sh -c "$check"
+  redlock-cli run -k nightly -- true
+  run -0 sh -c "$check"
+  slow_job nightly
+  start_background job redlock-cli run -k nightly -- nightly
+  wait_until count_runs 1
+  run -0 sh -c "$check"
+  run -2 sh -c "${check/held 6h/held 1ms}"
+  assert_output --partial "longer than 1ms"
+  : >enough
+  wait_background job
+}
+
+@test "monitoring: the metrics are replaced in one step, stay when no server answers, and are those that alert" {
+  mkdir textfiles
+  block recipes/monitoring.md textfile | sed "s|/var/lib/prometheus/node-exporter|$PWD/textfiles|" |
+    executable metrics.sh >/dev/null
+  redlock-cli run -k nightly -- true
+  run -0 ./metrics.sh
+  assert_equal "$(ls textfiles)" redlock.prom
+  assert_equal "$(stat -c %a textfiles/redlock.prom)" 644
+  local name
+  for name in $(block recipes/monitoring.md alerts | grep -oE 'redlock_[a-z_]+'); do
+    grep -q "^$name{key=\"nightly\"} " textfiles/redlock.prom || fail "$name"
+  done
+  stop_server 0
+  cp textfiles/redlock.prom before
+  run -69 ./metrics.sh
+  assert_equal "$(ls textfiles)" redlock.prom
+  cmp before textfiles/redlock.prom
+}
+
+@test "rights: the two files are enough for a user of the group" {
+  block recipes/rights.md rights-configuration >redlock-cli.toml
+  echo secret >redlock-cli.password
+  redis 0 acl setuser locker on '>secret' '~*' '&*' +@all >/dev/null
+  mkdir etc
+  sh -c "$(block recipes/rights.md rights-files |
+    sed "s| /etc/| $PWD/etc/|; s|-o root -g [a-z]*|-o $(id -u) -g $(id -g)|")"
+  assert_equal "$(stat -c %a etc/redlock-cli.toml) $(stat -c %a etc/redlock-cli.password)" "644 640"
+  sed -i "s|redis://locker@10.0.0.1:6379|unix://locker@${SERVER_SOCKET[0]}|; s|/etc/|$PWD/etc/|" \
+    etc/redlock-cli.toml
+  unset REDLOCK_SERVER
+  run -0 redlock-cli run --config etc/redlock-cli.toml -k job -- true
+  rm etc/redlock-cli.password
+  run -78 redlock-cli run --config etc/redlock-cli.toml -k job -- echo ran
+  refute_line ran
+}
+
+@test "rights: a team locks and breaks its own locks alone" {
+  local rule name
+  for name in team-a team-b; do
+    rule=$(block recipes/rights.md team | tr -s ' \n' ' ')
+    # shellcheck disable=SC2086  # words of the rule
+    assert_equal "$(set -f; redis 0 ${rule//team-a/$name})" OK
+  done
+  as() { REDLOCK_SERVER=unix://$1:PASSWORD@${SERVER_SOCKET[0]} redlock-cli "${@:2}"; }
+  run -0 as team-b acquire -k team-b:job --ttl 1m
+  run -77 as team-a run -k team-b:job -n -- true
+  run -77 as team-a release team-b:job --force
+  run -75 as team-b run -k team-b:job -n -- true
+  run -0 as team-a run -k 'team-a:{x}:job' -n -- true
+  # There is no role that locks and does not break.
+  run -0 as team-b release team-b:job --force
+}
+
+@test "rights: who may only look sees all, and changes nothing" {
+  local rule
+  rule=$(block recipes/rights.md look | tr -s ' \n' ' ')
+  # shellcheck disable=SC2086  # words of the rule
+  assert_equal "$(set -f; redis 0 $rule)" OK
+  run -0 redlock-cli run -k job --note why -- true
+  export REDLOCK_SERVER=unix://monitor:PASSWORD@${SERVER_SOCKET[0]}
+  run -0 redlock-cli status job --runs
+  assert_line --partial '"why"'
+  run -0 redlock-cli status --openmetrics
+  assert_line 'redlock_lock_held{key="job"} 0'
+  run -77 redlock-cli run -k job -n -- true
+  redlock-cli acquire -S "${SERVER_URL[0]}" -k job --ttl 1m >/dev/null
+  run -77 redlock-cli release job --force
+}
+
 # --- CI ---
 
 @test "CI: the action runs its command under the lock, waits, and passes on how it ended" {

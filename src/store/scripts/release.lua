@@ -61,7 +61,7 @@ else
 end
 local record = known and known.record or ''
 -- Only under our lease: a client that acquires later at this server sees it.
-local recorded = ARGV.run ~= '' and record_run(ARGV.run, record, time) and 1 or 0
+local recorded = ARGV.run ~= '' and record_run(ARGV.run, id, record, time) and 1 or 0
 
 if expire_in > 0 then
   if how == 'exclusive' then

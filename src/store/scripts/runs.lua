@@ -12,12 +12,12 @@ local function stored_runs(lenient)
   return stored or ''
 end
 
--- The fields of the first line of such a text, and the two lines behind it, '' where there is none;
--- nil if it does not begin so.
+-- The fields of the first line of such a text, the two lines behind it and all others, '' where
+-- there is none; nil if it does not begin so.
 local function read_runs(text)
   local head = {string.match(text, LINE.runs)}
   if not head[1] then return nil end
-  return head, string.match(text, '^[^\n]*\n?([^\n]*)\n?([^\n]*)')
+  return head, string.match(text, '^[^\n]*\n?([^\n]*)\n?([^\n]*)\n?(.*)')
 end
 
 local function fence_of_run(line)
@@ -25,9 +25,28 @@ local function fence_of_run(line)
   return tonumber(begin[LINE.any_run.fence]) or 0
 end
 
--- Records a run, in the form that a release brings it. `record` is the owner record of the lease.
--- What is stored of later runs stays. -> whether this success, or a later one, is recorded
-local function record_run(brought, record, time)
+-- The lines of kept runs, with the run of the lease `id` in the place of what is known of it, since
+-- a release may be repeated (H2); a new one comes first. Two shares may have the same fence.
+local function keep_run(kept, id, line)
+  local lines, place = {}, 1
+  for other in string.gmatch(kept, '[^\n]+') do
+    local part = {string.match(other, LINE.kept)}
+    local is_same = part[LINE.kept.id] == id
+      and fence_of_run(part[LINE.kept.run]) == fence_of_run(line)
+    if is_same then place = #lines + 1 else lines[#lines + 1] = other end
+  end
+  table.insert(lines, place, id .. ' ' .. line)
+  local count, size = 0, 0
+  for i = 1, math.min(#lines, NUMBER.kept_runs) do
+    size = size + #lines[i] + 1
+    if size <= NUMBER.max_kept_bytes then count = i end
+  end
+  return table.concat(lines, '\n', 1, count)
+end
+
+-- Records a run, in the form that a release brings it. `record` is the owner record of the lease
+-- `id`. What is stored of later runs stays. -> whether this success, or a later one, is recorded
+local function record_run(brought, id, record, time)
   local ending, line = read_runs(brought)
   local run = {string.match(line or '', LINE.run)}
   local stored = KEYS.last and stored_runs(true)
@@ -40,8 +59,8 @@ local function record_run(brought, record, time)
   -- A foreign client may have written such an owner record.
   if string.find(line, '\n', 1, true) then line = string.gsub(line, '\n', ' ') end
 
-  local head, last, best = read_runs(stored)
-  if not head then head, last, best = {'0', '0', '0'}, '', '' end
+  local head, last, best, kept = read_runs(stored)
+  if not head then head, last, best, kept = {'0', '0', '0'}, '', '', '' end
   local best_at, last_at = tonumber(head[LINE.runs.fence]), fence_of_run(last)
   if best == '' and last_at == best_at then best = last end
   -- A run of another lease only fills a gap: the account that is here is by this server's clock.
@@ -59,6 +78,11 @@ local function record_run(brought, record, time)
     head[LINE.runs.fence] = run[LINE.run.fence]
     best = line
   end
+  if not is_of_another then
+    -- An older version recorded the last run, or it was passed on.
+    if kept == '' and last ~= '' then kept = keep_run('', '-', last) end
+    kept = keep_run(kept, id, line)
+  end
   if lead >= last_at then last = line end
 
   local life = math.max(
@@ -66,9 +90,8 @@ local function record_run(brought, record, time)
     tonumber(ending[LINE.runs.remember_for]))
   life = decimal(math.min(life, TIME.max_run_life))
   head[LINE.runs.remember_for] = life
-  local text = table.concat(head, ' ') .. '\n' .. last
-  if best ~= '' and best ~= last then text = text .. '\n' .. best end
-  return not is_error(redis.pcall('SET', KEYS.last, text, 'PX', life))
+  local lines = {table.concat(head, ' '), last, best ~= last and best or '', kept}
+  return not is_error(redis.pcall('SET', KEYS.last, table.concat(lines, '\n'), 'PX', life))
 end
 
 -- Deletes the exclusive lease that is here, and records the run that ends with it ('': none): only
@@ -79,5 +102,5 @@ local function delete_exclusive(id, run, time)
   local owner = read_owner()
   local is_ours = owner.lease == id
   if is_ours then redis.call('DEL', KEYS.lock, KEYS.owner) else redis.call('DEL', KEYS.lock) end
-  return run ~= '' and record_run(run, is_ours and owner.record or '', time) and 1 or 0
+  return run ~= '' and record_run(run, id, is_ours and owner.record or '', time) and 1 or 0
 end

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 namespace redlock {
 namespace {
@@ -75,6 +76,46 @@ TEST(LatestRuns, OfTheLargestFenceMayBeTooOldWhereAnotherIsFresh) {
   const std::vector<LastRuns> servers{success(9, 47h), success(7, 3h)};
   EXPECT_EQ(latest_of(servers).success->fence, Fence(9));
   EXPECT_EQ(closed_by(servers), 7U);
+}
+
+/// A server that keeps these runs, each a fence and the lease, if that is known.
+LastRuns keeping(const std::vector<std::pair<std::uint64_t, std::string>>& runs) {
+  LastRuns server;
+  for (const auto& [fence, lease] : runs) {
+    server.kept.push_back(run(fence, 1h));
+    if (!lease.empty()) server.kept.back().lease = LeaseId{lease};
+  }
+  return server;
+}
+
+std::string shown(const std::vector<LastRuns>& servers) {
+  std::string text;
+  for (const PastRun& one : kept_runs(servers))
+    text += std::to_string(one.fence.value()) + (one.lease ? one.lease->text : "-") + " ";
+  return text;
+}
+
+TEST(KeptRuns, AreThoseOfAllServersByTheirFences) {
+  EXPECT_EQ(shown({}), "");
+  EXPECT_EQ(shown({keeping({{9, "d"}, {8, "c"}, {7, "b"}, {3, "a"}}),
+                   keeping({{9, "d"}, {8, "c"}, {7, "b"}, {3, "a"}}), keeping({{3, "a"}})}),
+            "9d 8c 7b 3a ");
+  // Down for three runs, and the only one that has the next: they fill each other's gaps.
+  EXPECT_EQ(shown({keeping({{9, "e"}, {3, "a"}}), keeping({{8, "d"}, {7, "c"}, {3, "a"}})}),
+            "9e 8d 7c 3a ");
+}
+
+TEST(KeptRuns, WithOneFenceAreTheSharesOfSeveralLeases) {
+  EXPECT_EQ(shown({keeping({{9, "a"}, {8, "x"}}), keeping({{9, "b"}, {8, "x"}})}), "9b 9a 8x ");
+  // What an older version recorded is known without its lease.
+  EXPECT_EQ(shown({keeping({{9, ""}}), keeping({{9, "a"}}), keeping({{9, ""}})}), "9a ");
+  EXPECT_EQ(shown({keeping({{9, ""}, {7, ""}}), keeping({{9, ""}})}), "9- 7- ");
+}
+
+TEST(KeptRuns, AreTheMostRecentAccounts) {
+  LastRuns early = keeping({{9, "a"}});
+  early.kept[0].started = 2h;
+  EXPECT_EQ(kept_runs({early, keeping({{9, "a"}})}).at(0).started, 1h);
 }
 
 TEST(LatestRuns, AreKeptForAsLongAsTheirRecordSays) {

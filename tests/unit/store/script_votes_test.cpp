@@ -388,6 +388,32 @@ TEST(LastRuns, OfANewerVersionTellWhenTheLastSuccessStarted) {
   EXPECT_EQ(runs.success->ended, std::nullopt);
 }
 
+/// The fences of the runs that are told in full, with their leases.
+std::string kept_in(const std::string& stored) {
+  std::string text;
+  for (const PastRun& run : runs_in(stored).kept)
+    text += run.fence.text() + (run.lease ? run.lease->text : "-") + " ";
+  return text;
+}
+
+TEST(LastRuns, OfAnOlderVersionAreAllThatAreKept) {
+  EXPECT_EQ(kept_in(""), "");
+  EXPECT_EQ(kept_in("0 1699989200000 7\n" + succeeded + "{}"), "7- ");
+  EXPECT_EQ(kept_in("0 1699989200000 7\n" + failed + "{}\n" + succeeded + "{}"), "9- 7- ");
+}
+
+TEST(LastRuns, AreFollowedByThoseThatAreKept) {
+  const std::string head = "0 1699989200000 7\n";
+  EXPECT_EQ(kept_in(head + succeeded + "{}\n\nb " + succeeded + "{}\na " + failed + "{}\n"),
+            "7b 9a 7- ");
+  const LastRuns runs = runs_in(head + failed + "{}\n" + succeeded + "{}\na " + failed + "{}");
+  EXPECT_EQ(runs.last->fence, Fence(9));
+  EXPECT_EQ(runs.success->fence, Fence(7));
+  EXPECT_FALSE(runs.newer);
+  // What is in another form is left out alone.
+  EXPECT_EQ(kept_in(head + "\n\nb\n\na 2 9 later\n- " + failed + "{}\n"), "9- ");
+}
+
 TEST(LastRuns, ByAClockThatWasSetBackStartInTheFuture) {
   EXPECT_EQ(runs_in("0 1700003600000 7\n" + succeeded + "{}").success->started, 3h);
   EXPECT_EQ(runs_in("0 1700003600000 7\n1 7 1700003600000 1700003700000 0 released 0 - {}")

@@ -605,6 +605,64 @@ TEST_F(ScriptsTest, ARunThatIsWrittenInNoKnownWayIsNotRecorded) {
   EXPECT_FALSE(exists(helper_.last()));
 }
 
+/// The lines of what is stored of the last runs.
+std::vector<std::string> lines_of(const std::string& stored) {
+  std::istringstream text(stored);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST_F(ScriptsTest, AReleaseThatIsRepeatedKeepsOneRun) {
+  for (const bool keeps : {true, false}) {
+    ReleaseRequest request = release_of_run(acquired(token()));
+    request.expire_in = 5s;
+    drive_.run(server_.release(request, drive_.soon()));
+    // Another release of the lease that --min-hold keeps, late.
+    request.run->run.exit_code = 3;
+    if (!keeps) request.expire_in = 0s;
+    drive_.run(server_.release(request, drive_.soon()));
+    redis_({"DEL", "deploy"});
+  }
+  const auto lines = lines_of(redis_({"GET", helper_.last()}).text);
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_NE(lines[3].find(" released 3 "), std::string::npos) << lines[3];
+  EXPECT_NE(lines[4].find(" released 3 "), std::string::npos) << lines[4];
+  EXPECT_EQ(lines[3].substr(lines[3].find(' ') + 1), lines[1]);
+}
+
+TEST_F(ScriptsTest, TwoSharesOfOneFenceAreTwoRuns) {
+  const Mode shared{.shared = true};
+  for (const char digit : {'a', 'b'}) {
+    drive_.run(
+        server_.acquire({resource_, token(digit), ttl(), some_owner(), shared}, drive_.soon()));
+    ReleaseRequest request = release_of_run(Fence(7));
+    request.token = token(digit);
+    drive_.run(server_.release(request, drive_.soon()));
+  }
+  EXPECT_EQ(lines_of(redis_({"GET", helper_.last()}).text).size(), 5U);
+}
+
+TEST_F(ScriptsTest, TheRunsThatAnOlderVersionRecordedStayTheLastOnes) {
+  const Fence fence = acquired(token());
+  redis_({"SET", helper_.last(), "60000 1 7\n1 9 1 2 3 lost - 15 {}\n1 7 1 2 3 released 0 - {}"});
+  drive_.run(server_.release(release_of_run(fence), drive_.soon()));
+  const auto lines = lines_of(redis_({"GET", helper_.last()}).text);
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_EQ(lines[2], "") << "the last run is the last success";
+  EXPECT_EQ(lines[4], "- 1 9 1 2 3 lost - 15 {}");
+}
+
+TEST_F(ScriptsTest, RunsAreKeptOnlyAsFarAsClientsCanReadThem) {
+  Owner owner = some_owner();
+  owner.note = std::string(max_owner_field, '\x01');  // six bytes each as JSON writes them
+  for (int run = 0; run < 8; ++run)
+    drive_.run(server_.release(release_of_run(acquired(token(), owner)), drive_.soon()));
+  const std::string stored = redis_({"GET", helper_.last()}).text;
+  EXPECT_GT(lines_of(stored).size(), 5U);
+  EXPECT_LT(stored.size(), 32U * 1024);
+}
+
 /// Else the period would be open, and the run made again.
 TEST_F(ScriptsTest, WhoAsksForTheLastRunsIsNotToldThatThereAreNoneWhereTheyCannotBeRead) {
   redis_({"SADD", helper_.last(), "x"});

@@ -1,0 +1,154 @@
+#include "output/openmetrics.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "output/check.hpp"
+#include "output/exit_code.hpp"
+#include "support/encoding.hpp"
+#include "support/text.hpp"
+
+namespace redlock::output {
+namespace {
+
+/// Nothing: not known.
+using Value = std::optional<std::string>;
+
+std::string seconds(Duration span) {
+  return fmt::format("{:.3f}", std::chrono::duration<double>(span).count());
+}
+
+/// A lock, and what its values depend on besides.
+struct Subject {
+  const KeyStatus& key;
+  const StatusView& view;
+  Milliseconds at;  ///< wall clock
+
+  [[nodiscard]] const Inspection& inspection() const { return key.inspection; }
+  [[nodiscard]] bool is_known() const { return key.inspection.state != InspectState::unavailable; }
+};
+
+Value held(const Subject& of) {
+  if (!of.is_known()) return std::nullopt;
+  return of.inspection().state == InspectState::held ? "1" : "0";
+}
+
+Value held_seconds(const Subject& of) {
+  const auto span = held_for(of.inspection());
+  return span ? Value(seconds(*span)) : std::nullopt;
+}
+
+Value waiters(const Subject& of) {
+  if (!of.is_known()) return std::nullopt;
+  return std::to_string(of.inspection().parties.waiters);
+}
+
+Value longest_wait(const Subject& of) {
+  if (!of.is_known()) return std::nullopt;
+  Duration longest{};
+  for (const Waiting& waiting : of.inspection().parties.first_waiters)
+    longest = std::max(longest, waiting.since);
+  return seconds(longest);
+}
+
+std::optional<TakenSlots> slots_of(const Subject& of) {
+  if (of.inspection().state == InspectState::free && of.view.slots)
+    return TakenSlots{0, *of.view.slots};
+  return taken_slots(of.inspection().parties, of.view.slots);
+}
+
+Value slots_taken(const Subject& of) {
+  const auto slots = slots_of(of);
+  return slots ? Value(std::to_string(slots->taken)) : std::nullopt;
+}
+
+Value slots(const Subject& of) {
+  const auto slots = slots_of(of);
+  return slots && slots->limit > 0 ? Value(std::to_string(slots->limit)) : std::nullopt;
+}
+
+/// In whole seconds: where a clock is read a little later, it is the same time.
+Value last_success(const Subject& of) {
+  const auto& run = of.inspection().runs.success;
+  if (!run) return std::nullopt;
+  return std::to_string(std::chrono::round<std::chrono::seconds>(of.at - run->started).count());
+}
+
+Value last_duration(const Subject& of) {
+  const auto& run = of.inspection().runs.last;
+  return run && run->ended ? Value(seconds(run->started - *run->ended)) : std::nullopt;
+}
+
+Value last_exit(const Subject& of) {
+  const auto& run = of.inspection().runs.last;
+  if (run && run->exit_code) return std::to_string(*run->exit_code);
+  if (run && run->signal) return std::to_string(signal_exit_base + *run->signal);
+  return std::nullopt;
+}
+
+struct Metric {
+  std::string_view name;
+  std::string_view unit;  ///< with which the name ends; empty: none
+  std::string_view help;
+  Value (*value)(const Subject&);
+};
+
+constexpr std::array metrics{
+    Metric{"redlock_lock_held", "", "Whether the lock is held, shared or kept (1), or free (0).",
+           held},
+    Metric{"redlock_lock_held_seconds", "seconds",
+           "How long a command has held the lock, of several the longest; 0: none does.",
+           held_seconds},
+    Metric{"redlock_lock_waiters", "", "How many wait for the lock.", waiters},
+    Metric{"redlock_lock_longest_wait_seconds", "seconds",
+           "How long the one that waits longest has waited.", longest_wait},
+    Metric{"redlock_lock_slots_taken", "", "How many slots of the lock are taken.", slots_taken},
+    Metric{"redlock_lock_slots", "", "How many slots the lock has.", slots},
+    Metric{"redlock_lock_last_success_timestamp_seconds", "seconds",
+           "When the last run that ended with exit status 0 started, in Unix time.", last_success},
+    Metric{"redlock_lock_last_run_duration_seconds", "seconds",
+           "How long the last run held the lock.", last_duration},
+    Metric{"redlock_lock_last_run_exit_status", "",
+           "The exit status of the last run's command, 128+n after signal n.", last_exit},
+};
+
+std::string escaped(std::string_view text) {
+  std::string label;
+  for (const char c : text) {
+    if (c == '\\' || c == '"') label += '\\';
+    if (c == '\n') {
+      label += "\\n";
+    } else {
+      label += c;
+    }
+  }
+  return label;
+}
+
+std::string labels_of(const Resource& resource) {
+  const std::string shown = to_valid_utf8(resource.key());
+  std::string labels = fmt::format("key=\"{}\"", escaped(shown));
+  if (shown != resource.key())
+    labels += fmt::format(",key_base64=\"{}\"", encode_base64url(resource.key()));
+  return labels;
+}
+
+}  // namespace
+
+std::string openmetrics_text(const StatusReport& report, const StatusView& view) {
+  std::string text;
+  for (const Metric& metric : metrics) {
+    text += fmt::format("# TYPE {} gauge\n", metric.name);
+    if (!metric.unit.empty()) text += fmt::format("# UNIT {} {}\n", metric.name, metric.unit);
+    text += fmt::format("# HELP {} {}\n", metric.name, metric.help);
+    for (const KeyStatus& key : report.keys) {
+      if (const Value value = metric.value({key, view, report.at}))
+        text += fmt::format("{}{{{}}} {}\n", metric.name, labels_of(key.resource), *value);
+    }
+  }
+  return text + "# EOF\n";
+}
+
+}  // namespace redlock::output
