@@ -97,6 +97,14 @@ inline constexpr Flag supersede{
     {"--supersede", takes_lock, OptionSource::line, Section::lock,
      "Newest wins: those that wait for the lock with --supersede longer than this one give up with "
      "75; the one that holds it is left alone"}};
+
+/// More than any queue has.
+inline constexpr std::uint64_t most_waiting = 1'000'000;
+inline constexpr Option<NumberType> max_waiting{
+    {"--max-waiting", takes_lock, OptionSource::line, Section::lock,
+     "Do not wait if N others wait for the lock already: exit with 75 at once"},
+    {0, most_waiting}};
+
 inline constexpr Option<DurationType> once_per{
     {"--once-per", for_run, OptionSource::line, Section::lock,
      "Do not run CMD if a run of this lock that exited with 0, on any host, started less than DUR "
@@ -382,6 +390,7 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
     &exclusive,
     &slots,
     &supersede,
+    &max_waiting,
     &once_per,
     &fresh_exit_code,
     &min_hold,

@@ -80,6 +80,25 @@ void check_supersede(const Settings& settings, const WaitPolicy& wait, const Mod
   }
 }
 
+/// Only what waits for its turn can find that too many do.
+std::optional<std::size_t> read_max_waiting(const Settings& settings, const WaitPolicy& wait) {
+  const auto max_waiting = settings.get(option::max_waiting);
+  if (!max_waiting) return std::nullopt;
+  const Setting setting = *settings.find(option::max_waiting);
+  if (*max_waiting == 0) Settings::refuse(setting, "0 lets none wait: that is -n");
+  if (wait.wait == Duration::zero()) {
+    Settings::refuse(setting,
+                     "limits how many wait, and -n (or --wait 0) does not wait; leave one "
+                     "of them out");
+  }
+  if (settings.get(option::supersede)) {
+    Settings::refuse(setting,
+                     "keeps newcomers out, and --supersede puts them first; leave one of "
+                     "them out");
+  }
+  return static_cast<std::size_t>(*max_waiting);
+}
+
 /// -x, -s and --slots: the one from the strongest source wins; two from the same source are a usage
 /// error.
 Mode read_mode(const Settings& settings, const std::vector<Resource>& resources) {
@@ -220,6 +239,7 @@ run::LockOptions read_lock_options(const Settings& settings, std::vector<Resourc
           timeout,
           mode,
           settings.get(option::supersede),
+          read_max_waiting(settings, wait),
           settings.find(option::wait).has_value()};
 }
 

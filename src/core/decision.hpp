@@ -51,6 +51,7 @@ enum class AcquireDecision {
   parent_too_weak,   ///< the wait: the parent lease is shared, and the order wants more
   parent_too_short,  ///< the wait: the parent lease ends too soon for the order
   held_around_us,    ///< the command: its holder, which waits for us to end, is an ancestor of ours
+  queue_full,        ///< the wait: as many wait already as are to (--max-waiting)
   superseded,        ///< the attempt: a newer waiter took our place; or the wait: one may have come
                      ///< and gone
 };

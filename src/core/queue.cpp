@@ -11,10 +11,31 @@ namespace {
 constexpr Milliseconds second_slack{250};
 constexpr Milliseconds others_slack = protocol::notify_timeout;
 
+/// Two that found room on a quorum each have a server in common where the later one saw the other.
+/// Those that come together may each be the first at another server, and see the others at the
+/// rest; then those with the larger tickets leave. Counting all that are there instead of those
+/// before us, all would leave. At one server it is certain who came first.
+Room room_in(const std::vector<const QueueStatus*>& statuses, const std::vector<bool>& granted,
+             std::size_t max_waiting) {
+  const std::size_t servers = statuses.size();
+  std::size_t roomy = 0;
+  std::size_t crowded = 0;
+  std::size_t full = 0;
+  for (std::size_t i = 0; i < servers; ++i) {
+    const QueueStatus* status = statuses[i];
+    if (status == nullptr || !status->others || !(status->queued || granted[i])) continue;
+    ++(*status->others < max_waiting ? roomy : crowded);
+    if (status->ahead >= max_waiting || (servers == 1 && *status->others >= max_waiting)) ++full;
+  }
+  if (roomy >= quorum_of(servers)) return Room::enough;
+  if (servers - full < quorum_of(servers)) return Room::none;
+  return crowded > 0 ? Room::contended : Room::unknown;
+}
+
 }  // namespace
 
-QueueView view_of(const std::vector<const QueueStatus*>& statuses,
-                  const std::vector<bool>& granted) {
+QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::vector<bool>& granted,
+                  std::optional<std::size_t> max_waiting) {
   const std::size_t quorum = quorum_of(statuses.size());
   std::vector<Milliseconds> times;
   std::vector<Duration> changes;
@@ -43,6 +64,7 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses,
       superseder = status;
     }
     view.newer = view.newer || status->newer;
+    view.others = std::max(view.others, status->others.value_or(0));
     fewest = std::min(fewest.value_or(status->ahead), status->ahead);
     if (granted[i]) changes.push_back(Duration::zero());
     if (!granted[i] && status->may_change) changes.push_back(*status->may_change);
@@ -52,6 +74,7 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses,
   }
   if (superseder != nullptr && not_superseded < quorum)
     view.superseded_by = superseder->superseded_by.value_or(Owner());
+  if (max_waiting) view.room = room_in(statuses, granted, *max_waiting);
   view.ahead = fewest.value_or(0);
   view.queued = queued >= quorum;
   view.offered = offered >= quorum;

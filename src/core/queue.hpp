@@ -16,6 +16,14 @@ namespace redlock {
 /// arrival.
 using Ticket = std::uint64_t;
 
+/// Whether a bounded queue has room for us, until a round has shown that (PROTOCOL W).
+enum class Room {
+  unknown,    ///< no bound, or no server says how many wait
+  enough,     ///< fewer than the bound are queued besides us, on a quorum
+  contended,  ///< others came at the same time, and some of us will leave: look again
+  none,       ///< so many come before us on so many servers that no quorum is left
+};
+
 /// The queue as a round shows it: combines the statuses of the servers.
 struct QueueView {
   std::optional<Ticket> next_ticket;  ///< for a waiter that queues now; nothing before a quorum has
@@ -32,12 +40,15 @@ struct QueueView {
   bool offered = false;  ///< a quorum is free, but the first waiter was notified and comes first
   /// Whose waiter supersedes us: servers know of it, and the others that answered are no quorum.
   std::optional<Owner> superseded_by{};
+  Room room = Room::unknown;
+  std::size_t others = 0;  ///< number of waiters besides us, on the server with the most; only if
+                           ///< the queue is bounded
 };
 
 /// `statuses[i]`: the status of server i, if it gave one; `granted[i]`: it granted, and that grant
-/// is being undone.
-QueueView view_of(const std::vector<const QueueStatus*>& statuses,
-                  const std::vector<bool>& granted);
+/// is being undone. `max_waiting`: the bound of the queue, if it is bounded.
+QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::vector<bool>& granted,
+                  std::optional<std::size_t> max_waiting = std::nullopt);
 
 /// How long a waiter may wait for a notification before it polls by itself. The first waiter polls
 /// when something may have changed; the second a little later, in case the first is not there. The

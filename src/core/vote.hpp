@@ -132,6 +132,8 @@ struct QueueStatus {
   bool cannot_publish = false;           ///< a holder may not notify waiters when it releases
   std::string superseder{};              ///< the id of the waiter that supersedes us; empty: none
   std::optional<Owner> superseded_by{};  ///< whose that is
+  std::optional<std::size_t> others{};   ///< number of waiters besides us, before us or not; only
+                                         ///< if it was asked for
 };
 
 /// One server's answer to "acquire".

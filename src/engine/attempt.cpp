@@ -97,6 +97,7 @@ class Attempt {
         order_.resource, token_,        order_.ttl,   owner_,
         order_.mode,     options_.slot, std::nullopt, order_.supersession != nullptr};
     request.wants_runs = order_.once_per.has_value();
+    request.max_waiting = order_.max_waiting;
     const Instant answer_by = t0_ + server_set_.server_timeout();
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       if (options_.member != nullptr) {
@@ -239,7 +240,7 @@ class Attempt {
       granted[i] = std::holds_alternative<Granted>(*vote);
       statuses[i] = line_in(*vote);
     }
-    return view_of(statuses, granted);
+    return view_of(statuses, granted, order_.max_waiting);
   }
 
   /// Whether only a missing vote can still show that a quorum would let us in.

@@ -45,6 +45,7 @@ struct AcquireOrder {
   std::shared_ptr<Supersession> supersession{};  ///< as a waiter it supersedes older ones, and may
                                                  ///< be superseded; null: neither
   std::optional<Duration> once_per{};  ///< look whether a run succeeded that started within it
+  std::optional<std::size_t> max_waiting{};  ///< do not wait if so many others do; at least one
 };
 
 /// How an attempt fits into a wait.

@@ -25,6 +25,9 @@ constexpr Milliseconds guard_poll_interval{1000};
 /// hold up the waiters that have a quorum (Q6).
 constexpr unsigned max_outages_in_queue = 2;
 
+/// How often to look while it is not clear whose place in a bounded queue it is.
+constexpr Milliseconds contention_interval{50};
+
 bool is_outage(AcquireDecision why) {
   return why == AcquireDecision::unavailable || why == AcquireDecision::too_slow;
 }
@@ -32,7 +35,7 @@ bool is_outage(AcquireDecision why) {
 bool is_final(AcquireDecision why) {
   return why == AcquireDecision::denied || why == AcquireDecision::misconfigured ||
          why == AcquireDecision::duplicate || why == AcquireDecision::interrupted ||
-         why == AcquireDecision::superseded;
+         why == AcquireDecision::superseded || why == AcquireDecision::queue_full;
 }
 
 bool has_ticket(Queue queue) {
@@ -67,6 +70,8 @@ class Transition {
   [[nodiscard]] WaitStep step() const {
     if (is_final(failure_.why)) return {state_, std::nullopt, failure_.why};
     if (is_outage(failure_.why)) return after_outage();
+    if (failure_.queue.room == Room::none) return leave_full_queue();
+    if (failure_.queue.room == Room::contended && !is_over()) return after_contention();
     if (may_join(Queue::left)) return join(failure_.why);
     if (failure_.why == AcquireDecision::guarded) return after_guarded();
     const bool busy = is_busy(failure_, state_.queue, context_.server_timeout);
@@ -108,6 +113,18 @@ class Transition {
     const Instant again = context_.now + unavailable_delay(outage.rounds, random_());
     ++outage.rounds;
     return {{queue, outage}, std::min({context_.give_up_at, borne_until, again}), failure_.why};
+  }
+
+  [[nodiscard]] WaitStep leave_full_queue() const {
+    return {state_, std::nullopt, AcquireDecision::queue_full};
+  }
+
+  /// Those that leave do so at once; whoever is still there after a while stays.
+  [[nodiscard]] WaitStep after_contention() const {
+    const Instant since = state_.contended_since.value_or(context_.now);
+    const Duration delay = jittered(contention_interval, random_());
+    if (context_.now + delay - since > split_timeout) return leave_full_queue();
+    return {{state_.queue, state_.obstacle, since}, context_.now + delay, AcquireDecision::busy};
   }
 
   [[nodiscard]] WaitStep after_guarded() const {

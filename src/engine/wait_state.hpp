@@ -60,6 +60,7 @@ struct WaitState {
 
   Queue queue = Queue::outside;
   Obstacle obstacle = Held{};
+  std::optional<Instant> contended_since{};  ///< Room::contended, in an unbroken run
   friend bool operator==(const WaitState&, const WaitState&) = default;
 };
 

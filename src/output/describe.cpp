@@ -247,6 +247,9 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
       return fmt::format(
           "the servers took {} to grant it, too much of its ttl; use a longer --ttl{}{}",
           format_duration(failure.round_trip), faults.empty() ? "" : "; ", faults);
+    case AcquireDecision::queue_full:
+      return fmt::format("the queue is full ({} {})", failure.queue.others,
+                         failure.queue.others == 1 ? "waits" : "wait");
     case AcquireDecision::superseded:
       return failure.queue.superseded_by
                  ? "superseded by " + owner_text(*failure.queue.superseded_by)

@@ -80,6 +80,7 @@ CommandResult result_of(AcquireDecision why) {
     case AcquireDecision::busy:
     case AcquireDecision::maybe_busy:
     case AcquireDecision::split:
+    case AcquireDecision::queue_full:
       return CommandResult::busy;
     case AcquireDecision::denied:
       return CommandResult::denied;

@@ -72,6 +72,7 @@ asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& option
   for (const Resource& resource : options.resources) {
     AcquireOrder order{resource, options.ttl, options.owner, needed_validity};
     order.mode = options.mode;
+    order.max_waiting = options.max_waiting;
     if (options.supersedes) order.supersession = std::make_shared<Supersession>();
     orders.push_back(std::move(order));
   }

@@ -26,8 +26,9 @@ struct LockOptions {
   ServerOptions servers;
   Duration server_timeout;
   Mode mode;
-  bool supersedes;       ///< newest wins: older waiters that supersede, too, give up
-  bool insists_on_wait;  ///< how long to wait was given, and is not the default
+  bool supersedes;  ///< newest wins: older waiters that supersede, too, give up
+  std::optional<std::size_t> max_waiting;  ///< give up at once if so many wait already
+  bool insists_on_wait;                    ///< how long to wait was given, and is not the default
 };
 
 /// All options of `run`.

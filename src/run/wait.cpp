@@ -95,7 +95,7 @@ output::Outcome outcome_of_wait(std::string_view command, const LockOptions& opt
   const output::CommandResult how = output::result_of(failure.why);
   const bool is_busy = how == output::CommandResult::busy;
   std::string text = output::failure_text(failed.resource, failure, servers);
-  if (is_busy) text += end_of_wait_text(options.wait);
+  if (is_busy && failure.why != AcquireDecision::queue_full) text += end_of_wait_text(options.wait);
   output::Outcome outcome = output::outcome_of(command, {failed.resource}, how, std::move(text));
   if (is_busy || how == output::CommandResult::superseded)
     outcome.exit_code = options.conflict_exit_code;

@@ -36,6 +36,8 @@ struct AcquireRequest {
                                       ///< and acquire only where no waiter comes first
   bool supersedes = false;            ///< older waiters that supersede, too, give up for us
   bool wants_runs = false;            ///< tell Granted::runs
+  std::optional<std::size_t> max_waiting{};  ///< tell QueueStatus::others, and drop waiters that
+                                             ///< are gone where so many wait; more than zero
 };
 
 /// What to queue again when an attempt is undone.

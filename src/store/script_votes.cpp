@@ -90,8 +90,9 @@ std::optional<QueueStatus> queue_status_of(const Reply& reply) {
   namespace at = reply_at::queue;
   const auto& part = reply.elements;
   if (reply.type != Type::array ||
-      !has_form(part, {Type::text, Type::text, Type::integer, Type::integer, Type::integer,
-                       Type::text, Type::integer, Type::integer, Type::text, Type::text})) {
+      !has_form(part,
+                {Type::text, Type::text, Type::integer, Type::integer, Type::integer, Type::text,
+                 Type::integer, Type::integer, Type::text, Type::text, Type::integer})) {
     return std::nullopt;
   }
   const auto time = whole_number(part[at::time].text);
@@ -113,6 +114,8 @@ std::optional<QueueStatus> queue_status_of(const Reply& reply) {
   queue.superseder = part[at::superseder].text;
   if (!queue.superseder.empty())
     queue.superseded_by = decode_owner(part[at::superseder_record].text);
+  if (part[at::others].integer >= 0)
+    queue.others = static_cast<std::size_t>(part[at::others].integer);
   return queue;
 }
 

@@ -53,6 +53,8 @@ const char* word_for(AcquireDecision why) {
       return "parent too short";
     case Why::held_around_us:
       return "held around us";
+    case Why::queue_full:
+      return "queue full";
     case Why::superseded:
       return "superseded";
     case Why::undecided:

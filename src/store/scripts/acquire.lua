@@ -6,7 +6,8 @@
 --       are not to be queued, but may be superseded),
 --       whether we supersede older waiters that would supersede us (0 or 1; without a waiter id
 --       we are not granted it, but learn the ticket that we need for that),
---       whether to tell the last runs (0 or 1)
+--       whether to tell the last runs (0 or 1),
+--       how many others may wait at most (0: any number, or we were among them already)
 -- -> {'granted', fence, id, slot or -1, queue, the last runs or ''} | {'held', …, queue}
 --    | {'queued', queue}: the lock is free for us, but other waiters come first
 --    | {'duplicate'}: this very token already holds it | an error
@@ -15,7 +16,8 @@
 --            ms until something may change without a notification or -1, free slots,
 --            whether the lock is free for the first waiter and that one is notified
 --            (0 or NUMBER.offered…), whether a holder is mute,
---            id and owner record of the waiter that supersedes us or '' ''}
+--            id and owner record of the waiter that supersedes us or '' '',
+--            how many others are queued or -1 (any number may be)}
 local token, ttl, mode = ARGV.token, tonumber(ARGV.ttl), ARGV.mode
 local limit, waiter, ticket = tonumber(ARGV.slots), ARGV.waiter, tonumber(ARGV.ticket)
 local id, time = redis.sha1hex(token), now()
@@ -52,6 +54,8 @@ if supersedes and waiter ~= '' then
   if failure then return failure end
 end
 if ARGV.life == '0' then waiter = '' end
+local max_waiting = waiter ~= '' and tonumber(ARGV.max_waiting) or 0
+if max_waiting > 0 then drop_absent(max_waiting, waiter, time) end
 
 local was_queued = false
 local function queue_status(may_change, offered)
@@ -73,6 +77,7 @@ local function queue_status(may_change, offered)
   queue[REPLY.queue.offered] = offered or 0
   queue[REPLY.queue.superseder] = superseder or ''
   queue[REPLY.queue.superseder_record] = superseder_record or ''
+  if max_waiting > 0 then queue[REPLY.queue.others] = number_of_others(waiter) end
   return queue
 end
 

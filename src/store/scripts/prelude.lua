@@ -129,7 +129,7 @@ end
 
 -- REPLY.queue for a queue without waiters. The caller replaces what differs.
 local function queue_reply(time, is_mute)
-  return {decimal(time), '', 0, 0, -1, '', 0, is_mute and 1 or 0, '', ''}
+  return {decimal(time), '', 0, 0, -1, '', 0, is_mute and 1 or 0, '', '', -1}
 end
 
 -- Grants an exclusive lease of a lock that is free. A failure leaves nothing behind.

@@ -93,6 +93,11 @@ local function first_in_queue(time)
   end
 end
 
+local function is_subscribed(id)
+  local counted = redis.pcall('PUBSUB', 'NUMSUB', channel_of(id))
+  return is_error(counted) or counted[2] > 0
+end
+
 -- Publishes the word to the waiter. Drops a waiter that neither subscribes nor polls: it has ended.
 -- PUBLISH also counts who subscribes to patterns, such as a monitor; only PUBSUB tells them apart.
 -- Without the right to it, PUBLISH has to do. -> whether it is there; nil: unknown, because we may
@@ -100,11 +105,7 @@ end
 local function deliver(entry, word)
   local listeners = publish(entry.id, word)
   if is_error(listeners) then return nil end
-  if entry.polls then return true end
-  if listeners > 0 then
-    local counted = redis.pcall('PUBSUB', 'NUMSUB', channel_of(entry.id))
-    if is_error(counted) or counted[2] > 0 then return true end
-  end
+  if entry.polls or listeners > 0 and is_subscribed(entry.id) then return true end
   drop(entry.id)
   return false
 end
@@ -273,6 +274,28 @@ local function enqueue(id, ticket, mode, polls, life, record, time)
     if living(neighbour, time) then break end
   end
   return before ~= nil
+end
+
+-- How many others than this waiter are queued.
+local function number_of_others(id)
+  local is_queued = redis.call('ZSCORE', KEYS.queue, id)
+  return redis.call('ZCARD', KEYS.queue) - (is_queued and 1 or 0)
+end
+
+-- Drops others that are not there any more, for as long as `limit` or more are queued: those that
+-- were killed must not fill the queue (W4).
+local function drop_absent(limit, id, time)
+  local rank = 0
+  while rank < MANY and number_of_others(id) >= limit do
+    local other = redis.call('ZRANGE', KEYS.queue, rank, rank)[1]
+    if not other then return end
+    local entry = living(other, time)
+    if entry and (other == id or entry.polls or is_subscribed(other)) then
+      rank = rank + 1
+    else
+      drop(other)
+    end
+  end
 end
 
 -- -> ticket, id and record of the newest waiter so far that supersedes older ones; nil: none; or,

@@ -47,6 +47,30 @@ TEST(QueueView, IsQueuedWhereAQuorumHasUs) {
   EXPECT_FALSE(view({in, said(1ms), said(1ms)}, 3).queued);
 }
 
+TEST(QueueView, HasRoomWhereFewEnoughWaitOnAQuorum) {
+  const auto in_queue = [](std::size_t before, std::size_t others) {
+    QueueStatus status = said(1ms, {}, before);
+    status.queued = true;
+    status.others = others;
+    return status;
+  };
+  const auto room = [](const std::vector<QueueStatus>& answers, std::size_t servers,
+                       std::size_t max_waiting) {
+    std::vector<const QueueStatus*> statuses(servers);
+    for (std::size_t i = 0; i < answers.size(); ++i) statuses[i] = &answers[i];
+    return view_of(statuses, std::vector<bool>(servers), max_waiting).room;
+  };
+  EXPECT_EQ(room({in_queue(0, 0)}, 1, 1), Room::enough);
+  EXPECT_EQ(room({in_queue(1, 1)}, 1, 2), Room::enough);
+  EXPECT_EQ(room({in_queue(1, 1)}, 1, 1), Room::none);
+  EXPECT_EQ(room({in_queue(0, 1)}, 1, 1), Room::none) << "it came first, whatever its ticket";
+  EXPECT_EQ(room({in_queue(1, 1), in_queue(0, 0), in_queue(0, 0)}, 3, 1), Room::enough);
+  EXPECT_EQ(room({in_queue(1, 1), in_queue(1, 1)}, 3, 1), Room::none);
+  EXPECT_EQ(room({in_queue(0, 1), in_queue(0, 1), in_queue(0, 0)}, 3, 1), Room::contended);
+  EXPECT_EQ(room({in_queue(1, 1), in_queue(0, 0)}, 3, 1), Room::contended) << "one is missing";
+  EXPECT_EQ(room({said(1ms), said(1ms)}, 3, 1), Room::unknown) << "in no queue";
+}
+
 TEST(QueueView, MayChangeWhenAQuorumMayHaveChanged) {
   QueueStatus soon = said(1ms);
   soon.may_change = 100ms;

@@ -73,6 +73,14 @@ class Crowd {
     return comes(policy, {}, 30s, "host" + std::to_string(members.size()), true);
   }
 
+  /// A client that waits only if fewer than so many others do.
+  Member& comes_bounded(std::size_t max_waiting) {
+    AcquireOrder wanted = order(30s);
+    wanted.owner.command = std::to_string(members.size());
+    wanted.max_waiting = max_waiting;
+    return comes(for_hours, wanted);
+  }
+
   /// The numbers of those that neither hold the lock nor gave up.
   [[nodiscard]] std::vector<std::size_t> waiting() {
     std::vector<std::size_t> numbers;
@@ -806,6 +814,106 @@ TEST(Supersede, ANewOneThatCameAfterTheEndOfAnotherIsTheNewestWhateverTheClocksS
   second.client.server(2).fate.silent = true;
   crowd.world.settle_for(2s);
   EXPECT_FALSE(second.ended);
+}
+
+void expect_full(const Crowd::Member& member, std::size_t others) {
+  ASSERT_TRUE(member.ended);
+  EXPECT_EQ(member.why->why, AcquireDecision::queue_full);
+  EXPECT_EQ(member.why->queue.others, others);
+}
+
+TEST(BoundedQueue, KeepsOutAtOnceWhoFindsSoManyInIt) {
+  for (const std::size_t servers : {1U, 3U, 4U}) {
+    Crowd crowd(servers);
+    crowd.come(1);
+    for (std::size_t i = 0; i < 3; ++i) {
+      crowd.comes_bounded(2);
+      crowd.world.settle_for(20ms);
+    }
+    expect_full(crowd.member(3), 2);
+    EXPECT_EQ(crowd.world.store(0).waiting(resource()).size(), 2U);
+    crowd.releases(crowd.member(0));
+    crowd.wait_for(2, 100ms);
+    crowd.comes_bounded(2);
+    crowd.world.settle_for(20ms);
+    EXPECT_EQ(crowd.waiting(), (std::vector<std::size_t>{2, 4})) << servers;
+  }
+}
+
+TEST(BoundedQueue, OfManyThatComeTogetherAsManyStayAsMay) {
+  for (const std::size_t servers : {1U, 3U, 5U}) {
+    for (std::uint64_t seed = 0; seed < 5; ++seed) {
+      Crowd crowd(servers);
+      crowd.come(1);
+      std::mt19937_64 random(seed);  // NOLINT: reproducible on purpose
+      for (std::size_t i = 0; i < 30; ++i) {
+        Client& client = crowd.comes_bounded(1).client;
+        for (AskedServer* server : client.servers) {
+          server->fate = {.request = std::chrono::microseconds(random() % 20'000),
+                          .reply = std::chrono::microseconds(random() % 20'000)};
+        }
+        crowd.world.settle_for(std::chrono::microseconds(random() % 3000));
+      }
+      crowd.world.settle_for(3s);
+      EXPECT_EQ(crowd.waiting().size(), 1U) << servers << " servers, seed " << seed;
+    }
+  }
+}
+
+// Each is the first at one of the servers.
+TEST(BoundedQueue, OfThreeThatComeTogetherOneStaysWhoeverIsFirstAtEachServer) {
+  Crowd crowd(3);
+  crowd.come(1);
+  for (std::size_t i = 0; i < 3; ++i) {
+    Client& client = crowd.comes_bounded(1).client;
+    for (std::size_t server = 0; server < 3; ++server) {
+      client.server(server).fate_for[Question::acquire] = {
+          .request = Milliseconds(1 + 2 * ((server + 3 - i) % 3))};
+    }
+  }
+  crowd.world.settle_for(2s);
+  EXPECT_EQ(crowd.waiting().size(), 1U);
+}
+
+TEST(BoundedQueue, OfThreeThatEachMissAnotherServerAsManyStayAsTheQuorumsBoundSays) {
+  for (const auto& [max_waiting, stay] : {std::pair(1U, 1U), std::pair(2U, 3U)}) {
+    Crowd crowd(3);
+    crowd.come(1);
+    for (std::size_t i = 0; i < 3; ++i) {
+      crowd.comes_bounded(max_waiting).client.server(i).fate.silent = true;
+      crowd.world.settle_for(100ms);
+    }
+    crowd.world.settle_for(10s);
+    EXPECT_EQ(crowd.waiting().size(), stay) << max_waiting;
+  }
+}
+
+TEST(BoundedQueue, IsNotFilledByThoseThatWereKilled) {
+  Crowd crowd(3);
+  crowd.come(3);
+  Crowd::dies(crowd.member(1));
+  Crowd::dies(crowd.member(2));
+  crowd.comes_bounded(1);
+  crowd.world.settle_for(20ms);
+  EXPECT_FALSE(crowd.member(3).ended);
+  EXPECT_EQ(crowd.world.store(0).waiting(resource()), std::vector<std::string>{"3"});
+}
+
+TEST(BoundedQueue, KeepsNoneOutThatReturnsToIt) {
+  Crowd crowd(3);
+  crowd.comes(for_hours, {}, 10min);
+  crowd.world.settle_for(20ms);
+  crowd.comes_bounded(1);
+  crowd.world.settle_for(20ms);
+  for (AskedServer* server : crowd.member(1).client.servers) server->fate.silent = true;
+  crowd.world.settle_for(60s);  // it has left by itself, as far as it knows
+  crowd.come(1);
+  for (AskedServer* server : crowd.member(1).client.servers) server->fate.silent = false;
+  crowd.world.settle_for(5s);
+  EXPECT_FALSE(crowd.member(1).ended);
+  crowd.releases(crowd.member(0));
+  crowd.wait_for(2, 1s);
+  EXPECT_EQ(crowd.served, up_to(2));
 }
 
 TEST(SharedLock, LetsReadersInTogetherAndKeepsAWriterOut) {

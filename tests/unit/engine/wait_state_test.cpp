@@ -289,6 +289,23 @@ TEST(WaitState, WaitsForTheRestartGuardNoLongerThanItLasts) {
   });
 }
 
+TEST(WaitState, LeavesAFullQueueAtOnceAndAContendedOneAfterASecond) {
+  AttemptFailure full = busy_behind(3);
+  full.queue.room = Room::none;
+  AttemptFailure contended = busy_behind(0);
+  contended.queue.room = Room::contended;
+  const WaitState queued{Queue::queued, Held{}};
+  const WaitState looking{Queue::queued, Held{}, start};
+  const WaitState looked{Queue::queued, Held{}, start - 1s};
+  expect_rows({
+      {"full", queued, full, queued, std::nullopt, Why::queue_full},
+      {"contended", queued, contended, looking, 25ms, Why::busy},
+      {"contended for a second", looked, contended, looked, std::nullopt, Why::queue_full},
+      {"contended, and the wait is over", queued, contended, queued, std::nullopt, Why::busy, 0s},
+      {"not contended any more", looked, busy_behind(0, 1s), queued, 1s + expiry_slack, Why::busy},
+  });
+}
+
 TEST(WaitState, GivesUpWhenTheWaitIsOver) {
   const WaitState queued{Queue::queued, Held{}};
   const WaitState borne{Queue::left, Outage{start - 10s, 20}};

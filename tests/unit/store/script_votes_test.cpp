@@ -58,7 +58,8 @@ void expect_ours(const Holder& holder, bool supervised = false) {
 /// Of the second of two waiters, when one of three slots is free.
 Reply queue() {
   return array({text("1700000000000"), text("1699999999999"), integer(2), integer(1), integer(1500),
-                text("010"), integer(1), integer(1), text("w7"), text(std::string(record))});
+                text("010"), integer(1), integer(1), text("w7"), text(std::string(record)),
+                integer(3)});
 }
 Reply with_queue(Reply reply) {
   reply.elements.push_back(queue());
@@ -129,7 +130,7 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   const ScriptCall acquire = acquire_call({resource(), secret_token(), ttl(), owner});
   EXPECT_EQ(acquire.script, &scripts::acquire);
   EXPECT_EQ(acquire.arguments, (Strings{token_text, "30000", "1", encode_owner(owner), "x", "0",
-                                        "-1", "", "0", "0", "0", "0", "0", "acquire"}));
+                                        "-1", "", "0", "0", "0", "0", "0", "0", "acquire"}));
   EXPECT_EQ(acquire_call({resource(), secret_token(), ttl(), {}}).arguments[2], "0");
   AcquireRequest slot{resource(),
                       secret_token(),
@@ -140,7 +141,7 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
                       QueueEntry{"me", 1'700'000'000'000, true, 2000ms}};
   const Strings modes = acquire_call(slot).arguments;
   EXPECT_EQ(Strings(modes.begin() + 4, modes.end()),
-            (Strings{"s", "4", "2", "me", "1700000000000", "1", "2000", "0", "0", "acquire"}));
+            (Strings{"s", "4", "2", "me", "1700000000000", "1", "2000", "0", "0", "0", "acquire"}));
 
   const ScriptCall raise = raise_fence_call({resource(), secret_token(), Fence(Fence::max), ttl()});
   EXPECT_EQ(raise.script, &scripts::raise_fence);
@@ -212,6 +213,7 @@ TEST(AcquireVote, IsReadFromEveryReply) {
   EXPECT_TRUE(word.offered);
   EXPECT_TRUE(word.cannot_publish);
   EXPECT_EQ(word.superseder, "w7");
+  EXPECT_EQ(word.others, 3U);
   ASSERT_TRUE(word.superseded_by.has_value());
   EXPECT_EQ(word.superseded_by->host, "web1");
 

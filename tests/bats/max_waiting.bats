@@ -1,0 +1,107 @@
+#!/usr/bin/env bats
+# run --max-waiting: a queue with an end.
+load helper/common
+
+setup() { setup_one_server; }
+
+# waits NAME [OPTION…]: waits in the background for the key demo.
+waits() {
+  local name=$1
+  shift
+  start_background "$name" "${PROMPTLY[@]}" redlock-cli run -k demo --note "$name" "$@" -- true
+}
+note_waits() {
+  redlock-cli status demo --json |
+    jq -es --arg note "$1" 'any(.[].locks[0].waiters.first[]?; .note == $note)' >/dev/null
+}
+
+# hold_and_wait NAME…: the lock is held, and these wait for it, in this order.
+hold_and_wait() {
+  hold holder
+  find_promptly
+  local name
+  for name; do
+    waits "$name" --max-waiting 2
+    wait_until note_waits "$name"
+  done
+}
+
+@test "who finds as many waiting as may wait exits with 75 at once, and the others get the lock" {
+  hold_and_wait first second
+  assert_refused 75 "demo: the queue is full (2 wait)" \
+    redlock-cli run -k demo --max-waiting 2 -- true
+  run --separate-stderr redlock-cli run -k demo --max-waiting 1 -E 9 --json -w 1m -- true
+  assert_equal "$status" 9
+  assert_equal "$(jq -r '[.result, .message] | join(": ")' <<<"${stderr##*$'\n'}")" \
+    "busy: the queue is full (2 wait); the command was not run"
+  release_hold holder
+  wait_background first
+  assert_equal "$status" 0
+  wait_background second
+  assert_equal "$status" 0
+}
+
+@test "a lock that is free is taken, and the bound is each one's own" {
+  redlock-cli run -k demo --max-waiting 1 -- true
+  hold_and_wait first second
+  waits third --max-waiting 3
+  wait_until note_waits third
+  release_hold holder
+  wait_background third
+  assert_equal "$status" 0
+}
+
+@test "waiters that were killed do not count" {
+  hold_and_wait first second
+  kill_child "${BACKGROUND_PID[first]}"
+  kill_child "${BACKGROUND_PID[second]}"
+  waits third --max-waiting 1
+  wait_until note_waits third
+  release_hold holder
+  wait_background third
+  assert_equal "$status" 0
+}
+
+@test "acquire has it, too" {
+  hold_and_wait first second
+  assert_refused 75 "demo: the queue is full (2 wait)" \
+    redlock-cli acquire -k demo --ttl 1m --max-waiting 2
+  release_hold holder
+  wait_background second
+}
+
+# bats test_tags=redis
+@test "of eight that come together to three servers exactly one stays" {
+  start_servers 2
+  export REDLOCK_SERVER=$SERVERS
+  hold holder
+  find_promptly
+  local number left=()
+  for number in {1..8}; do waits "$number" --max-waiting 1; done
+  one_is_left() {
+    left=()
+    for number in {1..8}; do background_has_ended "$number" || left+=("$number"); done
+    ((${#left[@]} == 1))
+  }
+  wait_until one_is_left
+  for number in {1..8}; do
+    [[ $number != "${left[0]}" ]] || continue
+    wait_background "$number"
+    assert_equal "$status" 75
+  done
+  wait_until note_waits "${left[0]}"
+  release_hold holder
+  wait_background "${left[0]}"
+  assert_equal "$status" 0
+}
+
+@test "it is refused with what does not wait, or comes first" {
+  assert_refused 64 "--max-waiting: 0 lets none wait: that is -n" \
+    redlock-cli run -k demo --max-waiting 0 -- true
+  assert_refused 64 "--max-waiting: limits how many wait, and -n (or --wait 0) does not wait" \
+    redlock-cli run -k demo --max-waiting 2 -n -- true
+  assert_refused 64 "--max-waiting: limits how many wait" \
+    redlock-cli acquire -k demo --ttl 1m --max-waiting 2 -w 0
+  assert_refused 64 "--max-waiting: keeps newcomers out, and --supersede puts them first" \
+    redlock-cli run -k demo --max-waiting 2 --supersede -- true
+}
