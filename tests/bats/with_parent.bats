@@ -25,6 +25,12 @@ events() {
     paste -sd ,
 }
 
+# What it wrote has the shape that the schema describes.
+assert_valid() {
+  cat "$BATS_TEST_TMPDIR/events" "$BATS_TEST_TMPDIR/report" |
+    /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py"
+}
+
 # ready SCRIPT: a command that notes its pid and says so, then does SCRIPT.
 ready() { echo "flock -s 9; echo \$\$ >$BATS_TEST_TMPDIR/pids; echo ready; $1"; }
 
@@ -40,6 +46,7 @@ ready() { echo "flock -s 9; echo \$\$ >$BATS_TEST_TMPDIR/pids; echo ready; $1"; 
   assert_equal "$(reported '(j["result"], j["exit_code"], j["message"])')" "('parent_gone', 129, \
 'the process that started redlock-cli has ended; the command was not run')"
   assert_regex "$(events)" '^waiting,.*not_acquired parent_gone$'
+  assert_valid
 }
 
 @test "a command is stopped, and the lock is free only when all of it is dead" {
@@ -52,6 +59,7 @@ ready() { echo "flock -s 9; echo \$\$ >$BATS_TEST_TMPDIR/pids; echo ready; $1"; 
   assert_equal "$(reported '(j["result"], j["exit_code"], j["command_signal"], j["released"])')" \
     "('parent_gone', 137, 9, True)"
   assert_equal "$(events)" "acquired,stopping parent_gone,ended,released"
+  assert_valid
 }
 
 @test "it exits as its command ended, which is no success for --once-per" {
