@@ -117,6 +117,11 @@ inline constexpr DefaultOption<NumberType> fresh_exit_code{
     {0, 255},
     to_int(ExitCode::done)};
 
+inline constexpr Flag record_skips{
+    {"--record-skips", for_run, OptionSource::line, Section::lock,
+     "If CMD is not run, since another process holds the lock or for --once-per, let the servers "
+     "count that, for status"}};
+
 inline constexpr DefaultOption<DurationType> min_hold{
     {"--min-hold", for_run, OptionSource::anywhere, Section::lock,
      "Keep others out at least this long, even if CMD ends sooner; run exits at once (cron: longer "
@@ -393,6 +398,7 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
     &max_waiting,
     &once_per,
     &fresh_exit_code,
+    &record_skips,
     &min_hold,
     &max_hold,
     &unavailable_wait,

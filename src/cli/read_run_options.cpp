@@ -182,6 +182,7 @@ run::RunOptions read_run_options(const Settings& settings) {
           once_per,
           static_cast<int>(settings.get(option::fresh_exit_code)),
           settings.find(option::descendants).has_value(),
+          settings.get(option::record_skips),
           read_on_stop(settings),
           watch_parent(settings)};
 }

@@ -33,6 +33,12 @@ LastRuns latest_of(const std::vector<LastRuns>& servers) {
     latest.kept_for = std::max(latest.kept_for, runs.kept_for);
     if (runs.unreadable) latest.unreadable = runs.unreadable;
   }
+  for (const LastRuns& runs : servers) {
+    const bool has_last = !latest.last || (runs.last && runs.last->fence == latest.last->fence);
+    const bool has_more =
+        runs.skips && (!latest.skips || latest.skips->number < runs.skips->number);
+    if (has_last && has_more) latest.skips = runs.skips;
+  }
   return latest;
 }
 

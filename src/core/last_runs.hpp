@@ -18,7 +18,8 @@ namespace redlock {
 std::optional<PastRun> fresh_success(const std::vector<LastRuns>& servers, Duration period);
 
 /// The last run and the last success of all. Of one run, the most recent account. `unreadable`: at
-/// one of the servers.
+/// one of the servers. `skips`: where the last run is known, as others did not end the count with
+/// it.
 LastRuns latest_of(const std::vector<LastRuns>& servers);
 
 /// The runs that any of the servers keeps, each once, by its fence, the latest first. Of one run,

@@ -72,6 +72,14 @@ struct Fault {
                          ///< (R3)
 };
 
+/// Runs that did not run their command, since the last run: at least these.
+struct Skips {
+  std::int64_t number;
+  Duration first{};  ///< how long ago
+  Duration last{};   ///< how long ago
+  std::string why;   ///< that was one: as the result in the JSON of `run`
+};
+
 /// What a server remembers of the runs of a lock.
 struct LastRuns {
   std::optional<PastRun> last{};
@@ -81,6 +89,7 @@ struct LastRuns {
   std::optional<Duration> kept_for{};  ///< how long the record lives from the end of a run;
                                        ///< nothing: there is none
   std::vector<PastRun> kept{};         ///< all that it knows in full, some of them twice
+  std::optional<Skips> skips{};
 };
 
 /// What a release records of the run that ends with it.
@@ -243,6 +252,10 @@ struct LockParties {
   std::vector<Share> first_shares{};
   std::string free_slots{};  ///< a digit for each slot up to the last taken one, 1: it is free
 };
+
+/// One server's answer to "count a skip".
+struct Counted {};
+using SkipVote = std::variant<Counted, Fault>;
 
 /// One server's answer to "inspect".
 struct Free {

@@ -73,6 +73,14 @@ asio::awaitable<std::vector<std::vector<InspectVote>>> inspect_all(
   co_return votes;
 }
 
+asio::awaitable<std::vector<SkipVote>> count_skip(ServerSet& server_set, Resource resource,
+                                                  std::string why) {
+  const Instant deadline = server_set.clock().now() + server_set.server_timeout();
+  return ask_each<SkipVote>(
+      server_set, [resource = std::move(resource), why = std::move(why), deadline](
+                      LockServer& server) { return server.count_skip(resource, why, deadline); });
+}
+
 asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakRequest request) {
   const Instant deadline = server_set.clock().now() + server_set.server_timeout();
   const auto question = [request, deadline](LockServer& server) {

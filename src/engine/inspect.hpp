@@ -22,6 +22,10 @@ asio::awaitable<std::vector<InspectVote>> inspect(ServerSet& server_set, Resourc
 asio::awaitable<std::vector<std::vector<InspectVote>>> inspect_all(
     ServerSet& server_set, const std::vector<Resource>& resources);
 
+/// Counts a run that did not run its command, at every server that answers.
+asio::awaitable<std::vector<SkipVote>> count_skip(ServerSet& server_set, Resource resource,
+                                                  std::string why);
+
 /// Breaks the lease that holds the lock. With `only_if` it breaks only the lease with that fence.
 /// Once a quorum did so, it also breaks the same lease on servers that show another fence. A key
 /// that is no lease of ours is left alone.

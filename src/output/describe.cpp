@@ -404,6 +404,12 @@ std::vector<std::string> kept_runs_lines(const std::vector<PastRun>& kept, const
   return lines;
 }
 
+std::string skips_text(const Skips& skips, const std::function<std::string(Duration ago)>& moment) {
+  return fmt::format("skipped at least {} since {} ({})",
+                     skips.number == 1 ? "once" : fmt::format("{} times", skips.number),
+                     moment(skips.first), safe(skips.why));
+}
+
 std::string check_text(const LastRuns& runs, Duration max_age, bool recent) {
   std::string text = runs.success ? "last success " + past_run_text(*runs.success)
                                   : std::string("no successful run is known");

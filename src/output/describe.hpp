@@ -96,6 +96,9 @@ std::vector<std::string> runs_lines(const LastRuns& runs,
 std::vector<std::string> kept_runs_lines(const std::vector<PastRun>& kept, const LastRuns& runs,
                                          const std::function<std::string(Duration ago)>& moment);
 
+/// `skipped at least 3 times since 03:00:01 (busy)`.
+std::string skips_text(const Skips& skips, const std::function<std::string(Duration ago)>& moment);
+
 /// What `status --max-age` says: `last success 3h ago on db2 (12m, exit 0), within 26h`. `recent`:
 /// whether it is within.
 std::string check_text(const LastRuns& runs, Duration max_age, bool recent);

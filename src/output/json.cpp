@@ -73,10 +73,18 @@ Json past_run_json(const PastRun& run) {
   return json;
 }
 
-/// Adds "last" and "last_success" where they are known.
+/// Adds "last", "last_success" and "skips" where they are known.
 void set_runs(Json& json, const LastRuns& runs) {
   if (runs.last) json["last"] = past_run_json(*runs.last);
   if (runs.success) json["last_success"] = past_run_json(*runs.success);
+  if (!runs.skips) return;
+  Json& skips = json["skips"];
+  skips["count"] = runs.skips->number;
+  skips["first_ago_ms"] = milliseconds(runs.skips->first);
+  skips["first_at"] = time_in(-runs.skips->first);
+  skips["last_ago_ms"] = milliseconds(runs.skips->last);
+  skips["last_at"] = time_in(-runs.skips->last);
+  skips["why"] = to_valid_utf8(runs.skips->why);
 }
 
 Json holder_json(const Holder& holder) {

@@ -68,7 +68,7 @@ struct KeyStatus {
 
 /// status:
 /// {"command","exit_code","locks":[{"key","state","holder","awaits","shares":{"count","first":[…]},
-/// "waiters":{"count","first":[…]},"last","last_success","runs":[…],"servers":[…]}],"faults":[…]}.
+/// "waiters":{"count","first":[…]},"last","last_success","skips","runs":[…],"servers":[…]}],"faults":[…]}.
 std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<ServerFault>& faults,
                         const std::vector<ServerFault>& skipped, int exit_code);
 

@@ -88,6 +88,12 @@ Value last_exit(const Subject& of) {
   return std::nullopt;
 }
 
+Value skips(const Subject& of) {
+  const LastRuns& runs = of.inspection().runs;
+  if (runs.skips) return std::to_string(runs.skips->number);
+  return runs.last ? Value("0") : std::nullopt;
+}
+
 struct Metric {
   std::string_view name;
   std::string_view unit;  ///< with which the name ends; empty: none
@@ -112,6 +118,8 @@ constexpr std::array metrics{
            "How long the last run held the lock.", last_duration},
     Metric{"redlock_lock_last_run_exit_status", "",
            "The exit status of the last run's command, 128+n after signal n.", last_exit},
+    Metric{"redlock_lock_skips", "",
+           "How many runs with --record-skips did not run since the last run, at least.", skips},
 };
 
 std::string escaped(std::string_view text) {

@@ -144,6 +144,7 @@ Lines details_of(const KeyStatus& key, Milliseconds now, bool with_servers) {
   } else if (key.inspection.state == InspectState::free) {
     append(lines, runs_lines(key.inspection.runs, moment));
   }
+  if (const auto& skips = key.inspection.runs.skips) lines.push_back(skips_text(*skips, moment));
   if (with_servers) append(lines, server_lines(key));
   return lines;
 }

@@ -15,6 +15,7 @@
 #include "child/supervisor.hpp"
 #include "child/title.hpp"
 #include "engine/held_set.hpp"
+#include "engine/inspect.hpp"
 #include "output/describe.hpp"
 #include "output/json.hpp"
 #include "output/run_state.hpp"
@@ -77,6 +78,7 @@ class HolderProcess {
       if (!granted) break;
       done = co_await run_command();
     }
+    co_await count_if_skipped();
     const bool ran = !state_.leases.empty();
     if (!ran) report_not_acquired(session_, state_.outcome, state_.waited);
     const CloseMode mode = ran ? CloseMode::immediate : CloseMode::drain;
@@ -177,6 +179,16 @@ class HolderProcess {
     session_.events().report(event::Fresh{*state_.fresh, state_.waited});
     conclude(outcome_of_fresh(*state_.fresh, options_));
     co_return true;
+  }
+
+  /// --record-skips. What the servers do not count is no reason to end otherwise.
+  asio::awaitable<void> count_if_skipped() {
+    const CommandResult result = state_.outcome.result;
+    const bool is_skip = result == CommandResult::busy || result == CommandResult::fresh;
+    if (!options_.records_skips || !is_skip) co_return;
+    const std::string why(output::word_of(result));
+    for (const Resource& resource : state_.outcome.resources)
+      (void)co_await count_skip(session_.server_set(), resource, why);
   }
 
   // --- The command under the lock ---

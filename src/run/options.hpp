@@ -45,6 +45,7 @@ struct RunOptions : LockOptions {
   std::optional<Duration> once_per{};  ///< at most one successful run in it
   int fresh_exit_code = 0;             ///< the exit code when the command need not run
   bool sets_descendants = false;       ///< --descendants was given: what is left is expected
+  bool records_skips = false;          ///< the servers count that the command was not run
   std::optional<child::Command> on_stop{};  ///< what to run when the command is stopped
   UniqueFd parent{};                        ///< --with-parent: of watch_parent_process(); else none
 };

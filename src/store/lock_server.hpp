@@ -152,6 +152,12 @@ class LockServer {
   virtual asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share,
                                                Instant deadline) = 0;
 
+  /// Counts a run that did not run its command, for people. `why`: one word.
+  virtual asio::awaitable<SkipVote> count_skip(Resource /*resource*/, std::string /*why*/,
+                                               Instant /*deadline*/) {
+    co_return Fault{FaultKind::misconfigured, "it cannot count what did not run"};
+  }
+
   /// Every resource with an owner record here, or with last runs, and the keys that could not be
   /// read. A fault, which says how far it came, when the server cannot list them.
   virtual asio::awaitable<Result<LockList, Fault>> list(ListRequest request) = 0;

@@ -73,6 +73,19 @@ std::optional<PastRun> kept_run_in(std::string_view text, Duration time) {
   return run;
 }
 
+/// Nothing for a line in another format.
+std::optional<Skips> skips_in(std::string_view text, Duration time) {
+  namespace at = line::skips;
+  const auto fields = split<at::count>(text);
+  if (!fields) return std::nullopt;
+  const auto number = whole_number((*fields)[at::number]);
+  const auto first = whole_number((*fields)[at::first]);
+  const auto last = whole_number((*fields)[at::last]);
+  if (!number || *number < 1 || !first || !last) return std::nullopt;
+  return Skips{*number, time - from_wire(*first), time - from_wire(*last),
+               std::string((*fields)[at::why])};
+}
+
 /// Takes the first line away from the text.
 std::string_view take_line(std::string_view& text) {
   const std::string_view taken = text.substr(0, text.find('\n'));
@@ -117,6 +130,7 @@ LastRuns decode_runs(std::string_view text, Duration time) {
   const std::string_view first = take_line(text);
   const std::string_view last = take_line(text);
   const std::string_view success = take_line(text);
+  const std::string_view skips = take_line(text);
   namespace at = line::runs;
   LastRuns runs;
   const auto head = split<at::count>(first);
@@ -131,6 +145,7 @@ LastRuns decode_runs(std::string_view text, Duration time) {
   if (!started || *started < 0 || !fence) return runs;
   runs.last = run_in(last, time);
   runs.newer = !last.empty() && !runs.last;
+  runs.skips = skips_in(skips, time);
   while (!text.empty()) {
     if (auto run = kept_run_in(take_line(text), time)) runs.kept.push_back(std::move(*run));
   }

@@ -19,6 +19,7 @@ struct Script {
 namespace scripts {
 extern const Script acquire;
 extern const Script break_lock;
+extern const Script count_skip;
 extern const Script extend;
 extern const Script heal;
 extern const Script inspect;

@@ -176,6 +176,12 @@ ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& 
   return call_of(scripts::inspect, resource, std::move(arguments), runs);
 }
 
+ScriptCall skip_call(const Resource& resource, std::string why) {
+  Arguments arguments = empty_arguments(argument::count_skip::count);
+  arguments[argument::count_skip::why] = std::move(why);
+  return call_of(scripts::count_skip, resource, std::move(arguments), Runs::wanted);
+}
+
 ScriptCall leave_call(const Resource& resource, const std::string& waiter) {
   Arguments arguments = empty_arguments(argument::leave::count);
   arguments[argument::leave::waiter] = waiter;

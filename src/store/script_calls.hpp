@@ -19,6 +19,7 @@ ScriptCall release_call(const ReleaseRequest& request);
 ScriptCall break_call(const BreakRequest& request);
 ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& share,
                         bool wants_runs);
+ScriptCall skip_call(const Resource& resource, std::string why);
 ScriptCall leave_call(const Resource& resource, const std::string& waiter);
 
 /// Whether the call means something at a server that has only some of its keys, and may name the

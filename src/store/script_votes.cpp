@@ -278,6 +278,11 @@ BreakVote break_vote(const ScriptReply& reply) {
   return fault_of(reply);
 }
 
+SkipVote skip_vote(const ScriptReply& reply) {
+  if (word_of(reply) == word::counted) return Counted{};
+  return fault_of(reply);
+}
+
 InspectVote inspect_vote(const ScriptReply& reply) {
   const std::string_view said = word_of(reply);
   if (said != word::free && said != word::held) return fault_of(reply);

@@ -20,6 +20,7 @@ ExtendVote extend_vote(const ScriptReply& reply);
 HealVote heal_vote(const ScriptReply& reply);
 ReleaseVote release_vote(const ScriptReply& reply);
 BreakVote break_vote(const ScriptReply& reply);
+SkipVote skip_vote(const ScriptReply& reply);
 InspectVote inspect_vote(const ScriptReply& reply);
 
 /// Whether the reply to an acquire or a heal says that the server has no lease of this token.

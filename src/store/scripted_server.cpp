@@ -78,6 +78,11 @@ asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource,
   co_return vote;
 }
 
+asio::awaitable<SkipVote> ScriptedServer::count_skip(Resource resource, std::string why,
+                                                     Instant deadline) {
+  co_return skip_vote(co_await call(skip_call(resource, std::move(why)), deadline));
+}
+
 void ScriptedServer::undo(const Resource& resource, const Token& token,
                           std::optional<Requeue> requeue, NotUndone not_undone) {
   ReleaseRequest request{resource, token};

@@ -81,6 +81,58 @@ notes() {
   assert_equal "$(notes)" "shared outer kept once"
 }
 
+skips() { redlock-cli status demo --json | jq -c '.locks[0].skips | [.count, .why]'; }
+
+@test "--record-skips counts what was not run, until the next run, and is no run" {
+  run_noted one
+  hold ours
+  run -75 redlock-cli run -k demo -n --record-skips -- true
+  run -75 redlock-cli run -k demo -w 0 --record-skips -- true
+  run -75 redlock-cli run -k demo -n -- true
+  assert_equal "$(skips) $(notes)" '[2,"busy"] one'
+  run -0 redlock-cli status demo
+  assert_line --regexp '^  skipped at least 2 times since [0-9:]{8} \(busy\)$'
+  run -0 redlock-cli status demo --openmetrics
+  assert_line 'redlock_lock_skips{key="demo"} 2'
+  release_hold ours
+  assert_equal "$(skips)" '[null,null]'
+  run -0 redlock-cli status demo --openmetrics
+  assert_line 'redlock_lock_skips{key="demo"} 0'
+}
+
+@test "--record-skips counts what --once-per did not run, and leaves the success as it was" {
+  run_noted one
+  local success='.locks[0].last_success | del(.started_ago_ms, .ended_ago_ms)' before
+  before=$(redlock-cli status demo --json | jq "$success | .fence")
+  run -0 redlock-cli run -k demo --once-per 20h --record-skips -- false
+  assert_equal "$(skips) $(notes)" '[1,"fresh"] one'
+  run -0 redlock-cli status demo --runs
+  assert_line --regexp '^  skipped at least once since [0-9:]{8} \(fresh\)$'
+  assert_equal "$(redlock-cli status demo --json | jq "$success | .fence")" "$before"
+  run -0 redlock-cli status demo --max-age 1h
+  run -0 redlock-cli run -k demo --once-per 20h --record-skips -- false
+  assert_equal "$(skips)" '[2,"fresh"]'
+}
+
+@test "--record-skips counts before there is any run, and not what failed otherwise" {
+  hold ours
+  run -75 redlock-cli run -k demo -n --record-skips -- true
+  assert_equal "$(skips) $(notes)" '[1,"busy"] '
+  run -0 redlock-cli status demo --max-held 1h
+  release_hold ours
+  run -127 redlock-cli run -k demo --record-skips -- ./is-not-there
+  assert_equal "$(skips)" '[null,null]'
+}
+
+# bats test_tags=redis
+@test "--record-skips changes nothing else where the last runs may not be touched" {
+  redis 0 acl setuser narrow on nopass '~demo' '~redlock:[^l]*' '&*' +@all >/dev/null
+  hold ours
+  run -75 --separate-stderr redlock-cli run -k demo --user narrow -n -q --record-skips -- true
+  assert_equal "$output$stderr" ""
+  release_hold ours
+}
+
 # bats test_tags=redis
 @test "an older version that records a run forgets those before, and all goes on" {
   run_noted one two three

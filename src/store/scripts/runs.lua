@@ -12,12 +12,24 @@ local function stored_runs(lenient)
   return stored or ''
 end
 
--- The fields of the first line of such a text, the two lines behind it and all others, '' where
+-- The fields of the first line of such a text, the three lines behind it and all others, '' where
 -- there is none; nil if it does not begin so.
 local function read_runs(text)
   local head = {string.match(text, LINE.runs)}
   if not head[1] then return nil end
-  return head, string.match(text, '^[^\n]*\n?([^\n]*)\n?([^\n]*)\n?(.*)')
+  return head, string.match(text, '^[^\n]*\n?([^\n]*)\n?([^\n]*)\n?([^\n]*)\n?(.*)')
+end
+
+-- The same of what is stored; where that is in no known form, nothing is known.
+local function read_stored_runs(stored)
+  local head, last, best, skips, kept = read_runs(stored)
+  if head then return head, last, best, skips, kept end
+  return {'0', '0', '0'}, '', '', '', ''
+end
+
+local function write_runs(head, last, best, skips, kept, life)
+  local lines = {table.concat(head, ' '), last, best ~= last and best or '', skips, kept}
+  return redis.pcall('SET', KEYS.last, table.concat(lines, '\n'), 'PX', life)
 end
 
 local function fence_of_run(line)
@@ -27,21 +39,22 @@ end
 
 -- The lines of kept runs, with the run of the lease `id` in the place of what is known of it, since
 -- a release may be repeated (H2); a new one comes first. Two shares may have the same fence.
+-- -> also whether it is new
 local function keep_run(kept, id, line)
-  local lines, place = {}, 1
+  local lines, place = {}, nil
   for other in string.gmatch(kept, '[^\n]+') do
     local part = {string.match(other, LINE.kept)}
     local is_same = part[LINE.kept.id] == id
       and fence_of_run(part[LINE.kept.run]) == fence_of_run(line)
     if is_same then place = #lines + 1 else lines[#lines + 1] = other end
   end
-  table.insert(lines, place, id .. ' ' .. line)
+  table.insert(lines, place or 1, id .. ' ' .. line)
   local count, size = 0, 0
   for i = 1, math.min(#lines, NUMBER.kept_runs) do
     size = size + #lines[i] + 1
     if size <= NUMBER.max_kept_bytes then count = i end
   end
-  return table.concat(lines, '\n', 1, count)
+  return table.concat(lines, '\n', 1, count), not place
 end
 
 -- Records a run, in the form that a release brings it. `record` is the owner record of the lease
@@ -59,8 +72,7 @@ local function record_run(brought, id, record, time)
   -- A foreign client may have written such an owner record.
   if string.find(line, '\n', 1, true) then line = string.gsub(line, '\n', ' ') end
 
-  local head, last, best, kept = read_runs(stored)
-  if not head then head, last, best, kept = {'0', '0', '0'}, '', '', '' end
+  local head, last, best, skips, kept = read_stored_runs(stored)
   local best_at, last_at = tonumber(head[LINE.runs.fence]), fence_of_run(last)
   if best == '' and last_at == best_at then best = last end
   -- A run of another lease only fills a gap: the account that is here is by this server's clock.
@@ -81,7 +93,9 @@ local function record_run(brought, id, record, time)
   if not is_of_another then
     -- An older version recorded the last run, or it was passed on.
     if kept == '' and last ~= '' then kept = keep_run('', '-', last) end
-    kept = keep_run(kept, id, line)
+    local is_new
+    kept, is_new = keep_run(kept, id, line)
+    if is_new and lead >= last_at then skips = '' end
   end
   if lead >= last_at then last = line end
 
@@ -90,8 +104,7 @@ local function record_run(brought, id, record, time)
     tonumber(ending[LINE.runs.remember_for]))
   life = decimal(math.min(life, TIME.max_run_life))
   head[LINE.runs.remember_for] = life
-  local lines = {table.concat(head, ' '), last, best ~= last and best or '', kept}
-  return not is_error(redis.pcall('SET', KEYS.last, table.concat(lines, '\n'), 'PX', life))
+  return not is_error(write_runs(head, last, best, skips, kept, life))
 end
 
 -- Deletes the exclusive lease that is here, and records the run that ends with it ('': none): only

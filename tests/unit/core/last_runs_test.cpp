@@ -78,6 +78,21 @@ TEST(LatestRuns, OfTheLargestFenceMayBeTooOldWhereAnotherIsFresh) {
   EXPECT_EQ(closed_by(servers), 7U);
 }
 
+/// Whoever missed the last run did not end its count with it.
+TEST(LatestRuns, CountWhatDidNotRunWhereTheLastRunIsKnown) {
+  LastRuns missed = failure(7, 30h);
+  missed.skips = Skips{9, 20h, 1h, "busy"};
+  LastRuns knows = failure(9, 3h);
+  EXPECT_FALSE(latest_of({missed, knows}).skips);
+  knows.skips = Skips{1, 2h, 2h, "busy"};
+  LastRuns knows_more = knows;
+  knows_more.skips->number = 2;
+  EXPECT_EQ(latest_of({missed, knows, knows_more}).skips->number, 2);
+  LastRuns first;
+  first.skips = Skips{1, 2h, 2h, "busy"};
+  EXPECT_EQ(latest_of({first, {}}).skips->number, 1);
+}
+
 /// A server that keeps these runs, each a fence and the lease, if that is known.
 LastRuns keeping(const std::vector<std::pair<std::uint64_t, std::string>>& runs) {
   LastRuns server;

@@ -406,14 +406,26 @@ TEST(LastRuns, OfAnOlderVersionAreAllThatAreKept) {
 
 TEST(LastRuns, AreFollowedByThoseThatAreKept) {
   const std::string head = "0 1699989200000 7\n";
-  EXPECT_EQ(kept_in(head + succeeded + "{}\n\nb " + succeeded + "{}\na " + failed + "{}\n"),
+  EXPECT_EQ(kept_in(head + succeeded + "{}\n\n\nb " + succeeded + "{}\na " + failed + "{}\n"),
             "7b 9a 7- ");
-  const LastRuns runs = runs_in(head + failed + "{}\n" + succeeded + "{}\na " + failed + "{}");
+  const LastRuns runs = runs_in(head + failed + "{}\n" + succeeded + "{}\n\na " + failed + "{}");
   EXPECT_EQ(runs.last->fence, Fence(9));
   EXPECT_EQ(runs.success->fence, Fence(7));
   EXPECT_FALSE(runs.newer);
   // What is in another form is left out alone.
-  EXPECT_EQ(kept_in(head + "\n\nb\n\na 2 9 later\n- " + failed + "{}\n"), "9- ");
+  EXPECT_EQ(kept_in(head + "\n\n\nb\n\na 2 9 later\n- " + failed + "{}\n"), "9- ");
+}
+
+TEST(LastRuns, TellWhatDidNotRunSince) {
+  const LastRuns runs = runs_in("0 0 0\n\n\n3 1699989200000 1699996400000 busy\n");
+  EXPECT_FALSE(runs.last || runs.success || runs.newer);
+  ASSERT_TRUE(runs.skips.has_value());
+  EXPECT_EQ(runs.skips->number, 3);
+  EXPECT_EQ(runs.skips->first, 3h);
+  EXPECT_EQ(runs.skips->last, 1h);
+  EXPECT_EQ(runs.skips->why, "busy");
+  for (const std::string line : {"", "3", "0 1 1 busy", "x 1 1 busy", "3 x 1 busy", "3 1 x busy"})
+    EXPECT_FALSE(runs_in("0 0 0\n\n\n" + line).skips) << line;
 }
 
 TEST(LastRuns, ByAClockThatWasSetBackStartInTheFuture) {

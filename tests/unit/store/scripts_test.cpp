@@ -625,10 +625,10 @@ TEST_F(ScriptsTest, AReleaseThatIsRepeatedKeepsOneRun) {
     redis_({"DEL", "deploy"});
   }
   const auto lines = lines_of(redis_({"GET", helper_.last()}).text);
-  ASSERT_EQ(lines.size(), 5U);
-  EXPECT_NE(lines[3].find(" released 3 "), std::string::npos) << lines[3];
+  ASSERT_EQ(lines.size(), 6U);
   EXPECT_NE(lines[4].find(" released 3 "), std::string::npos) << lines[4];
-  EXPECT_EQ(lines[3].substr(lines[3].find(' ') + 1), lines[1]);
+  EXPECT_NE(lines[5].find(" released 3 "), std::string::npos) << lines[5];
+  EXPECT_EQ(lines[4].substr(lines[4].find(' ') + 1), lines[1]);
 }
 
 TEST_F(ScriptsTest, TwoSharesOfOneFenceAreTwoRuns) {
@@ -640,7 +640,7 @@ TEST_F(ScriptsTest, TwoSharesOfOneFenceAreTwoRuns) {
     request.token = token(digit);
     drive_.run(server_.release(request, drive_.soon()));
   }
-  EXPECT_EQ(lines_of(redis_({"GET", helper_.last()}).text).size(), 5U);
+  EXPECT_EQ(lines_of(redis_({"GET", helper_.last()}).text).size(), 6U);
 }
 
 TEST_F(ScriptsTest, TheRunsThatAnOlderVersionRecordedStayTheLastOnes) {
@@ -648,9 +648,40 @@ TEST_F(ScriptsTest, TheRunsThatAnOlderVersionRecordedStayTheLastOnes) {
   redis_({"SET", helper_.last(), "60000 1 7\n1 9 1 2 3 lost - 15 {}\n1 7 1 2 3 released 0 - {}"});
   drive_.run(server_.release(release_of_run(fence), drive_.soon()));
   const auto lines = lines_of(redis_({"GET", helper_.last()}).text);
-  ASSERT_EQ(lines.size(), 5U);
+  ASSERT_EQ(lines.size(), 6U);
   EXPECT_EQ(lines[2], "") << "the last run is the last success";
-  EXPECT_EQ(lines[4], "- 1 9 1 2 3 lost - 15 {}");
+  EXPECT_EQ(lines[5], "- 1 9 1 2 3 lost - 15 {}");
+}
+
+TEST_F(ScriptsTest, ASkipIsCountedUntilTheNextRunAndIsNoRun) {
+  const auto skip = [&] {
+    EXPECT_TRUE(std::holds_alternative<Counted>(
+        drive_.run(server_.count_skip(resource_, "busy", drive_.soon()))));
+  };
+  const auto runs = [&] {
+    const auto vote = inspect();
+    const auto* taken = std::get_if<Taken>(&vote);
+    return taken != nullptr ? taken->runs : std::get<Free>(vote).runs;
+  };
+  skip();
+  EXPECT_EQ(runs().skips->number, 1);
+  EXPECT_FALSE(runs().last || runs().success || runs().newer);
+
+  const Fence fence = acquired(token());
+  ReleaseRequest request = release_of_run(fence);
+  request.expire_in = 5s;
+  drive_.run(server_.release(request, drive_.soon()));
+  EXPECT_FALSE(runs().skips);
+  skip();
+  skip();
+  // The same release once more is no other run.
+  drive_.run(server_.release(request, drive_.soon()));
+  ASSERT_TRUE(runs().skips && runs().success);
+  EXPECT_EQ(runs().skips->number, 2);
+  EXPECT_EQ(runs().skips->why, "busy");
+  EXPECT_GE(runs().skips->first, runs().skips->last);
+  EXPECT_EQ(runs().success->fence, fence);
+  EXPECT_EQ(runs().kept.at(0).fence, fence);
 }
 
 TEST_F(ScriptsTest, RunsAreKeptOnlyAsFarAsClientsCanReadThem) {
@@ -659,7 +690,7 @@ TEST_F(ScriptsTest, RunsAreKeptOnlyAsFarAsClientsCanReadThem) {
   for (int run = 0; run < 8; ++run)
     drive_.run(server_.release(release_of_run(acquired(token(), owner)), drive_.soon()));
   const std::string stored = redis_({"GET", helper_.last()}).text;
-  EXPECT_GT(lines_of(stored).size(), 5U);
+  EXPECT_GT(lines_of(stored).size(), 6U);
   EXPECT_LT(stored.size(), 32U * 1024);
 }
 
