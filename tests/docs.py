@@ -22,6 +22,7 @@ PAGE_OF = {
     "acquire": "man/redlock-cli-acquire.1",
     "extend": "man/redlock-cli-acquire.1",
     "release": "man/redlock-cli-acquire.1",
+    "stop": "man/redlock-cli-stop.1",
     "status": "man/redlock-cli-status.1",
     "doctor": "man/redlock-cli-doctor.1",
 }

@@ -48,6 +48,14 @@ void ProcessGuard::end_lease(LeaseFate how) {
   event_->notify();
 }
 
+void ProcessGuard::stop_on_request() {
+  if (const Instant now = clock_.now(); now < hold_until_) {
+    hold_until_ = now;
+    end_of_hold_ = StopReason::request;
+  }
+  event_->notify();
+}
+
 void ProcessGuard::process_has_ended() {
   event_->notify();
 }
@@ -60,7 +68,7 @@ asio::awaitable<GuardEnd> ProcessGuard::guard() {
   events_.before_stop(*reason);
 
   // What --on-lost lets run on without the lock must end all the same before the lock is released.
-  const OnLost how = *reason == StopReason::max_hold ? OnLost::kill : plan_.on_lost;
+  const OnLost how = keeps_lease(*reason) ? OnLost::kill : plan_.on_lost;
   if (how == OnLost::kill) {
     const Instant kill_at = std::min(grace_end, deadline_ - margin_);
     co_await send_stop_signal(kill_at, WatchedProcess::Reach::stopped);
@@ -104,7 +112,7 @@ Instant ProcessGuard::terminate_at() const {
 std::optional<StopReason> ProcessGuard::reason_to_stop(Instant now) const {
   if (lease_ == LeaseFate::lost) return StopReason::lease;
   if (now < std::min(terminate_at(), hold_until_)) return std::nullopt;
-  return hold_until_ <= terminate_at() ? StopReason::max_hold : StopReason::lease;
+  return hold_until_ <= terminate_at() ? end_of_hold_ : StopReason::lease;
 }
 
 void ProcessGuard::measure(StopMeter& meter, Instant now) {

@@ -38,8 +38,8 @@ struct GuardEnd {
 /// for it; KILL follows at deadline - margin, repeated until all of them are seen dead. The margin
 /// grows with the measurements (StopMeter). A lease that is lost stops the process at once, with
 /// KILL after the grace or at deadline - margin, whichever is sooner. So does the end of max_hold,
-/// whatever on_lost says; of that and a loss, the first decides. What the process leaves running
-/// when it ends by itself runs on.
+/// or a stop request, whatever on_lost says; of those and a loss, the first decides. What the
+/// process leaves running when it ends by itself runs on.
 class ProcessGuard {
  public:
   /// `clock` and `process` must outlive it.
@@ -57,6 +57,9 @@ class ProcessGuard {
 
   /// Another process has released the lease, so that nothing is left to guard. Final.
   void lease_is_released();
+
+  /// The holder was asked to stop: as at the end of max_hold, now.
+  void stop_on_request();
 
   /// The descriptor of the process is readable: it has ended.
   void process_has_ended();
@@ -86,6 +89,7 @@ class ProcessGuard {
   Duration margin_;               ///< grows with the measurements
   Instant deadline_;
   Instant hold_until_ = Instant::max();
+  StopReason end_of_hold_ = StopReason::max_hold;
   LeaseFate lease_ = LeaseFate::stands;
 };
 

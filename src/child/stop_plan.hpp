@@ -41,6 +41,7 @@ enum class StopReason {
   lease,          ///< the lease is lost, or cannot be renewed
   max_hold,       ///< the lease stands, and was held for as long as it may be
   parent_gone,    ///< the lease stands, and the process that started us has ended
+  request,        ///< the lease stands, and its holder was asked to stop
   front_killed,   ///< the front process was killed, and what it guards with us must not go on
   shield_killed,  ///< the same of the shield
 };
@@ -54,11 +55,19 @@ constexpr std::string_view word_of(StopReason reason) {
       return "max_hold";
     case StopReason::parent_gone:
       return "parent_gone";
+    case StopReason::request:
+      return "request";
     case StopReason::front_killed:
     case StopReason::shield_killed:
       break;
   }
   return "front_killed";
+}
+
+/// Whether the lease is kept until what is stopped is dead, so that it ends whatever OnLost says.
+constexpr bool keeps_lease(StopReason why) {
+  return why == StopReason::max_hold || why == StopReason::parent_gone ||
+         why == StopReason::request;
 }
 
 /// When and how a command is stopped, relative to the deadline of its lease.

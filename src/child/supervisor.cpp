@@ -136,7 +136,7 @@ void Supervisor::move_deadline(Instant deadline) {
 }
 
 void Supervisor::lease_is_lost() {
-  if (!is_stopped_under_lease()) stopped_ = StopReason::lease;
+  if (!stopped_ || !keeps_lease(*stopped_)) stopped_ = StopReason::lease;
   event_->notify();
 }
 
@@ -216,7 +216,8 @@ asio::awaitable<CommandEnd> Supervisor::finish() {
   // lease.
   if (over > deadline_) lease_is_lost();
   const bool is_promised =
-      is_stopped_under_lease() || (stopped_ == StopReason::lease && plan_.on_lost == OnLost::kill);
+      stopped_ &&
+      (keeps_lease(*stopped_) || (stopped_ == StopReason::lease && plan_.on_lost == OnLost::kill));
 
   std::vector<pid_t> swept;
   if (pid_namespace_ && dead) {

@@ -159,9 +159,6 @@ class Supervisor {
   void reap();
   [[nodiscard]] std::optional<StopReason> reason_to_stop(Instant now) const;
   void stop(StopReason reason, Instant now);
-  [[nodiscard]] bool is_stopped_under_lease() const noexcept {
-    return stopped_ == StopReason::max_hold || (stopped_ && stopped_ == asked_to_stop_);
-  }
   void measure(Instant now);
   void set_margin(Duration margin);
   void disarm();

@@ -141,6 +141,7 @@ run::AcquireOptions read_options(const Settings& settings) {
     owner.pid_start = watched->started;
   owner.renewed_for = is_kept ? Duration(ttl->length()) : Duration::zero();
   owner.detached = is_kept && !pid;
+  owner.stoppable = pid && settings.get(option::on_lost) != child::OnLost::warn;
   run::LockOptions lock =
       read_lock_options(settings, std::move(resources), *ttl, std::move(servers), std::move(owner));
   lock.conflict_exit_code = read_conflict_exit_code(settings, lock.conflict_exit_code);

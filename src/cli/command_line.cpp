@@ -219,8 +219,9 @@ std::vector<std::string_view> names_of_commands(unsigned commands) {
 
 [[noreturn]] void refuse_command(const std::string& word) {
   const std::vector<std::string_view> names = names_of_commands(everywhere);
+  const bool is_stop = word == "kill" || word == "cancel";
   refuse(fmt::format("there is no command {}{}; the commands are {}", shell_word(shown_word(word)),
-                     did_you_mean(word, names), fmt::join(names, ", ")));
+                     did_you_mean(is_stop ? "stop" : word, names), fmt::join(names, ", ")));
 }
 
 /// The commands that have an option of this spelling.

@@ -62,13 +62,25 @@ by `run` alone.
 
   redlock-cli release
 
-With --force it breaks another's lock on KEY and says whose it was; with --if-fence
-only if it is still that one; --reason is told to the holder. A key that is no lock of redlock-cli
+With --force it breaks another's lock on KEY, whatever still runs under it, and says whose it was
+(`redlock-cli stop` ends that first); with --if-fence only if it is still that one; --reason is told to the holder. A key that is no lock of redlock-cli
 is left alone, and shown; --foreign breaks it, too.
 
   redlock-cli release deploy --force
   redlock-cli release deploy --force --if-fence N
   redlock-cli release deploy --force --reason TEXT)"},
+    CommandSpec{for_stop, "stop", Operands::keys, "KEY [OPTIONS]",
+                "stop what runs under a lock, on whatever host, and wait for its end",
+                R"(Asks the process that holds the lock to stop what runs under it, as at the end of
+--max-hold: TERM to all of it, KILL after its --grace. The lock is kept meanwhile, and released when
+all of it is dead, so nothing starts before. Whoever waits for the lock starts then, as usual.
+
+Exits with 0 when the lock is no longer held by that one, with 75 when it still is after the wait,
+or cannot be asked: `acquire` without --while-pid, --on-lost warn, another program. Once it was
+asked it stops, however this command ends.
+
+  redlock-cli stop deploy --reason 'wrong branch'
+  redlock-cli stop gpu --slot 2 -w 5m)"},
     CommandSpec{
         for_status, "status", Operands::keys, "[KEY...] [OPTIONS]", "show who holds what",
         R"(Shows who holds the lock, since when, whether it is renewed, who waits, and what each

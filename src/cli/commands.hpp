@@ -10,6 +10,7 @@ namespace redlock::cli {
 run::Finish acquire_command(const Settings& settings, const run::Start& start);
 run::Finish extend_command(const Settings& settings);
 run::Finish release_command(const Settings& settings);
+run::Finish stop_command(const Settings& settings);
 run::Finish status_command(const Settings& settings, const run::Start& start);
 run::Finish doctor_command(const Settings& settings);
 run::Finish completion_command(const CommandLine& line);

@@ -64,6 +64,8 @@ run::Finish dispatch(const CommandLine& line, const run::Start& start) {
       return extend_command(settings);
     case for_release:
       return release_command(settings);
+    case for_stop:
+      return stop_command(settings);
     case for_status:
       return status_command(settings, start);
     case for_doctor:

@@ -17,6 +17,10 @@ std::string grace_default() {
   return fmt::format("a fifth of the ttl, at most {}", format_duration(max_default_grace));
 }
 
+std::string stop_wait_default() {
+  return "the ttl of the holder";
+}
+
 std::string server_timeout_default() {
   return fmt::format("5 % of the ttl, {} to {}", format_duration(min_default_timeout),
                      format_duration(max_default_timeout));

@@ -59,13 +59,25 @@ inline constexpr Flag foreign{{"--foreign", for_release, OptionSource::line, Sec
                                "data it is"}};
 
 inline constexpr Option<NumberType> if_fence{
-    {"--if-fence", for_release, OptionSource::line, Section::lock,
-     "With --force: only if the lock still has this fence"},
+    {"--if-fence", for_release | for_stop, OptionSource::line, Section::lock,
+     "Only if the lock still has this fence (release: with --force)"},
     {0, Fence::max}};
 
-inline constexpr Text reason{{"--reason", for_release, OptionSource::line, Section::lock,
-                              "With --force: why, told to the holder (shortened to 512 bytes)"},
-                             {"TEXT", max_owner_field}};
+inline constexpr Text reason{
+    {"--reason", for_release | for_stop, OptionSource::line, Section::lock,
+     "Why, told to the holder (shortened to 512 bytes; release: with --force)"},
+    {"TEXT", max_owner_field}};
+
+inline constexpr Option<NumberType> slot{
+    {"--slot", for_stop, OptionSource::line, Section::lock,
+     "Stop what holds this slot, of a lock that is taken with --slots"},
+    {0, Mode::max_slots - 1}};
+
+std::string stop_wait_default();
+inline constexpr Option<DurationType> stop_wait{
+    {"-w,--wait", for_stop, OptionSource::line, Section::lock,
+     "How long to wait until it has ended; 0 asks once", stop_wait_default},
+    forever_too};
 
 inline constexpr Text note{
     {"--note", takes_lock, OptionSource::anywhere, Section::lock,
@@ -389,6 +401,8 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
     &foreign,
     &if_fence,
     &reason,
+    &slot,
+    &stop_wait,
     &note,
     &conflict_exit_code,
     &shared,

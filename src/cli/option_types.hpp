@@ -25,10 +25,12 @@ enum Commands : unsigned {
   for_version = 1U << 7U,
   for_completion = 1U << 8U,
   without_command = 1U << 9U,  ///< before the command's name
+  for_stop = 1U << 10U,
 };
 inline constexpr unsigned takes_lock = for_run | for_acquire;
 inline constexpr unsigned has_lease = for_extend | for_release;
-inline constexpr unsigned asks_servers = takes_lock | has_lease | for_status | for_doctor;
+inline constexpr unsigned asks_servers =
+    takes_lock | has_lease | for_status | for_doctor | for_stop;
 inline constexpr unsigned everywhere =
     asks_servers | for_help | for_version | for_completion | without_command;
 

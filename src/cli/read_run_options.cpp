@@ -159,6 +159,7 @@ run::RunOptions read_run_options(const Settings& settings) {
   owner.command = basename_of(command.arguments.front());
   owner.supervised = true;
   owner.renewed_for = ttl.length();
+  owner.stoppable = settings.get(option::on_lost) != child::OnLost::warn;
   const Duration min_hold = settings.get(option::min_hold);
   if (const auto max_hold = read_max_hold(settings); max_hold && min_hold > *max_hold) {
     Settings::refuse(*settings.find(option::min_hold),

@@ -90,7 +90,8 @@ output::Outcome outcome_of_release(const Resource& resource, const ReleaseResult
       outcome = output::outcome_of("release", {resource}, output::CommandResult::usage,
                                    fmt::format("this lease is held by `redlock-cli run`, which "
                                                "releases it when its command ends; `redlock-cli "
-                                               "release {} --force` breaks it",
+                                               "stop {0}` stops that, `redlock-cli release {0} "
+                                               "--force` breaks the lock under it",
                                                output::key_option(resource)));
       outcome.holder = result.supervisor;
       break;

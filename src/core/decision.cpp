@@ -377,6 +377,17 @@ Inspection summarize(const std::vector<InspectVote>& all_votes) {
   return inspection;
 }
 
+bool is_gone(const std::vector<InspectVote>& all_votes, const LeaseId& id) {
+  const std::vector<InspectVote> votes = without_duplicates(all_votes);
+  const auto may_have_it = std::ranges::count_if(votes, [&](const InspectVote& vote) {
+    const Taken* taken = as<Taken>(vote);
+    if (taken == nullptr) return as<Fault>(vote) != nullptr;
+    const auto& owner = taken->holder.owner;
+    return taken->holder.id == id && !(owner && owner->finished);
+  });
+  return static_cast<std::size_t>(may_have_it) < quorum_of(votes.size());
+}
+
 std::size_t free_slots(const std::vector<InspectVote>& all_votes, std::size_t slots) {
   const std::vector<InspectVote> counted = without_duplicates(all_votes);
   const auto is_free = [](const InspectVote& vote, std::size_t slot) {

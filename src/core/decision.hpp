@@ -52,6 +52,7 @@ enum class AcquireDecision {
   parent_too_short,  ///< the wait: the parent lease ends too soon for the order
   held_around_us,    ///< the command: its holder, which waits for us to end, is an ancestor of ours
   queue_full,        ///< the wait: as many wait already as are to (--max-waiting)
+  stopped,           ///< the wait: the holder of a lock that it has by now was asked to stop
   superseded,        ///< the attempt: a newer waiter took our place; or the wait: one may have come
                      ///< and gone
 };
@@ -183,6 +184,10 @@ struct Inspection {
   std::vector<LastRuns> runs_by_server{};  ///< of those that answered
 };
 Inspection summarize(const std::vector<InspectVote>& votes);
+
+/// Whether no quorum can have this lease any more: the servers that show it, and those that gave no
+/// answer, are none (PROTOCOL T4). A lease that --min-hold keeps is gone: no process has it.
+bool is_gone(const std::vector<InspectVote>& votes, const LeaseId& id);
 
 /// How many of the slots below `slots` are free on a quorum.
 std::size_t free_slots(const std::vector<InspectVote>& votes, std::size_t slots);

@@ -26,6 +26,8 @@ struct Lease {
   /// The success that closes the period of AcquireOrder::once_per. Servers that forgot it learn of
   /// it when the lease is released.
   std::optional<RunRecord> fresh{};
+  /// Of a lease that was handed over: it had this stop request by then.
+  std::optional<StopRequest> stop_request{};
 };
 
 enum class LeaseState { held, lost, expired };

@@ -20,6 +20,13 @@ struct Finished {
   std::optional<int> signal;     ///< the signal that ended it
 };
 
+/// The process that keeps a lease was asked to stop what runs under it.
+struct StopRequest {
+  std::string host;  ///< whose request it is
+  std::string user;
+  std::string reason;  ///< --reason; may be empty
+};
+
 /// The owner of a lease, as its owner record shows it to other people. Never arguments, never
 /// secrets.
 struct Owner {
@@ -36,6 +43,10 @@ struct Owner {
   bool newer = false;     ///< written by a version with a higher protocol number than ours
   std::size_t slots = 0;  ///< of how many slots it took one; zero: of none
   bool detached = false;  ///< it is bound to no process: the pid is that of the holder process
+  std::optional<bool>
+      stoppable{};  ///< whether its holder process stops what runs under it at a stop
+                    ///< request; nothing: an older version, which knows of none
+  std::optional<StopRequest> stop_request{};
   unsigned long long pid_start = 0;  ///< of --while-pid: when its process began, in clock ticks
                                      ///< since boot; with the pid it names one process of a host
 };
@@ -184,6 +195,7 @@ struct Extended {
   Fence fence;  ///< 0 when the owner record is gone
   Provenance provenance;
   ServerFacts server{};
+  std::optional<StopRequest> stop_request{};
 };
 struct NotOurs {
   enum class Why { gone, released, held } why = Why::gone;
@@ -257,7 +269,7 @@ struct LockParties {
 struct Counted {};
 using SkipVote = std::variant<Counted, Fault>;
 
-/// One server's answer to "inspect".
+/// One server's answer to "inspect", and to "ask", which tells of no parties and runs.
 struct Free {
   LockParties parties{};
   ServerFacts server{};

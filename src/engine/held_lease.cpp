@@ -124,7 +124,10 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
     ask(
         server_set_, std::shared_ptr<Ballot<ExtendTally>>(ballot), i,
         [request, answer_by](LockServer& server) { return server.extend(request, answer_by); },
-        [i, ballot, heal_at](const ExtendVote& vote) {
+        [i, ballot, heal_at, asked = asked_](const ExtendVote& vote) {
+          // One server is enough: to stop is always safe (T3).
+          const auto* extended = std::get_if<Extended>(&vote);
+          if (extended != nullptr && extended->stop_request) asked(*extended->stop_request);
           // The tally has put a fault in the place of a vote that another server's process gave.
           if (!is_fault(vote) && is_fault(*ballot->tally.vote_of(i))) ballot->duplicate = i;
           if (ballot->heal && lost_the_key(vote)) heal_at(i, *ballot->heal);

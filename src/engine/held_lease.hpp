@@ -1,6 +1,7 @@
 #pragma once
 
 #include <asio/awaitable.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -34,6 +35,9 @@ class HeldLease {
   /// `ttl`: the longest ttl that this process asks for; none: another process keeps the lease.
   HeldLease(ServerSet& server_set, Resource resource, Token token, Fence fence, Hold hold = {},
             std::optional<Ttl> ttl = {});
+
+  /// `asked` gets the stop request that an answer to extend() brings, a late one, too; each time.
+  void on_stop_request(std::function<void(const StopRequest&)> asked) { asked_ = std::move(asked); }
 
   /// One round (PROTOCOL R4, R5). It is decided as soon as the result is certain, within the server
   /// timeout and not after `end`, when the lease ends for the caller whatever the answers. Servers
@@ -72,6 +76,7 @@ class HeldLease {
   Fence fence_;
   Hold hold_;
   std::optional<Ttl> ttl_;
+  std::function<void(const StopRequest&)> asked_ = [](const StopRequest&) {};
   std::shared_ptr<bool> released_;  ///< shared with the coroutines in the background
 };
 

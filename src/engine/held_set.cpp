@@ -28,6 +28,13 @@ int severity(ReleaseDecision decision) {
 void HeldSet::add(const Lease& lease) {
   leases_.push_back(lease);
   keepers_.emplace_back(server_set_, lease);
+  if (HeldLease* const held = keepers_.back().held()) {
+    held->on_stop_request(
+        [weak = weak_from_this(), resource = lease.resource](const StopRequest& request) {
+          if (const auto self = weak.lock()) self->note_stop_request(resource, request);
+        });
+  }
+  if (lease.stop_request) note_stop_request(lease.resource, *lease.stop_request);
   if (events_) start(keepers_.size() - 1);
 }
 
@@ -36,6 +43,13 @@ void HeldSet::keep(SetEvents events) {
   events_ = std::move(events);
   for (std::size_t i = 0; first && i < keepers_.size(); ++i) start(i);
   if (ended_) events_->ended(ended_->resource, ended_->event);
+  if (stop_requested_) events_->stop_requested(*stop_requested_);
+}
+
+void HeldSet::note_stop_request(const Resource& resource, const StopRequest& request) {
+  if (over_ || stop_requested_) return;
+  stop_requested_.emplace(StopRequested{resource, request});
+  if (events_) events_->stop_requested(*stop_requested_);
 }
 
 Instant HeldSet::deadline() const {

@@ -11,6 +11,12 @@
 
 namespace redlock {
 
+/// The holder of a lease was asked to stop what runs under it.
+struct StopRequested {
+  Resource resource;
+  StopRequest request;
+};
+
 /// Events of the leases of a set while they are kept.
 struct SetEvents {
   /// A quorum confirmed one of them; deadline() may have moved.
@@ -20,6 +26,8 @@ struct SetEvents {
   /// One of them ended, and the set with it; once.
   std::function<void(const Resource&, const LeaseEnded&)> ended = [](const Resource&,
                                                                      const LeaseEnded&) {};
+  /// A stop request came for one of them; once.
+  std::function<void(const StopRequested&)> stop_requested = [](const StopRequested&) {};
 };
 
 /// The result of releasing a set: the worst of its leases.
@@ -46,7 +54,7 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
 
   /// Keeps them alive in the background until release(), including those that are added later. When
   /// one ends, the others are kept until the command that runs under them is stopped. A second call
-  /// replaces the events; if `ended` has happened before, it is reported at once.
+  /// replaces the events; what is reported once and has happened before is reported at once.
   void keep(SetEvents events);
 
   /// In the order in which they were added. Their deadlines are those of the grant.
@@ -57,6 +65,11 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
 
   /// How the set ended; none: every lease stands, as far as we know.
   [[nodiscard]] bool lost() const noexcept { return ended_.has_value(); }
+
+  /// The first stop request for one of them; none: there was none yet.
+  [[nodiscard]] const std::optional<StopRequested>& stop_requested() const noexcept {
+    return stop_requested_;
+  }
 
   /// One round for each, with a new ttl from now on. The result is the first that was not
   /// confirmed, or else the last.
@@ -72,6 +85,7 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
 
  private:
   void start(std::size_t index);
+  void note_stop_request(const Resource& resource, const StopRequest& request);
   asio::awaitable<void> keep_alive(std::size_t index);
 
   ServerSet& server_set_;
@@ -79,6 +93,7 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
   std::deque<LeaseKeeper> keepers_;  ///< of each of leases_; they stay where they are
   std::optional<SetEvents> events_;  ///< empty: not kept
   std::optional<Ended> ended_;
+  std::optional<StopRequested> stop_requested_;
   bool over_ = false;
 };
 

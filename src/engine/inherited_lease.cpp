@@ -132,10 +132,12 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
     co_return inheritance;
   }
   Instant deadline = found.round.deadline;
+  const auto asked = std::make_shared<std::optional<StopRequest>>();
   if (!parent_claim.guarded) {
     // No other process renews it, so it gets the ttl that is wanted here.
     HeldLease held(server_set, order.resource, parent_claim.token, parent_claim.fence,
                    parent_claim.hold);
+    held.on_stop_request([asked](const StopRequest& request) { *asked = request; });
     ExtendResult extended = co_await held.extend(order.ttl);
     if (extended.decision == ExtendDecision::too_few_answers)
       co_return unanswered(std::move(extended.faults));
@@ -150,6 +152,7 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
   inheritance.lease.emplace(Lease{order.resource, parent_claim.token, parent_claim.id,
                                   parent_claim.fence, order.ttl, deadline, keeping,
                                   parent_claim.hold});
+  inheritance.lease->stop_request = *asked;
   if (order.mode.slots > 0 && !parent_claim.hold.shared) inheritance.lease->hold.slot = 0;
   co_return inheritance;
 }

@@ -119,6 +119,14 @@ asio::awaitable<std::vector<BreakVote>> break_foreign(ServerSet& server_set, Bre
   co_return ballot->tally.votes();
 }
 
+asio::awaitable<std::vector<InspectVote>> ask_to_stop(ServerSet& server_set, AskRequest request) {
+  const Instant deadline = server_set.clock().now() + server_set.server_timeout();
+  return ask_each<InspectVote>(server_set,
+                               [request = std::move(request), deadline](LockServer& server) {
+                                 return server.ask_holder(request, deadline);
+                               });
+}
+
 asio::awaitable<Listing> list_resources(ServerSet& server_set, ListingRequest request) {
   ListRequest each{.listed = request.listed,
                    .prefix = request.prefix,

@@ -35,6 +35,9 @@ asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakR
 asio::awaitable<std::vector<BreakVote>> break_foreign(ServerSet& server_set, BreakRequest request,
                                                       std::vector<BreakVote> votes);
 
+/// Asks the holder of a lease to stop what runs under it (PROTOCOL T1), or only looks.
+asio::awaitable<std::vector<InspectVote>> ask_to_stop(ServerSet& server_set, AskRequest request);
+
 struct ListingRequest {
   Listed listed = Listed::held;
   std::string prefix{};            ///< of the keys

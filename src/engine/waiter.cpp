@@ -169,6 +169,12 @@ SetWaiter::SetWaiter(ServerSet& server_set, std::vector<AcquireOrder> orders, Wa
 
 asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> SetWaiter::next() {
   for (;;) {
+    if (const auto requested = set_->stop_requested()) {
+      WaitFailure stopped{requested->resource, {}, true, requested->request};
+      stopped.failure.why = AcquireDecision::stopped;
+      co_await give_up();
+      co_return unexpected<WaitFailure>(std::move(stopped));
+    }
     // A guarded parent lease is checked before every attempt, and so is one that no quorum has told
     // of yet: otherwise we would wait for ourselves.
     const auto& parent_claim = current().parent_claim;
@@ -196,6 +202,7 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> SetWaiter::next()
       if (co_await complete_with(*result)) co_return set_;
       continue;
     }
+    if (set_->stop_requested()) continue;
     WaitFailure& failed = result.error();
     if (own_lease_unavailable(failed.failure)) {
       failed.failure.why = AcquireDecision::unavailable;
@@ -222,8 +229,11 @@ bool SetWaiter::own_lease_unavailable(const AttemptFailure& failure) const {
 /// Adds the lease of the current order. True when the set is complete and good.
 asio::awaitable<bool> SetWaiter::complete_with(Lease lease) {
   set_->add(lease);
+  if (set_->stop_requested()) co_return false;
   if (set_->leases().size() < orders_.size()) {
-    set_->keep({});
+    SetEvents events;
+    events.stop_requested = [&interrupt = interrupt_](const StopRequested&) { interrupt.raise(); };
+    set_->keep(std::move(events));
     co_return false;
   }
   if (is_good()) co_return true;

@@ -17,6 +17,7 @@ struct WaitFailure {
   Resource resource;
   AttemptFailure failure;  ///< a split that never resolved is reported as busy
   bool final;              ///< the wait has ended without any lock; otherwise next() tries again
+  std::optional<StopRequest> stop_request{};  ///< why it was stopped
 };
 
 /// Acquires, with as many attempts as the policy allows, and reports the result of each:
@@ -70,10 +71,10 @@ class Waiter {
 
 /// Acquires several locks, all or none: one after the other in the given order, with one wait for
 /// all. Acquired leases are kept alive during the wait for the next lock, and released when it
-/// gives up. If one is lost meanwhile, it starts over. A lock with a parent lease (ParentClaim) is
-/// inherited or taken over, not acquired.
-/// | Clients that sort their keys cannot deadlock with each other: none waits for a smaller key
-/// than those it holds.
+/// gives up. If one is lost meanwhile, it starts over. If its holder, which we are, is asked to
+/// stop, it gives up (PROTOCOL T7); the interrupt is raised then. A lock with a parent lease
+/// (ParentClaim) is inherited or taken over, not acquired. | Clients that sort their keys cannot
+/// deadlock with each other: none waits for a smaller key than those it holds.
 ///
 ///     SetWaiter waiter(…);
 ///     for (;;) { result = co_await waiter.next(); … as with a Waiter }

@@ -21,10 +21,18 @@ std::string safe(std::string_view text) {
   return escape_for_terminal(text);
 }
 
-/// `alice@web1`.
-std::string person_text(const Owner& owner) {
-  return fmt::format("{}@{}", owner.user.empty() ? "?" : safe(owner.user),
-                     owner.host.empty() ? "?" : safe(owner.host));
+/// `alice@web1`; of an Owner or a StopRequest.
+template <class Person>
+std::string person_text(const Person& person) {
+  return fmt::format("{}@{}", person.user.empty() ? "?" : safe(person.user),
+                     person.host.empty() ? "?" : safe(person.host));
+}
+
+/// `alice@web1 ("roll back")`.
+std::string request_text(const StopRequest& request) {
+  const std::string reason =
+      request.reason.empty() ? "" : fmt::format(" (\"{}\")", safe(request.reason));
+  return person_text(request) + reason;
 }
 
 std::string note_text(const Owner& owner) {
@@ -160,6 +168,14 @@ std::string keys_text(const std::vector<Resource>& resources) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
+std::string asked_text(const StopRequest& request) {
+  return "asked to stop by " + request_text(request);
+}
+
+std::string stopped_text(const StopRequest& request) {
+  return "stopped at the request of " + request_text(request);
+}
+
 std::string moment_text(Milliseconds moment, Milliseconds now) {
   const bool is_today = local_time(moment, "%F") == local_time(now, "%F");
   return local_time(moment, is_today ? "%T" : "%F %T");
@@ -172,7 +188,8 @@ std::string held_text(const Holder& holder) {
            kept_text(*holder.owner, *holder.owner->finished, holder.remaining);
   }
   const bool is_newer = holder.owner && holder.owner->newer;
-  return "held by " + holder_text(holder) +
+  const auto& request = holder.owner ? holder.owner->stop_request : std::nullopt;
+  return "held by " + holder_text(holder) + (request ? "; " + asked_text(*request) : "") +
          (is_newer ? "; a newer version holds it: upgrade redlock-cli" : "");
 }
 
@@ -258,6 +275,8 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
                    "gone";
     case AcquireDecision::interrupted:
       return "interrupted";
+    case AcquireDecision::stopped:
+      return "stopped at the request of another process";
     case AcquireDecision::held_around_us:
       return held_around_us_text(failure.holder.value().owner.value()) + "; with -w it waits";
     case AcquireDecision::parent_too_weak:

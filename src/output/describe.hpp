@@ -20,6 +20,12 @@ namespace redlock::output {
 /// The key as it is shown.
 std::string key_text(const Resource& resource);
 
+/// `asked to stop by alice@web1 ("roll back")`.
+std::string asked_text(const StopRequest& request);
+
+/// `stopped at the request of alice@web1 ("roll back")`.
+std::string stopped_text(const StopRequest& request);
+
 /// Several keys, separated by commas.
 std::string keys_text(const std::vector<Resource>& resources);
 

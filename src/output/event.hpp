@@ -107,10 +107,11 @@ struct Strained {
 };
 
 /// The stop signal was sent to what runs under the lock: because of the lease, at the end of
-/// --max-hold, or of the process that started us.
+/// --max-hold or of the process that started us, or at the request of another process.
 struct Stopping {
   child::StopReason why;
   std::optional<Duration> max_hold;
+  std::optional<StopRequest> request;  ///< for child::StopReason::request
 };
 
 /// These processes survive KILL; the lock is kept.

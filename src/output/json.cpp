@@ -47,6 +47,12 @@ void set_owner(Json& json, const Owner& owner) {
   json["note"] = to_valid_utf8(owner.note);
 }
 
+Json stop_request_json(const StopRequest& request) {
+  return {{"host", to_valid_utf8(request.host)},
+          {"user", to_valid_utf8(request.user)},
+          {"reason", to_valid_utf8(request.reason)}};
+}
+
 void set_finished(Json& json, const Finished& finished, std::optional<Duration> remaining) {
   const Duration ago =
       std::max(Duration::zero(), finished.expire_in - remaining.value_or(finished.expire_in));
@@ -105,6 +111,9 @@ Json holder_json(const Holder& holder) {
     json["supervised"] = holder.owner->supervised;
     if (const auto word = keeping_word(*holder.owner); !word.empty()) json["kept_by"] = word;
     if (holder.owner->renewed_for) json["renewed"] = *holder.owner->renewed_for > Duration::zero();
+    if (holder.owner->stoppable) json["stoppable"] = *holder.owner->stoppable;
+    if (holder.owner->stop_request)
+      json["stop_request"] = stop_request_json(*holder.owner->stop_request);
     if (holder.owner->finished) set_finished(json, *holder.owner->finished, holder.remaining);
   }
   return json;
@@ -284,6 +293,9 @@ std::string_view name_of(const event::Stopping&) {
 }
 void set_event(Json& json, const event::Stopping& stopping) {
   json["why"] = child::word_of(stopping.why);
+  if (!stopping.request) return;
+  json["by"] = to_valid_utf8(stopping.request->user + "@" + stopping.request->host);
+  json["reason"] = to_valid_utf8(stopping.request->reason);
 }
 
 std::string_view name_of(const event::Awaiting&) {
@@ -406,6 +418,7 @@ std::string run_json(const RunState& state) {
   if (state.started_at) json["started_at"] = timestamp(*state.started_at);
   if (state.ended_at) json["ended_at"] = timestamp(*state.ended_at);
   json["left"] = state.left;
+  if (state.stop_request) json["stop_request"] = stop_request_json(*state.stop_request);
   if (state.loss) json["reason"] = to_valid_utf8(state.loss->reason);
   if (state.end && state.end->late > Duration::zero())
     json["late_ms"] = milliseconds(state.end->late);

@@ -24,6 +24,7 @@ constexpr std::array meanings{
     Meaning{CommandResult::inherited, "inherited", ExitCode::done},
     Meaning{CommandResult::broken, "broken", ExitCode::done},
     Meaning{CommandResult::free, "free", ExitCode::done},
+    Meaning{CommandResult::stopped, "stopped", ExitCode::done},
     Meaning{CommandResult::interrupted, "interrupted", ExitCode::internal},
     Meaning{CommandResult::usage, "usage", ExitCode::usage},
     Meaning{CommandResult::unavailable, "unavailable", ExitCode::unavailable},
@@ -89,6 +90,8 @@ CommandResult result_of(AcquireDecision why) {
       return CommandResult::config;
     case AcquireDecision::superseded:
       return CommandResult::superseded;
+    case AcquireDecision::stopped:
+      return CommandResult::stopped;
     case AcquireDecision::interrupted:
       return CommandResult::interrupted;
     case AcquireDecision::held_around_us:

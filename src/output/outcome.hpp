@@ -38,6 +38,8 @@ enum class CommandResult {
   unconfirmed,
   timed_out,    ///< the command was stopped at the end of --max-hold
   parent_gone,  ///< the process that started us has ended (--with-parent)
+  stopped,      ///< at the request of another process: what ran under the lock, or for `stop` the
+                ///< holder
 };
 
 /// Its name in JSON.

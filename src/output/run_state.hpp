@@ -29,6 +29,7 @@ struct RunState {
   Duration held{};                            ///< from the grant to the end of the command
   std::string trouble;  ///< why the last round of renewal found no quorum; empty: it found one
   std::optional<Loss> loss{};
+  std::optional<StopRequest> stop_request{};
   std::optional<child::CommandEnd> end{};  ///< of the command and of what had to end with it
   std::vector<pid_t> left;                 ///< descendants that still ran at the end
   std::optional<PastRun> fresh{};          ///< the success because of which the command did not run

@@ -88,7 +88,8 @@ class BackgroundHolder {
   Acquisition acquisition_;
   std::optional<child::ProcessGuard> guard_;  ///< of the process
   std::unique_ptr<Event> ended_;              ///< notified when the process or a lease has ended
-  std::optional<Problem> problem_;            ///< none: a quorum confirmed the last renewal
+  std::optional<StopRequest> stop_request_;
+  std::optional<Problem> problem_;  ///< none: a quorum confirmed the last renewal
 };
 
 BackgroundHolder::BackgroundHolder(Session& session, AcquireOptions& options,
@@ -176,6 +177,11 @@ void BackgroundHolder::renew(const std::shared_ptr<HeldSet>& leases) {
   events.ended = [this](const Resource& resource, const LeaseEnded& end) {
     note_end(resource, end);
   };
+  events.stop_requested = [this](const StopRequested& asked) {
+    stop_request_ = asked.request;
+    // Nobody would stop the work under a detached lease.
+    if (guard_) guard_->stop_on_request();
+  };
   leases->keep(std::move(events));
 }
 
@@ -242,6 +248,11 @@ void BackgroundHolder::tell_stop(child::StopReason why) {
         "from it",
         output::keys_text(resources_), format_duration(*plan_.max_hold), process_->pid()));
   }
+  if (why == child::StopReason::request) {
+    return tell_process(fmt::format("{}: {}; stopping process {} with all that descends from it",
+                                    output::keys_text(resources_),
+                                    output::asked_text(*stop_request_), process_->pid()));
+  }
   const std::string_view what_next =
       plan_.on_lost == child::OnLost::kill   ? "stopping it with all that descends from it"
       : plan_.on_lost == child::OnLost::term ? "telling it to stop"
@@ -277,7 +288,9 @@ void BackgroundHolder::write_stop(child::StopReason why) {
         output::event::Lost{lost, problem_ ? problem_->reason : std::string(cannot_renew)});
     if (plan_.on_lost == child::OnLost::warn) return;
   }
-  acquisition_.write_event(output::event::Stopping{why, plan_.max_hold});
+  std::optional<StopRequest> request;
+  if (why == child::StopReason::request) request = stop_request_;
+  acquisition_.write_event(output::event::Stopping{why, plan_.max_hold, std::move(request)});
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "core/last_runs.hpp"
 #include "output/describe.hpp"
+#include "run/finish.hpp"
 #include "support/duration.hpp"
 
 namespace redlock::run {
@@ -43,6 +45,12 @@ output::Outcome outcome_of_end(const output::RunState& state, const RunOptions& 
     outcome.exit_code = state.command_exit().value_or(0);
     return outcome;
   }
+  if (end.stopped == StopReason::request) {
+    output::Outcome outcome = outcome_of("run", options.resources, CommandResult::stopped,
+                                         output::stopped_text(*state.stop_request));
+    if (const auto exit_code = state.command_exit()) outcome.exit_code = *exit_code;
+    return outcome;
+  }
   if (end.stopped == StopReason::lease) {
     const bool ran_on = options.stop.on_lost == child::OnLost::warn;
     return outcome_of("run", options.resources, CommandResult::lost,
@@ -62,9 +70,18 @@ output::Outcome outcome_of_killed_guard(StopReason guard, const RunOptions& opti
                     fmt::format("{}; the command was not run", killed_text(guard)));
 }
 
+output::Outcome outcome_of_early_stop(std::string_view command, const LockOptions& options,
+                                      const StopRequest& request) {
+  output::Outcome outcome =
+      outcome_of(command, options.resources, CommandResult::stopped, output::stopped_text(request));
+  outcome.exit_code = exit_code_of({0, SIGTERM});
+  return outcome;
+}
+
 int signal_of_end(const output::RunState& state) {
   const CommandResult result = state.outcome.result;
-  const bool is_own = result == CommandResult::released || result == CommandResult::parent_gone;
+  const bool is_own = result == CommandResult::released || result == CommandResult::parent_gone ||
+                      result == CommandResult::stopped;
   return is_own ? state.command_signal().value_or(0) : 0;
 }
 
@@ -130,6 +147,7 @@ std::optional<Owner> finished_owner(const output::RunState& state, const RunOpti
   if (expire_in <= Duration::zero()) return std::nullopt;
   Owner owner = options.owner;
   owner.renewed_for = Duration::zero();
+  owner.stoppable = false;
   owner.finished = Finished{expire_in, state.command_exit(), state.command_signal()};
   return owner;
 }

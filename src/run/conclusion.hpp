@@ -16,6 +16,10 @@ namespace redlock::run {
 /// The command has ended, and what had to end with it is dead; before the release.
 output::Outcome outcome_of_end(const output::RunState& state, const RunOptions& options);
 
+/// The holder was asked to stop before the command started.
+output::Outcome outcome_of_early_stop(std::string_view command, const LockOptions& options,
+                                      const StopRequest& request);
+
 /// The signal to die of, where outcome_of_end() is the command's own end; 0: none.
 int signal_of_end(const output::RunState& state);
 

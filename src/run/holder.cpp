@@ -157,6 +157,7 @@ class HolderProcess {
     if (failed.failure.why == AcquireDecision::interrupted) {
       conclude_interrupted();
     } else {
+      state_.stop_request = failed.stop_request;
       output::Outcome outcome =
           outcome_of_wait("run", options_, failed, session_.server_set().size());
       outcome.message += "; the command was not run";
@@ -291,7 +292,13 @@ class HolderProcess {
       state_.loss = output::Loss{resource, output::ended_text(end)};
       loss_reported_ = false;  // of a lease that could not be renewed, this is the better reason
       supervisor_->lease_is_lost();
-      if (supervisor_->stopped() != child::StopReason::lease) report_loss();
+      const auto stopped = supervisor_->stopped();
+      if (stopped && child::keeps_lease(*stopped)) report_loss();
+      changed_->notify();
+    };
+    events.stop_requested = [this](const StopRequested& asked) {
+      state_.stop_request = asked.request;
+      supervisor_->stop_for(child::StopReason::request);
       changed_->notify();
     };
     leases_->keep(std::move(events));
@@ -321,7 +328,9 @@ class HolderProcess {
   }
 
   void report_stopping(child::StopReason why) {
-    session_.events().report(event::Stopping{why, options_.stop.max_hold});
+    std::optional<StopRequest> request;
+    if (why == child::StopReason::request) request = state_.stop_request;
+    session_.events().report(event::Stopping{why, options_.stop.max_hold, std::move(request)});
   }
 
   /// Only after the stop signal; once.
@@ -393,14 +402,10 @@ class HolderProcess {
     outlasting_ = true;
 
     const Interrupt::Listener interrupted(session_.interrupt(), *changed_);
-    const Instant hold_until = supervisor_->hold_until();
-    const auto may_go_on = [&] {
-      return !leases_->lost() && !link_->killed_guard() && !parent_gone_ && now() < hold_until;
-    };
-    while (!nested_->empty() && may_go_on()) co_await changed_->wait_until(hold_until);
+    while (nested_runs_may_go_on()) co_await changed_->wait_until(supervisor_->hold_until());
     if (link_->killed_guard()) co_return co_await supervisor_->kill_rest();
     if (!nested_->empty() && !leases_->lost()) {
-      const auto why = parent_gone_ ? child::StopReason::parent_gone : child::StopReason::max_hold;
+      const auto why = reason_to_stop_nested_runs();
       state_.end->stopped = why;
       report_stopping(why);
       const bool stopped = co_await supervisor_->stop_rest();
@@ -411,6 +416,16 @@ class HolderProcess {
       co_return stopped;
     }
     co_return true;
+  }
+
+  [[nodiscard]] bool nested_runs_may_go_on() const {
+    return !nested_->empty() && !leases_->lost() && !link_->killed_guard() && !parent_gone_ &&
+           !state_.stop_request && now() < supervisor_->hold_until();
+  }
+
+  [[nodiscard]] child::StopReason reason_to_stop_nested_runs() const {
+    if (parent_gone_) return child::StopReason::parent_gone;
+    return state_.stop_request ? child::StopReason::request : child::StopReason::max_hold;
   }
 
   [[nodiscard]] Duration left_of_min_hold() const {
@@ -469,9 +484,15 @@ class HolderProcess {
     conclude(std::move(outcome));
   }
 
-  /// A signal, or the end of another guard or of the process that started us, came before the
-  /// command.
+  /// A signal, a stop request, or the end of another guard or of the process that started us, came
+  /// before the command.
   void conclude_interrupted() {
+    if (leases_ && leases_->stop_requested()) {
+      state_.stop_request = leases_->stop_requested()->request;
+      output::Outcome outcome = outcome_of_early_stop("run", options_, *state_.stop_request);
+      outcome.message += "; the command was not run";
+      return conclude(std::move(outcome));
+    }
     if (const auto guard = link_->killed_guard(); guard && wait_ended_by_ == 0)
       return conclude(outcome_of_killed_guard(*guard, options_));
     output::Outcome outcome =

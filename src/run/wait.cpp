@@ -6,6 +6,7 @@
 
 #include "child/ancestry.hpp"
 #include "output/describe.hpp"
+#include "run/conclusion.hpp"
 #include "support/duration.hpp"
 #include "support/spawn.hpp"
 
@@ -91,6 +92,7 @@ std::string end_of_wait_text(const WaitPolicy& policy) {
 
 output::Outcome outcome_of_wait(std::string_view command, const LockOptions& options,
                                 const WaitFailure& failed, std::size_t servers) {
+  if (failed.stop_request) return outcome_of_early_stop(command, options, *failed.stop_request);
   const AttemptFailure& failure = failed.failure;
   const output::CommandResult how = output::result_of(failure.why);
   const bool is_busy = how == output::CommandResult::busy;

@@ -99,6 +99,14 @@ struct BreakRequest {
   std::optional<LeaseId> foreign{};
 };
 
+/// Asks the holder of a lease to stop what runs under it, or only looks whose it is.
+struct AskRequest {
+  Resource resource;
+  std::optional<LeaseId> lease{};     ///< whom to ask; nothing: look
+  std::optional<std::size_t> slot{};  ///< to look at the share in this slot
+  StopRequest request{};
+};
+
 /// Which locks a list has.
 enum class Listed {
   held,  ///< now or until a moment ago
@@ -157,6 +165,9 @@ class LockServer {
                                                Instant /*deadline*/) {
     co_return Fault{FaultKind::misconfigured, "it cannot count what did not run"};
   }
+  /// The lease that was asked, or looked at, as its holder; another where that is not here. Its
+  /// owner record shows whether a request is stored with it, this one or an earlier one.
+  virtual asio::awaitable<InspectVote> ask_holder(AskRequest request, Instant deadline) = 0;
 
   /// Every resource with an owner record here, or with last runs, and the keys that could not be
   /// read. A fault, which says how far it came, when the server cannot list them.

@@ -46,6 +46,25 @@ std::optional<Duration> duration_field(const Json& record, std::string_view name
   return Milliseconds(static_cast<Milliseconds::rep>(*number));
 }
 
+std::optional<bool> flag_field(const Json& record, const char* name) {
+  const auto field = record.find(name);
+  if (field == record.end() || !field->is_boolean()) return std::nullopt;
+  return field->get<bool>();
+}
+
+Json to_json(const StopRequest& request) {
+  return {{"host", to_valid_utf8(request.host)},
+          {"user", to_valid_utf8(request.user)},
+          {"reason", to_valid_utf8(request.reason)}};
+}
+
+std::optional<StopRequest> stop_request_of(const Json& record) {
+  const auto field = record.find(protocol::word::stop_field);
+  if (field == record.end() || !field->is_object()) return std::nullopt;
+  return StopRequest{text_field(*field, "host"), text_field(*field, "user"),
+                     text_field(*field, "reason")};
+}
+
 std::optional<int> small_field(const Json& record, const char* name) {
   const auto number = number_field(record, name, max_exit_code);
   if (!number) return std::nullopt;
@@ -67,12 +86,25 @@ std::string encode_owner(const Owner& owner) {
   if (owner.slots > 0) record["slots"] = owner.slots;
   if (owner.detached) record["detached"] = true;
   if (owner.pid_start > 0) record["start"] = owner.pid_start;
+  if (owner.stoppable) record["stoppable"] = *owner.stoppable;
+  if (owner.stop_request)
+    record[std::string(protocol::word::stop_field)] = to_json(*owner.stop_request);
   if (owner.finished) {
     record[std::string(protocol::word::kept_field)] = milliseconds(owner.finished->expire_in);
     if (owner.finished->exit_code) record["exit"] = *owner.finished->exit_code;
     if (owner.finished->signal) record["signal"] = *owner.finished->signal;
   }
   return record.dump();
+}
+
+std::string encode_stop_request(const StopRequest& request) {
+  return to_json(request).dump();
+}
+
+std::optional<StopRequest> stop_request_in(std::string_view record) {
+  if (record.find(protocol::word::stop_field) == std::string_view::npos) return std::nullopt;
+  const Json parsed = Json::parse(record, nullptr, /*allow_exceptions=*/false);
+  return parsed.is_object() ? stop_request_of(parsed) : std::nullopt;
 }
 
 std::optional<Owner> decode_owner(std::string_view record) {
@@ -86,10 +118,10 @@ std::optional<Owner> decode_owner(std::string_view record) {
   owner.command = text_field(parsed, "command");
   owner.note = text_field(parsed, "note");
   owner.pid = static_cast<long>(number_field(parsed, "pid", max_pid).value_or(0));
-  const auto run = parsed.find("run");
-  owner.supervised = run != parsed.end() && run->is_boolean() && run->get<bool>();
-  const auto detached = parsed.find("detached");
-  owner.detached = detached != parsed.end() && detached->is_boolean() && detached->get<bool>();
+  owner.supervised = flag_field(parsed, "run").value_or(false);
+  owner.detached = flag_field(parsed, "detached").value_or(false);
+  owner.stoppable = flag_field(parsed, "stoppable");
+  owner.stop_request = stop_request_of(parsed);
   owner.pid_start =
       number_field(parsed, "start", std::numeric_limits<unsigned long long>::max()).value_or(0);
   owner.renewed_for = duration_field(parsed, "renewed_ms");

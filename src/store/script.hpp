@@ -18,6 +18,7 @@ struct Script {
 
 namespace scripts {
 extern const Script acquire;
+extern const Script ask;
 extern const Script break_lock;
 extern const Script count_skip;
 extern const Script extend;

@@ -182,6 +182,17 @@ ScriptCall skip_call(const Resource& resource, std::string why) {
   return call_of(scripts::count_skip, resource, std::move(arguments), Runs::wanted);
 }
 
+ScriptCall ask_call(const AskRequest& request) {
+  namespace at = argument::ask;
+  Arguments arguments = empty_arguments(at::count);
+  if (request.lease) {
+    arguments[at::lease] = request.lease->text;
+    arguments[at::request] = encode_stop_request(request.request);
+  }
+  arguments[at::slot] = number(request.slot);
+  return call_of(scripts::ask, request.resource, std::move(arguments));
+}
+
 ScriptCall leave_call(const Resource& resource, const std::string& waiter) {
   Arguments arguments = empty_arguments(argument::leave::count);
   arguments[argument::leave::waiter] = waiter;

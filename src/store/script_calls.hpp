@@ -20,6 +20,7 @@ ScriptCall break_call(const BreakRequest& request);
 ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& share,
                         bool wants_runs);
 ScriptCall skip_call(const Resource& resource, std::string why);
+ScriptCall ask_call(const AskRequest& request);
 ScriptCall leave_call(const Resource& resource, const std::string& waiter);
 
 /// Whether the call means something at a server that has only some of its keys, and may name the

@@ -238,10 +238,12 @@ ExtendVote extend_vote(const ScriptReply& reply) {
   const auto& part = reply->elements;
   const auto holder = holder_without_owner(part);
   if (!holder) return garbage();
-  return Extended{holder->fence.value_or(Fence()),
-                  Provenance{holder->age.value_or(Duration::zero()),
-                             part[reply_at::holder::supervised].integer == 1,
-                             part[reply_at::holder::record].text}};
+  Extended extended{holder->fence.value_or(Fence()),
+                    Provenance{holder->age.value_or(Duration::zero()),
+                               part[reply_at::holder::supervised].integer == 1,
+                               part[reply_at::holder::record].text}};
+  extended.stop_request = stop_request_in(extended.provenance.record);
+  return extended;
 }
 
 HealVote heal_vote(const ScriptReply& reply) {
@@ -281,6 +283,15 @@ BreakVote break_vote(const ScriptReply& reply) {
 SkipVote skip_vote(const ScriptReply& reply) {
   if (word_of(reply) == word::counted) return Counted{};
   return fault_of(reply);
+}
+
+InspectVote ask_vote(const ScriptReply& reply) {
+  const std::string_view said = word_of(reply);
+  if (said == word::free) return Free{};
+  if (said != word::held) return fault_of(reply);
+  auto holder = holder_of(reply->elements);
+  if (!holder) return garbage();
+  return Taken{std::move(*holder)};
 }
 
 InspectVote inspect_vote(const ScriptReply& reply) {

@@ -22,6 +22,7 @@ ReleaseVote release_vote(const ScriptReply& reply);
 BreakVote break_vote(const ScriptReply& reply);
 SkipVote skip_vote(const ScriptReply& reply);
 InspectVote inspect_vote(const ScriptReply& reply);
+InspectVote ask_vote(const ScriptReply& reply);
 
 /// Whether the reply to an acquire or a heal says that the server has no lease of this token.
 bool left_no_lease(const Reply& reply);

@@ -83,6 +83,13 @@ asio::awaitable<SkipVote> ScriptedServer::count_skip(Resource resource, std::str
   co_return skip_vote(co_await call(skip_call(resource, std::move(why)), deadline));
 }
 
+asio::awaitable<InspectVote> ScriptedServer::ask_holder(AskRequest request, Instant deadline) {
+  InspectVote vote = ask_vote(co_await call(ask_call(request), deadline));
+  if (auto* free = std::get_if<Free>(&vote)) free->server = facts();
+  if (auto* taken = std::get_if<Taken>(&vote)) taken->server = facts();
+  co_return vote;
+}
+
 void ScriptedServer::undo(const Resource& resource, const Token& token,
                           std::optional<Requeue> requeue, NotUndone not_undone) {
   ReleaseRequest request{resource, token};

@@ -19,6 +19,7 @@ class ScriptedServer : public LockServer {
   asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share,
                                        Instant deadline) final;
   asio::awaitable<SkipVote> count_skip(Resource resource, std::string why, Instant deadline) final;
+  asio::awaitable<InspectVote> ask_holder(AskRequest request, Instant deadline) final;
   void undo(const Resource& resource, const Token& token,
             std::optional<Requeue> requeue = std::nullopt, NotUndone not_undone = nullptr) final;
   void leave(const Resource& resource, const std::string& waiter) final;

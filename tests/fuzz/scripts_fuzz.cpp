@@ -152,6 +152,10 @@ ScriptCall call_of(char step, const Token& token) {
       return leave_call(key, entry.id);
     case 'i':
       return inspect_call(key, LeaseId{sha1_hex(token.secret())}, /*wants_runs=*/true);
+    case 'a':
+      return ask_call({key, LeaseId{sha1_hex(token.secret())}, {}, {"web1", "alice", "why"}});
+    case 'p':
+      return ask_call({key, {}, 0});
     default:
       return acquire_call(acquire);
   }
@@ -198,6 +202,8 @@ void check_reply(Keyspace& keyspace, const ScriptCall& call, const Token& token,
     check_sense(break_vote(reply));
   } else if (call.script == &scripts::inspect) {
     check_sense(inspect_vote(reply));
+  } else if (call.script == &scripts::ask) {
+    check_sense(ask_vote(reply));
   }
 }
 

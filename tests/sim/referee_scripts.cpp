@@ -191,7 +191,8 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
                            const Reply& reply) {
   const bool same =
       before.there == after.there && before.value == after.value && before.expires == after.expires;
-  if (run.script == "inspect" || run.script == "leave" || run.script == "raise_fence") {
+  if (run.script == "inspect" || run.script == "ask" || run.script == "leave" ||
+      run.script == "raise_fence") {
     if (!same || before.shares != after.shares)
       violate("theft", text_of(run) + " changed who holds the lock");
     if (run.script != "raise_fence") return;

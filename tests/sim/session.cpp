@@ -55,6 +55,8 @@ const char* word_for(AcquireDecision why) {
       return "held around us";
     case Why::queue_full:
       return "queue full";
+    case Why::stopped:
+      return "stopped";
     case Why::superseded:
       return "superseded";
     case Why::undecided:

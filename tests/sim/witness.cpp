@@ -51,6 +51,9 @@ asio::awaitable<ReleaseVote> Witness::release(ReleaseRequest request, Instant de
 asio::awaitable<BreakVote> Witness::break_lock(BreakRequest request, Instant deadline) {
   return server_->break_lock(std::move(request), deadline);
 }
+asio::awaitable<InspectVote> Witness::ask_holder(AskRequest request, Instant deadline) {
+  return server_->ask_holder(std::move(request), deadline);
+}
 asio::awaitable<InspectVote> Witness::inspect(Resource resource, std::optional<LeaseId> share,
                                               Instant deadline) {
   return server_->inspect(std::move(resource), std::move(share), deadline);

@@ -45,9 +45,14 @@ local function living_readers(time)
     'ZRANGEBYSCORE', KEYS.readers, '(' .. decimal(time), '+inf', 'LIMIT', 0, NUMBER.max_slots)
 end
 
+-- Whether this owner record has the field. It is JSON, so no text in it can look like a field.
+local function has_field(record, name)
+  return string.find(record, '"' .. name .. '":', 1, true) ~= nil
+end
+
 -- Whether --min-hold keeps the lease of this owner record, and no process does.
 local function is_kept(record)
-  return string.find(record, '"' .. WORD.kept_field .. '":', 1, true) ~= nil
+  return has_field(record, WORD.kept_field)
 end
 
 -- Of the readers that share the lock now the latest: its share, whose fence is the largest; or nil.
@@ -183,6 +188,18 @@ local function taken_slots(limit, time)
     end
   end
   return taken, count, living[soonest], first_error(shares)
+end
+
+-- The living reader whose share says that it is in this slot; or nil, and the error if there is one:
+-- it must not look like a slot that is free (R11).
+local function reader_in(slot, time)
+  local ids = living_readers(time)
+  if is_error(ids) then return nil, ids end
+  local shares = ids[1] and redis.call('HMGET', KEYS.shares, unpack(ids)) or {}
+  for i, stored in ipairs(shares) do
+    local share = read_share(stored)
+    if share and share.slot == slot then return ids[i] end
+  end
 end
 
 -- A digit for each of the first `count` slots, 1: it is free.

@@ -493,8 +493,8 @@ TEST(DecideRelease, CountsQuorums) {
   EXPECT_EQ(decide_release_of(""), ReleaseDecision::unavailable);
 }
 
-/// `f` free, `A` `B` held by a lease, `s` silent.
-Inspection inspection_of(std::string_view letters) {
+/// `f` free, `A` `B` held by a lease, `k` lease A kept by --min-hold, `s` silent.
+std::vector<InspectVote> inspect_votes(std::string_view letters) {
   std::vector<InspectVote> votes;
   for (const char letter : letters) {
     if (letter == 'f') {
@@ -502,10 +502,16 @@ Inspection inspection_of(std::string_view letters) {
     } else if (letter == 's') {
       votes.emplace_back(fault(FaultKind::silent));
     } else {
-      votes.emplace_back(Taken{held_by(letter).holder});
+      Taken taken{held_by(letter == 'k' ? 'A' : letter).holder};
+      if (letter == 'k') taken.holder.owner.emplace().finished.emplace();
+      votes.emplace_back(std::move(taken));
     }
   }
-  return summarize(votes);
+  return votes;
+}
+
+Inspection inspection_of(std::string_view letters) {
+  return summarize(inspect_votes(letters));
 }
 
 InspectState state_of(std::string_view letters) {
@@ -559,6 +565,15 @@ TEST(Summarize, TellsFreeFromHeldFromNeither) {
   expect_each("s fs Ass AAss", InspectState::unavailable, state_of);
   expect_each("fA AB ABf fAs ABs ffAA", partly_held, state_of);
   EXPECT_EQ(state_of(""), InspectState::unavailable);
+}
+
+bool a_is_gone(std::string_view letters) {
+  return is_gone(inspect_votes(letters), held_by('A').holder.id);
+}
+
+TEST(IsGone, TellsThatNoQuorumCanHaveTheLease) {
+  expect_each("f B k ff fs Bff fBA ffs Bfs kks kkA kfk ffBAs", true, a_is_gone);
+  expect_each("A s AA sA AAf Ass fAs Bss kAs BfAsA", false, a_is_gone);
 }
 
 TEST(Summarize, NamesTheLeaseWithTheMostVotesInEveryState) {

@@ -21,6 +21,7 @@ enum class Question {
   release,
   break_lock,
   inspect,
+  ask,
   list,
   undo,
   leave,
@@ -65,6 +66,7 @@ class AskedServer final : public LockServer {
   asio::awaitable<BreakVote> break_lock(BreakRequest request, Instant deadline) override;
   asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share,
                                        Instant deadline) override;
+  asio::awaitable<InspectVote> ask_holder(AskRequest request, Instant deadline) override;
   asio::awaitable<Result<LockList, Fault>> list(ListRequest request) override;
   void undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue,
             NotUndone not_undone) override;

@@ -1,5 +1,7 @@
 #include "engine/waiter.hpp"
 
+#include "engine/inspect.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -157,6 +159,25 @@ TEST_F(SetWaiterTest, GivesEverythingBackWhenItsCallerGivesUp) {
   EXPECT_TRUE(world.store(0).waiting(resource("b")).empty());
 }
 
+TEST_F(SetWaiterTest, GivesUpWhenTheHolderOfTheFirstIsAskedToStop) {
+  hold("b", std::nullopt);
+  world.in(2s, [this] {
+    const auto lock = world.store(0).lock(resource("a"));
+    world.start([this, id = id_of(lock->value)]() -> asio::awaitable<void> {
+      const AskRequest request{resource("a"), id, std::nullopt, {"web1", "alice", "why"}};
+      (void)co_await ask_to_stop(client.server_set, request);
+    });
+  });
+  const SetEnding ending = wait(for_ever);
+  ASSERT_TRUE(ending.gave_up);
+  EXPECT_EQ(ending.gave_up->failure.why, Why::stopped);
+  EXPECT_EQ(ending.gave_up->resource, resource("a"));
+  ASSERT_TRUE(ending.gave_up->stop_request);
+  EXPECT_EQ(ending.gave_up->stop_request->reason, "why");
+  world.settle_for(5s);
+  EXPECT_EQ(world.stores_in_use(resource("a")), 0U);
+}
+
 TEST_F(SetWaiterTest, NeverDeadlocksWithOthersThatSort) {
   std::vector<SetEnding> endings(4);
   for (std::size_t i = 0; i < endings.size(); ++i) {
@@ -184,6 +205,9 @@ class HeldSetTest : public SetWaiterTest {
       ended.push_back(key);
       states.push_back(end.state);
     };
+    events.stop_requested = [this](const StopRequested& asked) {
+      stop_requests.push_back(asked.request.reason);
+    };
     return events;
   }
 
@@ -192,7 +216,56 @@ class HeldSetTest : public SetWaiterTest {
   std::size_t in_trouble = 0;
   std::vector<Resource> ended;
   std::vector<LeaseState> states;
+  std::vector<std::string> stop_requests;
+
+  /// Asks the holder of this lease, at these servers.
+  void ask(const Lease& lease, const std::string& reason, std::vector<std::size_t> servers = {}) {
+    Client& other = servers.empty() ? client : world.client_of(std::move(servers));
+    (void)world.run(ask_to_stop(
+        other.server_set, {lease.resource, lease.id, std::nullopt, {"web1", "alice", reason}}));
+  }
 };
+
+TEST_F(HeldSetTest, TellsOfTheFirstStopRequestOnce) {
+  set->keep(events());
+  ask(set->leases()[1], "first");
+  world.settle_for(10s);
+  ask(set->leases()[0], "second");
+  world.settle_for(10s);
+  EXPECT_EQ(stop_requests, std::vector<std::string>{"first"});
+  EXPECT_FALSE(set->lost()) << "it is kept until the command has ended";
+
+  set->keep(events());
+  EXPECT_EQ(stop_requests, (std::vector<std::string>{"first", "first"}));
+}
+
+TEST_F(HeldSetTest, ObeysARequestThatOneServerHasAndAnswersLate) {
+  client.server(2).fate.reply = 300ms;  // long after the quorum
+  set->keep(events());
+  ask(set->leases()[0], "late", {2});
+  world.settle_for(10s);
+  EXPECT_EQ(stop_requests, std::vector<std::string>{"late"});
+}
+
+TEST_F(HeldSetTest, HearsNoRequestForAnotherLease) {
+  set->keep(events());
+  Lease other = set->leases()[0];
+  other.id = LeaseId{"0123"};
+  ask(other, "for another");
+  world.settle_for(10s);
+  EXPECT_TRUE(stop_requests.empty());
+}
+
+TEST_F(HeldSetTest, GivesTheRequestToAServerThatLostTheLease) {
+  set->keep(events());
+  const Lease& lease = set->leases()[0];
+  ask(lease, "heal it", {0});
+  world.store(1).lose_everything();
+  world.settle_for(10s);
+  const auto owner = world.store(1).lock(resource("a"))->owner;
+  ASSERT_TRUE(owner.stop_request);
+  EXPECT_EQ(owner.stop_request->reason, "heal it");
+}
 
 TEST_F(HeldSetTest, KeepsAllAliveUntilItIsReleased) {
   set->keep(events());

@@ -131,7 +131,7 @@ class RandomCalls {
   };
 
   Notification next() {
-    switch (draw(10)) {
+    switch (draw(11)) {
       case 0:
       case 1:
       case 2:
@@ -151,6 +151,9 @@ class RandomCalls {
         return with_name(scripts::leave, {waiter()});
       case 8:
         return with_name(scripts::break_lock, {draw(2) == 0 ? fence() : ""});
+      case 9:
+        return with_name(scripts::ask, {draw(2) == 0 ? sha1_hex(token()) : "", slot(),
+                                        draw(2) == 0 ? R"({"reason":"why"})" : ""});
       default:
         return with_name(scripts::inspect, {draw(2) == 0 ? sha1_hex(token()) : ""});
     }

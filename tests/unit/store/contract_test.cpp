@@ -284,6 +284,40 @@ TEST_P(ContractTest, TheHolderIsToldWhoBrokeIt) {
   EXPECT_EQ(std::get<NotOurs>(told).breaker->note, "stuck");
 }
 
+TEST_P(ContractTest, AStopRequestReachesTheHolderOfThatLeaseAlone) {
+  const auto ask = [&](std::optional<LeaseId> lease, const std::string& reason) {
+    return drive_.run(other_->ask_holder(
+        {resource_, std::move(lease), {}, {"web1", "alice", reason}}, drive_.soon()));
+  };
+  const auto told = [&](char digit) {
+    const ExtendVote vote = extend(digit);
+    EXPECT_TRUE(is<Extended>(vote));
+    return std::get<Extended>(vote).stop_request;
+  };
+  EXPECT_TRUE(is<Free>(ask({}, "")));
+  granted(acquire('a'));
+  const InspectVote seen = ask({}, "");
+  ASSERT_TRUE(is<Taken>(seen));
+  EXPECT_FALSE(std::get<Taken>(seen).holder.owner->stop_request);
+  const LeaseId id = std::get<Taken>(seen).holder.id;
+  ask(LeaseId{"another"}, "not for this one");
+  EXPECT_FALSE(told('a'));
+
+  const InspectVote asked = ask(id, "wrong branch");
+  ASSERT_TRUE(is<Taken>(asked));
+  EXPECT_EQ(std::get<Taken>(asked).holder.id, id);
+  ASSERT_TRUE(std::get<Taken>(asked).holder.owner->stop_request);
+  ask(id, "once more");
+  ASSERT_TRUE(told('a'));
+  EXPECT_EQ(told('a')->reason, "wrong branch");
+  EXPECT_EQ(told('a')->user, "alice");
+
+  EXPECT_TRUE(is<Released>(release('a')));
+  granted(acquire('b'));
+  ask(id, "too late");
+  EXPECT_FALSE(told('b'));
+}
+
 TEST_P(ContractTest, WaitersComeInByTheirTickets) {
   granted(acquire('a'));
   const AcquireVote second = wait_in_queue('c', 2);

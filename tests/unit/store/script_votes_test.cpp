@@ -183,6 +183,11 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   EXPECT_EQ(break_call({resource(), Fence(42)}).arguments,
             (Strings{"42", encode_owner({}), "", "break_lock"}));
 
+  EXPECT_EQ(ask_call({resource(), {}, 7}).script, &scripts::ask);
+  EXPECT_EQ(ask_call({resource(), {}, 7}).arguments, (Strings{"", "7", "", "ask"}));
+  EXPECT_EQ(ask_call({resource(), LeaseId{"id"}, {}, {"web1", "alice", "why"}}).arguments,
+            (Strings{"id", "-1", R"({"host":"web1","reason":"why","user":"alice"})", "ask"}));
+
   EXPECT_EQ(inspect_call(resource(), std::nullopt, /*wants_runs=*/true).script, &scripts::inspect);
   EXPECT_EQ(inspect_call(resource(), std::nullopt, /*wants_runs=*/true).arguments,
             (Strings{"", "inspect"}));

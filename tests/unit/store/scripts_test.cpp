@@ -844,6 +844,31 @@ TEST_F(ScriptsTest, AnEmptyValueIsForeignAndNotFree) {
   EXPECT_TRUE(std::holds_alternative<ForeignKey>(break_lock()));
 }
 
+TEST_F(ScriptsTest, AStopRequestIsWrittenToARecordOfOursAlone) {
+  const auto ask = [&](LeaseId lease) {
+    const StopRequest request{"web1", "alice", "\"},{\n"};
+    return drive_.run(
+        server_.ask_holder({resource_, std::move(lease), {}, request}, drive_.soon()));
+  };
+  acquired(token());
+  const LeaseId id{redis_({"HGET", helper_.owner(), "lease"}).text};
+  // Of the lease that was here before.
+  redis_({"HSET", helper_.owner(), "lease", "0123"});
+  EXPECT_TRUE(std::get<Taken>(ask(id)).holder.foreign);
+  EXPECT_TRUE(std::get<Taken>(ask(LeaseId{"0123"})).holder.foreign);
+  EXPECT_EQ(redis_({"HGET", helper_.owner(), "record"}).text, encode_owner(some_owner()));
+
+  redis_({"HSET", helper_.owner(), "lease", id.text});
+  EXPECT_EQ(std::get<Taken>(ask(id)).holder.owner->stop_request->reason, "\"},{\n");
+  redis_({"HSET", helper_.owner(), "record", "no record"});
+  ask(id);
+  EXPECT_EQ(redis_({"HGET", helper_.owner(), "record"}).text, "no record");
+
+  redis_({"DEL", "deploy"});
+  redis_({"HSET", "deploy", "a", "b"});
+  EXPECT_TRUE(std::get<Taken>(ask(id)).holder.foreign);
+}
+
 TEST_F(ScriptsTest, BreakWithAFenceTakesThatLeaseOnly) {
   const Fence fence = acquired(token());
   const auto other = break_lock(Fence(fence.value() + 1));
@@ -987,6 +1012,39 @@ TEST_F(SharedHolderTest, IsKnownWithoutTheOwnerRecordButForTheAge) {
   EXPECT_EQ(named(), "a");
   EXPECT_EQ(holder().fence, fence);
   EXPECT_EQ(holder().age, std::nullopt);
+}
+
+TEST_F(SharedHolderTest, IsAskedToStopByTheSlotOfItsShare) {
+  const Mode slots{true, 3};
+  share('a', 30s, slots);
+  share('b', 30s, slots);
+  const auto ask = [&](std::optional<LeaseId> lease, std::optional<std::size_t> slot) {
+    const StopRequest request{"web1", "alice", "why"};
+    return drive_.run(
+        server_.ask_holder({resource_, std::move(lease), slot, request}, drive_.soon()));
+  };
+  EXPECT_TRUE(std::holds_alternative<Free>(ask({}, 2)));
+  // The table of slots may have been lost.
+  redis_({"DEL", helper_.slots()});
+  const auto seen = ask({}, 1);
+  ASSERT_TRUE(std::holds_alternative<Taken>(seen));
+  const Holder second = std::get<Taken>(seen).holder;
+  EXPECT_EQ(second.owner->pid, 'b');
+  EXPECT_FALSE(second.shared);
+
+  ask(second.id, {});
+  EXPECT_TRUE(std::get<Taken>(ask({}, 1)).holder.owner->stop_request);
+  EXPECT_FALSE(std::get<Taken>(ask({}, 0)).holder.owner->stop_request);
+  const auto extended = [&](char digit, std::size_t slot) {
+    return std::get<Extended>(
+        drive_.run(server_.extend({resource_, token(digit), ttl(), slot}, drive_.soon())));
+  };
+  EXPECT_EQ(extended('b', 1).stop_request->reason, "why");
+  EXPECT_FALSE(extended('a', 0).stop_request);
+  EXPECT_TRUE(std::get<Taken>(ask(LeaseId{"another"}, {})).holder.shared);
+
+  redis_({"SET", helper_.shares(), "no hash"});
+  EXPECT_TRUE(std::holds_alternative<Fault>(ask({}, 1))) << "not a free slot";
 }
 
 TEST_F(SharedHolderTest, IsUnknownWithoutReadableShares) {

@@ -48,7 +48,10 @@ struct Server final : LockServer {
     if (lock.token != ask.token) co_return not_ours(lock, ask.token);
     lock.until = std::max(lock.until, clock_.now() + ask.ttl.length());
     const Duration age = clock_.now() - lock.since;
-    co_return Extended{Fence(lock.fence), {age, lock.owner.supervised, encode_owner(lock.owner)}};
+    co_return Extended{Fence(lock.fence),
+                       {age, lock.owner.supervised, encode_owner(lock.owner)},
+                       {},
+                       lock.owner.stop_request};
   }
   Answer<HealVote> heal(HealRequest ask, Instant) override {
     Lock& lock = at(ask.resource);
@@ -70,6 +73,13 @@ struct Server final : LockServer {
     const Lock& lock = at(resource);
     if (lock.token) co_return Taken{shown(lock), {lock.queue.size()}};
     co_return Free{{lock.queue.size()}};
+  }
+  Answer<InspectVote> ask_holder(AskRequest ask, Instant) override {
+    Lock& lock = at(ask.resource);
+    if (!lock.token) co_return Free{};
+    if (ask.lease == shown(lock).id && !lock.owner.stop_request)
+      lock.owner.stop_request = ask.request;
+    co_return Taken{shown(lock)};
   }
   Answer<Result<LockList, Fault>> list(ListRequest) override {
     LockList list;

@@ -1,0 +1,234 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/command_session.hpp"
+#include "cli/commands.hpp"
+#include "cli/option_rows.hpp"
+#include "cli/read_lock_options.hpp"
+#include "engine/inspect.hpp"
+#include "engine/round.hpp"
+#include "output/describe.hpp"
+#include "output/json.hpp"
+#include "output/outcome.hpp"
+#include "run/command_error.hpp"
+#include "run/session.hpp"
+#include "support/duration.hpp"
+
+namespace redlock::cli {
+namespace {
+
+using output::CommandResult;
+
+/// How long simultaneous attempts may split the votes, and how often to look meanwhile (R8).
+constexpr Milliseconds split_timeout{1000};
+constexpr Milliseconds split_interval{50};
+
+/// To ask again is also how to see whether the lease is gone: this often, or a few times in a short
+/// wait.
+constexpr Milliseconds max_ask_interval{1000};
+constexpr int asks_in_a_wait = 20;
+
+struct StopOptions {
+  Resource resource;
+  std::optional<std::size_t> slot;
+  std::optional<Fence> only_if;
+  std::optional<Duration> wait;  ///< nullopt: the ttl of the holder
+  StopRequest request;
+};
+
+/// One `stop`, from the first look to the end of the wait.
+class Stopping {
+ public:
+  /// Both must outlive it.
+  Stopping(run::Session& session, const StopOptions& options)
+      : session_(session), options_(options) {}
+
+  asio::awaitable<run::Finish> run() {
+    const output::Outcome outcome = co_await stop();
+    const std::string line =
+        fmt::format("{}: {}", output::key_text(options_.resource), outcome.message);
+    outcome.exit_code == 0 ? session_.console().notice(line) : session_.console().error(line);
+    if (session_.json()) print_result(output::outcome_json(outcome) + "\n");
+    co_await session_.server_set().close(CloseMode::immediate);
+    co_return run::Finish{outcome.exit_code};
+  }
+
+ private:
+  asio::awaitable<output::Outcome> stop() {
+    co_await look();
+    const Inspection found = summarize(votes_);
+    if (found.state == InspectState::unavailable) co_return unavailable("no quorum answered");
+    if (found.state == InspectState::free) co_return free("nothing to stop: it is free");
+    const Holder holder = *found.holder;
+    if (const std::string why = slot_problem(holder); !why.empty())
+      co_return outcome_of(CommandResult::usage, why, holder);
+    if (options_.only_if && holder.fence != options_.only_if) {
+      co_return outcome_of(CommandResult::lost,
+                           "left alone, it has another fence: " + output::held_text(holder),
+                           holder);
+    }
+    if (is_gone(votes_, holder.id)) {
+      const bool is_kept = holder.owner && holder.owner->finished;
+      co_return free("nothing to stop: " +
+                     (is_kept ? output::held_text(holder) : std::string("no quorum has it")));
+    }
+    if (const std::string why = obstacle(holder); !why.empty())
+      co_return outcome_of(CommandResult::busy, why, holder);
+    co_return co_await ask(holder);
+  }
+
+  /// Votes of a lease on a quorum, or of none: simultaneous attempts end soon.
+  asio::awaitable<void> look() {
+    const AskRequest question{options_.resource, std::nullopt, options_.slot};
+    const Instant until = now() + split_timeout;
+    for (;;) {
+      votes_ = co_await ask_to_stop(session_.server_set(), question);
+      const bool is_split = summarize(votes_).state == InspectState::partly_held;
+      if (!is_split || now() >= until) co_return;
+      co_await sleep_until(session_.clock(), now() + split_interval);
+    }
+  }
+
+  /// Why --slot, or its absence, does not fit; empty: it fits.
+  [[nodiscard]] std::string slot_problem(const Holder& holder) const {
+    const std::string held = output::held_text(holder);
+    if (holder.shared && !options_.slot)
+      return "name one of those who share it with --slot N; others cannot be stopped: " + held;
+    const bool is_alone = !holder.foreign && holder.owner && holder.owner->slots == 0;
+    if (options_.slot && is_alone) return "one holds it alone: leave out --slot; " + held;
+    return {};
+  }
+
+  /// Why the holder cannot be asked, and what can be done; empty: it can.
+  [[nodiscard]] std::string obstacle(const Holder& holder) const {
+    const std::string key = output::key_option(options_.resource);
+    const std::string held = "cannot be asked to stop: " + output::held_text(holder);
+    if (holder.foreign || !holder.owner) {
+      return fmt::format(
+          "{}; stop it where it runs; `redlock-cli release {} --force{}` breaks the lock under it",
+          held, key, holder.foreign ? " --foreign" : "");
+    }
+    const Owner& owner = *holder.owner;
+    if (owner.stoppable.value_or(false)) return {};
+    const bool is_by_hand = !owner.supervised && owner.renewed_for == Duration::zero();
+    const std::string_view why = owner.detached    ? "nothing stops what a detached lease is for"
+                                 : is_by_hand      ? "nothing stops a script that acquired by hand"
+                                 : owner.stoppable ? "it runs with --on-lost warn"
+                                                   : "its version knows no stop requests";
+    return fmt::format(
+        "{}; {}: end that on its host; `redlock-cli release {} --force` breaks the lock under it",
+        held, why, key);
+  }
+
+  asio::awaitable<output::Outcome> ask(Holder holder) {
+    const AskRequest question{options_.resource, holder.id, std::nullopt, options_.request};
+    const Duration wait =
+        options_.wait.value_or(holder.owner->renewed_for.value_or(option::default_ttl));
+    const Instant began = now();
+    const Instant until = later(began, wait);
+    const Duration interval = std::min<Duration>(max_ask_interval, wait / asks_in_a_wait);
+    session_.console().notice(fmt::format("{}: asking to stop: {}; waiting for up to {}",
+                                          output::key_text(options_.resource),
+                                          output::held_text(holder), format_duration(wait)));
+    bool is_asked = false;
+    for (;;) {
+      votes_ = co_await ask_to_stop(session_.server_set(), question);
+      is_asked = is_asked || has_request(holder.id);
+      if (is_gone(votes_, holder.id)) co_return is_asked ? stopped(holder, now() - began) : gone();
+      const bool is_known = summarize(votes_).state != InspectState::unavailable;
+      const bool is_final = !is_known && failure() != CommandResult::unavailable;
+      if (is_final || now() >= until) {
+        const std::string stands =
+            is_asked ? "; the request stands" : "; no server has the request";
+        if (!is_known) co_return unavailable("no quorum answered" + stands);
+        co_return outcome_of(
+            CommandResult::busy,
+            fmt::format("not stopped after {}: {}{}", format_duration(now() - began),
+                        output::held_text(holder), stands),
+            holder);
+      }
+      co_await sleep_until(session_.clock(), std::min(until, now() + interval));
+    }
+  }
+
+  /// Whether a server has a stop request for this lease, ours or an earlier one.
+  [[nodiscard]] bool has_request(const LeaseId& id) const {
+    return std::ranges::any_of(votes_, [&](const InspectVote& vote) {
+      const auto* taken = std::get_if<Taken>(&vote);
+      return taken != nullptr && taken->holder.id == id && taken->holder.owner &&
+             taken->holder.owner->stop_request;
+    });
+  }
+
+  /// `; now it is held by …`, where another has it by now.
+  [[nodiscard]] std::string successor_text() const {
+    const Inspection found = summarize(votes_);
+    return found.state == InspectState::held ? "; now it is " + output::held_text(*found.holder)
+                                             : std::string();
+  }
+
+  [[nodiscard]] output::Outcome stopped(const Holder& holder, Duration took) const {
+    return outcome_of(CommandResult::stopped,
+                      fmt::format("stopped within {}{}", format_duration(took), successor_text()),
+                      holder);
+  }
+
+  [[nodiscard]] output::Outcome gone() const {
+    return free("nothing to stop: it was gone before it could be asked" + successor_text());
+  }
+
+  [[nodiscard]] output::Outcome free(std::string message) const {
+    return outcome_of(CommandResult::free, std::move(message), std::nullopt);
+  }
+
+  [[nodiscard]] output::Outcome unavailable(const std::string& message) const {
+    return outcome_of(failure(), message + "; " + output::faults_text(faults()), std::nullopt);
+  }
+
+  [[nodiscard]] output::Outcome outcome_of(CommandResult result, std::string message,
+                                           std::optional<Holder> holder) const {
+    output::Outcome outcome =
+        output::outcome_of("stop", {options_.resource}, result, std::move(message));
+    outcome.holder = std::move(holder);
+    outcome.faults = faults();
+    return outcome;
+  }
+
+  [[nodiscard]] CommandResult failure() const {
+    return output::result_for_faults(faults(), votes_.size());
+  }
+
+  [[nodiscard]] std::vector<ServerFault> faults() const {
+    return faults_among(session_.server_set(), [&](std::size_t i) { return &votes_[i]; });
+  }
+
+  [[nodiscard]] Instant now() const { return session_.clock().now(); }
+
+  run::Session& session_;
+  const StopOptions& options_;
+  std::vector<InspectVote> votes_;  ///< of the last round
+};
+
+StopOptions read_stop_options(const Settings& settings) {
+  std::vector<Resource> resources = read_keys(settings);
+  if (resources.size() > 1) throw CommandError(ExitCode::usage, "stop is for one key at a time");
+  StopOptions options{std::move(resources.front()), {}, {}, settings.get(option::stop_wait), {}};
+  if (const auto slot = settings.get(option::slot)) options.slot = static_cast<std::size_t>(*slot);
+  if (const auto fence = settings.get(option::if_fence)) options.only_if = Fence(*fence);
+  const Owner user = this_user();
+  options.request = {user.host, user.user, settings.get(option::reason).value_or("")};
+  return options;
+}
+
+}  // namespace
+
+run::Finish stop_command(const Settings& settings) {
+  const run::ServerOptions servers = read_server_options(settings);
+  const StopOptions options = read_stop_options(settings);
+  run::Session session(session_options(settings), servers, timeout_without_ttl(servers));
+  Stopping stopping(session, options);
+  return session.run(stopping.run());
+}
+
+}  // namespace redlock::cli

@@ -1,0 +1,43 @@
+-- Asks the process that keeps a lease to stop what runs under it (T1). The request becomes a field
+-- of the record of that lease, and of no other: the next extend brings it to that process.
+-- ARGV: the id of the lease ('': only look), slot or -1 (not -1: look at the share in it), the
+--       request as a JSON object
+-- -> {'free'} | {'held', …}, which describes that lease, or the share in the slot, if it is here
+--    | an error
+local id, slot, time = ARGV.lease, tonumber(ARGV.slot), now()
+write_without_memory()
+local state, value, type_name = lock_state(time)
+if not state then return value end
+if state == 'free' then return {WORD.free} end
+
+-- The record with the request, or nil: it has one, or is no record of ours.
+local function with_request(record)
+  if not string.match(record or '', '^{.+}$') or has_field(record, WORD.stop_field) then return end
+  return string.sub(record, 1, -2) .. ',"' .. WORD.stop_field .. '":' .. ARGV.request .. '}'
+end
+
+if value == SHARED then
+  if slot >= 0 then
+    local reader, unreadable = reader_in(slot, time)
+    if not reader then return unreadable or {WORD.free} end
+    id = reader
+  end
+  local ends = id ~= '' and share_end(id, time)
+  if not ends then return describe(WORD.held, value, type_name, time) end
+  local share = ARGV.request ~= '' and read_share(redis.call('HGET', KEYS.shares, id))
+  local asked = share and with_request(share.record)
+  if asked then
+    share.record = asked
+    local failure = first_error(write_share(id, share))
+    if failure then return failure end
+  end
+  return describe_share(WORD.held, id, ends, time)
+end
+
+local owner = read_owner()
+if ARGV.request ~= '' and owner.lease == id and not type_name
+  and redis.sha1hex(value) == id then
+  local asked = with_request(owner.record)
+  if asked then redis.call('HSET', KEYS.owner, 'record', asked) end
+end
+return describe(WORD.held, value, type_name, time)

@@ -1,0 +1,230 @@
+#!/usr/bin/env bats
+# stop: what runs under a lock is stopped from anywhere, and nothing starts before it is dead. What a
+# quorum makes of it is in stop_quorum.bats.
+load helper/common
+load helper/supervision
+load helper/while_pid
+
+# stop WORD…: of the key demo, with time for a busy machine.
+stop() { redlock-cli stop demo -w 60s --server-timeout 4s "$@"; }
+
+# The result of `stop --json`, in $output.
+result() { jq -r '"\(.result) \(.exit_code)"' <<<"$output"; }
+
+has_stop_request() {
+  redlock-cli status "${1-demo}" --json | jq -e '.locks[0].holder.stop_request' >/dev/null
+}
+
+# bats test_tags=redis
+@test "the whole tree is told, then killed, and dead before the lock is free" {
+  await_lock
+  start_tree ours -t 12s --grace 300ms --events-fd 7 7>"$BATS_TEST_TMPDIR/events"
+  run -0 --separate-stderr stop --reason "wrong branch" --json
+  assert_equal "$(result)" "stopped 0"
+  assert_equal "$(jq -r .holder.pid <<<"$output")" "$FRONT"
+  assert_regex "$stderr" "demo: asking to stop: held by .* \(run pid $FRONT: tree\)"
+  wait_background ours
+  # The command's own end: TERM.
+  assert_equal "$status $output" "143 ready"
+  assert_regex "$stderr" "demo: asked to stop by $(id -un)@$(hostname) \(\"wrong branch\"\); stopping"
+  assert_dead_before_free
+  assert_tree_dead
+  assert_equal \
+    "$(reported '(j["result"], j["exit_code"], j["command_signal"], j["released"], j["left"])')" \
+    "('stopped', 143, 15, True, [])"
+  assert_equal "$(reported 'j["stop_request"]["reason"]')" "wrong branch"
+  assert_equal "$(reported 'j["message"]')" \
+    "stopped at the request of $(id -un)@$(hostname) (\"wrong branch\")"
+  assert_equal \
+    "$(jq -r 'select(.event == "stopping") | "\(.why) \(.by) \(.reason)"' \
+      "$BATS_TEST_TMPDIR/events")" \
+    "request $(id -un)@$(hostname) wrong branch"
+}
+
+@test "run exits as its command ended, whatever --on-lost term says, and --once-per counts no success" {
+  start_background ours redlock-cli run -k demo -t 9s --once-per 20h --on-lost term -- \
+    bash -c 'trap "exit 0" TERM; echo ready; while :; do sleep 0.1; done'
+  wait_for_stdout ours ready
+  run -0 stop
+  wait_background ours
+  assert_equal "$status" 0
+  run -0 redlock-cli run -k demo --once-per 20h --server-timeout 4s -- echo again
+  assert_output --partial again
+}
+
+@test "a waiter starts afterwards" {
+  hold ours -t 9s
+  start_background next redlock-cli run -k demo -- echo next
+  wait_for_queued 1
+  run -0 stop
+  wait_background ours
+  assert_equal "$status" 143
+  wait_background next
+  assert_equal "$status $output" "0 next"
+}
+
+@test "what is free, or another's by then, needs no stop: 0; --if-fence names one: 79" {
+  run -0 --separate-stderr stop --json
+  assert_equal "$(result)" "free 0"
+  hold ours
+  local fence
+  fence=$(redlock-cli status demo --json | jq .locks[0].holder.fence)
+  run -79 stop --if-fence $((fence + 1))
+  assert_regex "$output" "left alone, it has another fence"
+  run ! has_stop_request
+  start_background stop redlock-cli stop demo -w 60s --if-fence "$fence"
+  wait_until has_stop_request
+  release_hold ours
+  wait_background stop
+  assert_equal "$status" 0
+}
+
+@test "a wait that ends is 75, and the request stands" {
+  hold ours -t 9s
+  run -75 --separate-stderr redlock-cli stop demo -w 0 --json --reason later
+  assert_equal "$(result)" "busy 75"
+  assert_regex "$stderr" "not stopped after .*; the request stands"
+  wait_background ours
+  assert_equal "$status" 143
+}
+
+@test "status shows who asked" {
+  hold ours
+  run -75 redlock-cli stop demo -w 0 --reason "wrong branch"
+  assert_regex "$(redlock-cli status demo)" \
+    "asked to stop by $(id -un)@$(hostname) \(\"wrong branch\"\)"
+  release_hold ours
+}
+
+@test "what cannot be asked is 75 at once, with what can be done" {
+  hold ours --on-lost warn
+  run -75 stop
+  assert_regex "$output" "cannot be asked to stop: held by .*; it runs with --on-lost warn: end that"
+  assert_regex "$output" '`redlock-cli release -k demo --force` breaks the lock under it'
+  release_hold ours
+
+  redlock-cli acquire -k demo -t 60s --token-file "$BATS_TEST_TMPDIR/lease"
+  run -75 stop
+  assert_regex "$output" "nothing stops a script that acquired by hand"
+  redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
+
+  redlock-cli acquire -k demo --detach --max-hold 60s --token-file "$BATS_TEST_TMPDIR/lease"
+  run -75 stop
+  assert_regex "$output" "nothing stops what a detached lease is for"
+  redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
+}
+
+# bats test_tags=redis
+@test "a foreign client, and a version that knows no stop requests, are 75 at once" {
+  redis 0 set demo theirs px 60000
+  run -75 stop
+  assert_regex "$output" "held by a foreign client.*release -k demo --force --foreign"
+  redis 0 del demo
+  hold ours
+  redis 0 hset 'redlock:owner:{demo}' record '{"v":1,"host":"web1","run":true}'
+  run -75 stop
+  assert_regex "$output" "its version knows no stop requests"
+  release_hold ours
+}
+
+@test "a slot is stopped by its number, and the others run on" {
+  start_background first redlock-cli run -k demo -t 9s --slots 2 -- sh -c 'echo ready; exec sleep 99'
+  wait_for_stdout first ready
+  start_background second redlock-cli run -k demo -t 9s --slots 2 -- \
+    sh -c 'echo ready; exec sleep 99'
+  wait_for_stdout second ready
+  run -64 stop
+  assert_regex "$output" "name one of those who share it with --slot N"
+  run -0 stop --slot 5
+  run -0 stop --slot 1
+  wait_background second
+  assert_equal "$status" 143
+  kill -0 "${BACKGROUND_PID[first]}"
+  run -0 stop --slot 0
+  wait_background first
+  assert_equal "$status" 143
+  hold ours
+  run -64 stop --slot 0
+  assert_regex "$output" "one holds it alone: leave out --slot"
+  release_hold ours
+}
+
+@test "a run that has one lock and waits for the other gives up" {
+  hold theirs
+  start_background ours redlock-cli run -k a -k demo -t 9s --json -- echo ran
+  wait_for_queued 1
+  run -0 redlock-cli stop a -w 60s --reason "not today"
+  wait_background ours
+  assert_equal "$status" 143
+  assert_equal "$output" ""
+  output=$(tail -n 1 <<<"$stderr")
+  assert_equal "$(result)" "stopped 143"
+  assert_regex "$(jq -r .message <<<"$output")" '"not today"\); the command was not run'
+  wait_for_queued 0
+  release_hold theirs
+}
+
+@test "of nested runs of one key the outer one is asked; of another key only the inner one" {
+  start_background ours redlock-cli run -k demo -t 9s -- \
+    redlock-cli run -k demo -- sh -c 'echo ready; exec sleep 99'
+  wait_for_stdout ours ready
+  run -0 stop
+  wait_background ours
+  assert_equal "$status" 143
+
+  start_background both redlock-cli run -k outer -t 9s -- \
+    sh -c 'redlock-cli run -k demo -t 9s -- sh -c "echo ready; exec sleep 99"; echo "inner $?"'
+  wait_for_stdout both ready
+  run -0 stop
+  wait_background both
+  assert_equal "$status" 0
+  assert_regex "$output" "inner 143"
+}
+
+@test "a nested run that the command left behind is stopped as well" {
+  start_background ours redlock-cli run -k demo -t 9s -- \
+    sh -c 'redlock-cli run -k demo -- sh -c "echo ready; exec sleep 99" & sleep 0.5'
+  wait_for_stdout ours ready
+  wait_for_stderr ours "kept for runs within this one"
+  run -0 stop
+  wait_background ours
+  assert_regex "$stderr" "stopping what runs under it"
+}
+
+@test "a lease that only --min-hold keeps counts as gone" {
+  start_background ours redlock-cli run -k demo -t 9s --min-hold 5m -- sh -c 'echo ready; exec sleep 99'
+  wait_for_stdout ours ready
+  run -0 stop
+  assert_regex "$output" "stopped within .*; now it is kept until .* by --min-hold"
+  wait_background ours
+  assert_equal "$status" 143
+  run -0 stop
+  assert_regex "$output" "nothing to stop: kept until .* by --min-hold"
+}
+
+@test "a script under acquire --while-pid is stopped with all that descends from it" {
+  start_watched ours "$(executable watched <<'EOF'
+#!/bin/bash
+redlock-cli acquire -k demo --while-pid $$ -t 9s --grace 1s --token-file "$1" || exit
+trap 'exit 7' TERM
+echo ready
+while :; do sleep 0.1; done
+EOF
+)" "$BATS_TEST_TMPDIR/lease"
+  run -0 stop --reason "wrong branch"
+  wait_background ours
+  assert_equal "$status" 7
+  assert_regex "$stderr" \
+    "demo: asked to stop by .* \(\"wrong branch\"\); stopping process $SCRIPT with all that"
+}
+
+@test "kill and cancel are not its names, and say so" {
+  local name
+  for name in kill cancel; do
+    run -64 redlock-cli "$name" demo
+    assert_regex "$output" "no command $name; did you mean 'stop'\\?"
+  done
+  run -64 redlock-cli stop
+  run -64 redlock-cli stop a b
+  assert_regex "$output" "stop is for one key at a time"
+}
