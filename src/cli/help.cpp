@@ -150,7 +150,6 @@ std::string overview() {
   return "redlock-cli run -k KEY CMD [ARG...]    run a command while holding a lock\n"
          "redlock-cli status [KEY...]            show who holds what\n"
          "redlock-cli stop KEY                   stop what holds a lock, and wait for its end\n"
-         "redlock-cli release KEY --force        break a lock that is stuck\n"
          "redlock-cli doctor                     check whether the servers are fit\n"
          "redlock-cli help [COMMAND]             explain a command, or list all of them\n";
 }

@@ -197,6 +197,20 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
   wait_for_no_key 0 job
 }
 
+# --- redlock-cli-stop(1) ---
+
+@test "stop: what runs is stopped, and no other slot" {
+  start_background ours redlock-cli run -k deploy --ttl 9s --server-timeout 1s -- \
+    sh -c 'echo entered; exec sleep 1000'
+  wait_for_stdout ours entered
+  run -0 sh -c "$(example -stop.1 stop)"
+  wait_background ours
+  assert_equal "$status" 143
+  assert_regex "$stderr" '"wrong branch"'
+  run -0 sh -c "$(example -stop.1 stop-slot)"
+  assert_output --partial "nothing to stop"
+}
+
 # --- redlock-cli-status(1), redlock-cli-doctor(1) ---
 
 @test "status: who holds it, and whether it is free" {

@@ -114,6 +114,16 @@ END_OF_DEPLOY
   refute_output --partial "went on"
 }
 
+@test "stop ends what runs, and says why" {
+  start_background ours redlock-cli run -k deploy --ttl 9s --server-timeout 1s -- \
+    sh -c 'echo entered; exec sleep 1000'
+  wait_for_stdout ours entered
+  run -0 paste stop
+  wait_background ours
+  assert_equal "$status" 143
+  assert_regex "$stderr" '"wrong branch"'
+}
+
 @test "status tells of every lock, and of one" {
   redlock-cli acquire -k deploy --ttl 1m --note "release 4.2" >/dev/null
   run -0 paste who

@@ -16,9 +16,9 @@ has_stop_request() {
 }
 
 # bats test_tags=redis
-@test "the whole tree is told, then killed, and dead before the lock is free" {
+@test "the whole tree is told, then killed, and dead before the lock is free, whatever --on-lost says" {
   await_lock
-  start_tree ours -t 12s --grace 300ms --events-fd 7 7>"$BATS_TEST_TMPDIR/events"
+  start_tree ours -t 12s --grace 300ms --on-lost term --events-fd 7 7>"$BATS_TEST_TMPDIR/events"
   run -0 --separate-stderr stop --reason "wrong branch" --json
   assert_equal "$(result)" "stopped 0"
   assert_equal "$(jq -r .holder.pid <<<"$output")" "$FRONT"
@@ -41,8 +41,8 @@ has_stop_request() {
     "request $(id -un)@$(hostname) wrong branch"
 }
 
-@test "run exits as its command ended, whatever --on-lost term says, and --once-per counts no success" {
-  start_background ours redlock-cli run -k demo -t 9s --once-per 20h --on-lost term -- \
+@test "run exits as its command ended, and --once-per counts no success" {
+  start_background ours redlock-cli run -k demo -t 9s --once-per 20h -- \
     bash -c 'trap "exit 0" TERM; echo ready; while :; do sleep 0.1; done'
   wait_for_stdout ours ready
   run -0 stop
