@@ -198,6 +198,10 @@ void Draw::add_mishaps() {
   if (profile_.in_promise && !has_nodes() && random_.chance(25))
     schedule_.mishaps.push_back(mishap(Kind::newer_waiter));
   if (profile_.spoils_helper_keys) spoil_helper_keys();
+  if (profile_.asks_to_stop) {
+    for (std::size_t i = 1 + random_.below(6); i > 0; --i)
+      schedule_.mishaps.push_back(mishap(Kind::ask));
+  }
   if (profile_.servers_jump_forward) {
     for (std::size_t i = 0; i < schedule_.servers; ++i) {
       Mishap jump = mishap(Kind::step_server_wall);

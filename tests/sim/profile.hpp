@@ -29,6 +29,7 @@ struct Profile {
   bool nightly = false;               ///< the same job once a day, with --once-per
   bool spoils_helper_keys = false;    ///< another program writes into them
   bool has_host_names = false;   ///< waiters' ids tell hosts apart; else all seem to be on one host
+  bool asks_to_stop = false;     ///< processes ask the holder of the lock to stop
   std::string_view judged = {};  ///< the only rule that is promised; empty: all
   VoteKind votes = VoteKind::server;  ///< most of them; others are a server each
 };
@@ -56,6 +57,10 @@ inline constexpr Profile profiles[] = {
      .what = "within the promise, waiters whose ids tell on which host they are",
      .in_promise = true,
      .has_host_names = true},
+    {.name = "stops",
+     .what = "within the promise, holders that are asked to stop",
+     .in_promise = true,
+     .asks_to_stop = true},
     {.name = "spoilt-keys",
      .what = "helper keys that another program spoils: leases exclude each other all the same",
      .spoils_helper_keys = true,

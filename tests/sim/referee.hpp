@@ -66,6 +66,9 @@ struct Violation {
 ///                 told it of none. Or it is granted the lock by an attempt that began after a
 ///                 quorum of servers knew of a newer one, or it keeps waiting
 ///   node          a script runs at a node of a vote for a key that another node of it has
+///   stop          a holder learns of a stop request for another lease than its own; or a lease
+///   that
+///                 was valid all the while is said to be gone
 ///   inspect       a lease that was valid all the while is shown as free, or as another's
 ///
 /// The world adds what only it can see: progress, order, delay (a waiter that could enter is let in
@@ -106,6 +109,9 @@ class Referee final : public Watcher {
   void lose_marker(Server& server);
   /// What an inspection that began then shows of the lock.
   void inspected(const Inspection& inspection, Duration began);
+  /// A process asked the holder of this lease to stop, from then on, and learned whether it is
+  /// gone.
+  void asked(const LeaseId& id, bool is_gone, Duration began);
   /// A server forgot everything, also its tombstones.
   void lost_data() { data_lost_ = true; }
 
@@ -136,6 +142,8 @@ class Referee final : public Watcher {
   void extended(Process& process, const Token& token, Instant deadline, Duration asked);
   void in_trouble(Process& process, const LeaseInTrouble& trouble);
   void ended(Process& process, const Token& token, const LeaseEnded& end);
+  /// It learned of a stop request for the lease with that id.
+  void stop_requested(const Process& process, const Token& token, const std::string& id);
   /// The holder does nothing more under the lease, and now releases it. `expire_in`: no other
   /// client may have the lock for so long.
   void stopped(const Process& process, const Token& token, Duration expire_in = Duration::zero());
@@ -299,6 +307,9 @@ class Referee final : public Watcher {
   [[nodiscard]] static Duration end_of(const Server& server, const Facts& facts,
                                        const Standing& standing);
   [[nodiscard]] bool may_be_taken(const std::string& token, const Facts& facts) const;
+  /// Whether it was valid from then on, and no client can have taken it meanwhile.
+  [[nodiscard]] bool is_held_since(const std::string& token, const Facts& facts,
+                                   Duration began) const;
   [[nodiscard]] bool is_abandoned(const std::string& token, const Facts& facts) const;
   void check_support(const std::string& token, const Facts& facts);
   void check_overlap(const std::string& token, const Facts& facts);

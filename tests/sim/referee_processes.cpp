@@ -186,6 +186,12 @@ void Referee::in_trouble(Process& process, const LeaseInTrouble& trouble) {
     violate("trouble", process.name() + " cannot extend although every server answered");
 }
 
+void Referee::stop_requested(const Process& process, const Token& token, const std::string& id) {
+  history_.add("{} is asked to stop {}", process.name(), token.secret().substr(0, 4));
+  if (facts_[token.secret()].id != id)
+    violate("stop", process.name() + " is asked to stop for another lease");
+}
+
 void Referee::ended(Process& process, const Token& token, const LeaseEnded& end) {
   const bool lost = end.state == LeaseState::lost;
   const bool by_hand = end.not_ours && end.not_ours->why == NotOurs::Why::released;

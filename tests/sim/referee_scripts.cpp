@@ -475,11 +475,24 @@ void Referee::lose_marker(Server& server) {
     server.keyspace().erase(resource_.key());
 }
 
+bool Referee::is_held_since(const std::string& token, const Facts& facts, Duration began) const {
+  // A lease released by hand at some servers may have expired at the others.
+  return is_valid(facts) && facts.granted_at < began && facts.process != nullptr &&
+         !may_be_taken(token, facts);
+}
+
+void Referee::asked(const LeaseId& id, bool is_gone, Duration began) {
+  history_.add("{} was asked to stop{}", id.text.substr(0, 4), is_gone ? ", and is gone" : "");
+  if (!is_gone || data_lost_) return;
+  for (const auto& [token, facts] : facts_) {
+    if (facts.id == id.text && is_held_since(token, facts, began))
+      violate("stop", name_of(token) + " is said to be gone");
+  }
+}
+
 void Referee::inspected(const Inspection& inspection, Duration began) {
   const auto held_all_the_time = [&](const auto& known) {
-    // A lease released by hand at some servers may have expired at the others.
-    return is_valid(known.second) && known.second.granted_at < began &&
-           known.second.process != nullptr && !may_be_taken(known.first, known.second);
+    return is_held_since(known.first, known.second, began);
   };
   const auto held = std::ranges::find_if(facts_, held_all_the_time);
   history_.add("an inspection shows that the lock is {}",

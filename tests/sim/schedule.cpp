@@ -105,6 +105,8 @@ std::string describe(const Mishap& mishap) {
       return "a shared lock's key is lost everywhere";
     case Kind::inspect:
       return fmt::format("a process on {} asks who has the lock", host);
+    case Kind::ask:
+      return fmt::format("a process on {} asks the holder to stop, {} later", host, span);
     case Kind::evict:
       return fmt::format("{} loses the lock's key", server);
     case Kind::move_address:

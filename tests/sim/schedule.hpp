@@ -59,6 +59,8 @@ struct Mishap {
     cut_subscriptions,  ///< the subscriptions of a host break, until it subscribes again
     lose_marker,        ///< every server loses the key of a shared lock, but not its helper keys
     inspect,            ///< a process on a host asks who has the lock
+    ask,                ///< a process on a host looks who has the lock, and asks it to stop `span`
+                        ///< later, when another may have it
     evict,              ///< a server loses the lock's key, but not its helper keys
     move_address,       ///< a server's address leads to `other` for a while
     spoil_counter,      ///< a server's fence counter has an invalid value, for a while

@@ -222,6 +222,14 @@ void Session::keep(const std::shared_ptr<HeldSet>& set) {
       world_.referee(resource).violate("kept", process_->name() + " loses its lease without need");
     event_->notify();
   };
+  events.stop_requested = [this, set = set.get()](const StopRequested& asked) {
+    for (const Lease& lease : set->leases()) {
+      if (lease.resource == asked.resource)
+        world_.referee(asked.resource).stop_requested(*process_, lease.token, asked.request.reason);
+    }
+    stop_requested_ = true;
+    event_->notify();
+  };
   set->keep(std::move(events));
 }
 
@@ -265,7 +273,7 @@ asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
   const Duration started = world_.timeline().now();
   const Instant end = began + plan_.work;
   // It waits for the runs below it before it releases.
-  while (!lease_ended_ && (process_->now() < end || nested_ != nullptr)) {
+  while (!lease_ended_ && !stop_requested_ && (process_->now() < end || nested_ != nullptr)) {
     // A supervisor reads the clock before anything else. A lease past its deadline ends the work
     // even if no event reported that.
     const Instant until = std::min(process_->now() < end ? end : Instant::max(), set->deadline());

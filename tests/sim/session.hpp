@@ -119,6 +119,7 @@ class Session {
   std::unique_ptr<Event> event_;  ///< notified when the lease ends
   Interrupt interrupt_;
   bool lease_ended_ = false;
+  bool stop_requested_ = false;
   bool over_ = false;
   bool killed_ = false;
   bool waiting_ = false;

@@ -104,6 +104,7 @@ class World final : public Network {
   void apply(const Mishap& mishap);
   asio::awaitable<void> break_by_force(Mishap mishap);
   asio::awaitable<void> inspect_lock(Mishap mishap);
+  asio::awaitable<void> ask_holder(Mishap mishap);
   void foreign_lock(const Mishap& mishap);
   void move_address(std::size_t address, std::size_t to);
   void spoil_counter(Server& server, Duration span);

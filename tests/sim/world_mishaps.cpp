@@ -137,6 +137,9 @@ void World::apply(const Mishap& mishap) {
     case Mishap::Kind::inspect:
       start([this, mishap] { return inspect_lock(mishap); });
       return;
+    case Mishap::Kind::ask:
+      start([this, mishap] { return ask_holder(mishap); });
+      return;
     case Mishap::Kind::evict:
       server.keyspace().erase(resource_.key());
       return;
@@ -249,6 +252,25 @@ asio::awaitable<void> World::inspect_lock(Mishap mishap) {
   const std::shared_ptr<ServerSet> server_set = new_server_set(process, Milliseconds(50));
   const Duration began = timeline_.now();
   referee_.inspected(summarize(co_await redlock::inspect(*server_set, resource_)), began);
+  finished(process);
+  co_await server_set->close(CloseMode::immediate);
+  process.end();
+}
+
+asio::awaitable<void> World::ask_holder(Mishap mishap) {
+  Process& process = new_process(mishap.host, "asker");
+  const std::shared_ptr<ServerSet> server_set = new_server_set(process, Milliseconds(50));
+  const AskRequest look{resource_};
+  const Inspection found = summarize(co_await ask_to_stop(*server_set, look));
+  if (found.state == InspectState::held && !found.holder->foreign && !found.holder->shared) {
+    co_await sleep_until(process, process.now() + mishap.span);
+    const LeaseId id = found.holder->id;
+    // The reason tells the referee for which lease it is.
+    const AskRequest request{resource_, id, std::nullopt, {"", "", id.text}};
+    const Duration began = timeline_.now();
+    const auto votes = co_await ask_to_stop(*server_set, request);
+    referee_.asked(id, is_gone(votes, id), began);
+  }
   finished(process);
   co_await server_set->close(CloseMode::immediate);
   process.end();
