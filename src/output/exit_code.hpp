@@ -42,7 +42,8 @@ inline constexpr std::array exit_codes{
                     "lost: not the holder, or not any more; run: the command was stopped"},
     ExitCodeMeaning{
         ExitCode::unconfirmed,
-        "unconfirmed: a process of the command was not seen dead before the lock could expire"},
+        "unconfirmed: a process of the command was not seen dead before the lock could expire, or "
+        "--on-stop failed"},
     ExitCodeMeaning{ExitCode::timed_out, "timed out: --max-hold ended; the command was stopped"},
 };
 

@@ -69,7 +69,7 @@ Value slots(const Subject& of) {
   return slots && slots->limit > 0 ? Value(std::to_string(slots->limit)) : std::nullopt;
 }
 
-/// In whole seconds: where a clock is read a little later, it is the same time.
+/// In whole seconds, so that it hardly depends on when the clocks are read.
 Value last_success(const Subject& of) {
   const auto& run = of.inspection().runs.success;
   if (!run) return std::nullopt;

@@ -47,7 +47,9 @@ notes() {
   assert_line --partial "held by"
   assert_line --partial '"two"'
   assert_equal "$(notes)" "two one"
+  run -75 redlock-cli run -k demo -n --record-skips -- true
   run -0 redlock-cli status demo --runs --json
+  /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py" <<<"$output"
   assert_equal "$(json '[len(run["lease_id"]) for run in j["locks"][0]["runs"]]')" "[40, 40]"
   release_hold ours
 }

@@ -228,6 +228,13 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
   run -0 sh -c "$(example -status.1 max-age)"
 }
 
+@test "status: what the job did, and whether it hangs" {
+  redlock-cli run -k nightly --note why -- true
+  run -0 sh -c "$(example -status.1 history)"
+  assert_line --partial '"why"'
+  assert_line "nightly: free"
+}
+
 has_shown() { grep -q "$1" "$(background_stdout watch)"; }
 
 @test "status: what is held, again and again" {

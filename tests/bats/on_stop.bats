@@ -24,10 +24,10 @@ start() {
 }
 readonly SLEEP='exec sleep 1000'
 
-# Hooks that have not ended by themselves, for each of which the witness tells.
+# A hook that ends only by KILL, and so do its children; the witness tells.
 readonly HANG='trap "" TERM; setsid sleep 1000 & while :; do sleep 1000 & sleep 0.1; done'
 
-# until FILE: of a hook that goes on until the test lets it.
+# waits_for FILE: what goes on until the test lets it.
 waits_for() { echo "until [ -e $BATS_TEST_TMPDIR/$1 ]; do sleep 0.05; done"; }
 
 stopped() { paste -sd , "$STOPPED"; }
@@ -71,14 +71,15 @@ assert_not_released() {
 }
 
 @test "when a TERM is passed on: once, however many come, and the status is the command's" {
-  start --on-stop "$NOTE" -- "trap 'echo TERM' TERM; $(waits_for end); exit 5"
+  start --on-stop "$NOTE" -- "trap 'echo TERM' TERM; trap 'echo HUP' HUP; $(waits_for end); exit 5"
   kill -TERM "$FRONT"
   wait_for_stdout ours TERM
   wait_until test -s "$STOPPED"
-  kill -HUP "$COMMAND"
-  kill -TERM "$FRONT"
+  kill -HUP "$FRONT"
+  wait_for_stdout ours HUP
   touch "$BATS_TEST_TMPDIR/end"
   wait_background ours
+  assert_equal "$status" 5
   assert_equal "$(stopped)" "signal demo"
   assert_equal "$(keys_at 0)" ""
 }

@@ -17,7 +17,9 @@ end
 local function read_runs(text)
   local head = {string.match(text, LINE.runs)}
   if not head[1] then return nil end
-  return head, string.match(text, '^[^\n]*\n?([^\n]*)\n?([^\n]*)\n?([^\n]*)\n?(.*)')
+  local last, best, skips, behind =
+    string.match(text, '^[^\n]*\n?([^\n]*)\n?([^\n]*)\n?([^\n]*)\n?()')
+  return head, last, best, skips, string.sub(text, behind)
 end
 
 -- The same of what is stored; where that is in no known form, nothing is known.
@@ -38,23 +40,25 @@ local function fence_of_run(line)
 end
 
 -- The lines of kept runs, with the run of the lease `id` in the place of what is known of it, since
--- a release may be repeated (H2); a new one comes first. Two shares may have the same fence.
+-- a release may be repeated (H2); a new one comes first. The others are not parsed: that would take
+-- as long as all else that a release does.
 -- -> also whether it is new
 local function keep_run(kept, id, line)
-  local lines, place = {}, nil
-  for other in string.gmatch(kept, '[^\n]+') do
-    local part = {string.match(other, LINE.kept)}
-    local is_same = part[LINE.kept.id] == id
-      and fence_of_run(part[LINE.kept.run]) == fence_of_run(line)
-    if is_same then place = #lines + 1 else lines[#lines + 1] = other end
+  local text, own = '\n' .. kept, '\n' .. id .. ' ' .. line
+  local from = string.find(text, '\n' .. id .. ' ', 1, true)
+  if from then
+    local behind = string.find(text, '\n', from + 1, true) or #text + 1
+    text = string.sub(text, 1, from - 1) .. own .. string.sub(text, behind)
+  else
+    text = kept == '' and own or own .. text
   end
-  table.insert(lines, place or 1, id .. ' ' .. line)
-  local count, size = 0, 0
-  for i = 1, math.min(#lines, NUMBER.kept_runs) do
-    size = size + #lines[i] + 1
-    if size <= NUMBER.max_kept_bytes then count = i end
+  local ends, count = 0, 0
+  while ends < #text and count < NUMBER.kept_runs do
+    local next_end = (string.find(text, '\n', ends + 2, true) or #text + 1) - 1
+    if next_end > NUMBER.max_kept_bytes then break end
+    ends, count = next_end, count + 1
   end
-  return table.concat(lines, '\n', 1, count), not place
+  return string.sub(text, 2, ends), not from
 end
 
 -- Records a run, in the form that a release brings it. `record` is the owner record of the lease

@@ -256,6 +256,7 @@ TEST(Supervisor, AHookThatWasStartedBecauseOfASignalIsAwaited) {
         EXPECT_EQ(ending.stopped, std::nullopt);
         EXPECT_TRUE(page.hook_began);
         EXPECT_EQ(ending.hook_failure, "");
+        EXPECT_TRUE(ending.left.empty());
       },
       slow_hook + "signal");
 }

@@ -77,8 +77,8 @@ class ScriptsTest : public ::testing::Test {
   }
 
   /// A release that records the run that ended a second ago.
-  ReleaseRequest release_of_run(Fence fence) {
-    ReleaseRequest request{resource_, token()};
+  ReleaseRequest release_of_run(Fence fence, Token with = token()) {
+    ReleaseRequest request{resource_, std::move(with)};
     request.run = RunRecord{PastRun{fence, 2s, 1s, 0s, "released", 0}, Instant(), /*success=*/true};
     return request;
   }
@@ -615,7 +615,8 @@ std::vector<std::string> lines_of(const std::string& stored) {
 
 TEST_F(ScriptsTest, AReleaseThatIsRepeatedKeepsOneRun) {
   for (const bool keeps : {true, false}) {
-    ReleaseRequest request = release_of_run(acquired(token()));
+    const Token own = token(keeps ? 'a' : 'b');
+    ReleaseRequest request = release_of_run(acquired(own), own);
     request.expire_in = 5s;
     drive_.run(server_.release(request, drive_.soon()));
     // Another release of the lease that --min-hold keeps, late.
@@ -636,9 +637,7 @@ TEST_F(ScriptsTest, TwoSharesOfOneFenceAreTwoRuns) {
   for (const char digit : {'a', 'b'}) {
     drive_.run(
         server_.acquire({resource_, token(digit), ttl(), some_owner(), shared}, drive_.soon()));
-    ReleaseRequest request = release_of_run(Fence(7));
-    request.token = token(digit);
-    drive_.run(server_.release(request, drive_.soon()));
+    drive_.run(server_.release(release_of_run(Fence(7), token(digit)), drive_.soon()));
   }
   EXPECT_EQ(lines_of(redis_({"GET", helper_.last()}).text).size(), 6U);
 }
@@ -687,8 +686,10 @@ TEST_F(ScriptsTest, ASkipIsCountedUntilTheNextRunAndIsNoRun) {
 TEST_F(ScriptsTest, RunsAreKeptOnlyAsFarAsClientsCanReadThem) {
   Owner owner = some_owner();
   owner.note = std::string(max_owner_field, '\x01');  // six bytes each as JSON writes them
-  for (int run = 0; run < 8; ++run)
-    drive_.run(server_.release(release_of_run(acquired(token(), owner)), drive_.soon()));
+  for (const char digit : std::string("01234567")) {
+    const Fence fence = acquired(token(digit), owner);
+    drive_.run(server_.release(release_of_run(fence, token(digit)), drive_.soon()));
+  }
   const std::string stored = redis_({"GET", helper_.last()}).text;
   EXPECT_GT(lines_of(stored).size(), 6U);
   EXPECT_LT(stored.size(), 32U * 1024);
