@@ -1,0 +1,183 @@
+#!/usr/bin/python3
+"""Stops a `run` from another host at random moments of its life, and asks the kernel whether
+anything of it lived when its lock went to the next.
+
+usage: stops.py [--rounds N] [--lanes N] [--servers N]... [--seed N]
+
+Each round: a run whose command leaves a child that ignores TERM and one in a session of its own;
+all inherit a shared flock(2) on a witness file. Another run waits for the same key, and tries to
+have that flock exclusively, without waiting: what still holds it outlived the lock, an overlap.
+Meanwhile `stop` asks from a third network. Each host and each server has a network of its own, so
+this needs root.
+
+Beside overlaps it compares what the three say: `stop` exits with 0, or with 79 where the next run
+had the lock by then; a run that it stopped has the result `stopped`, the exit code of its command
+and one event `stopping` with why, by whom and the reason, and no other has; and where `stop` says
+`stopped`, the run ended for it, or by itself after it was asked. Prints a line for each number of
+servers.
+
+Needs REDLOCK_CLI: the path of the program. Exit status: 0 when nothing was wrong, else 1.
+"""
+import argparse
+import collections
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from namespaces import NamespaceServers
+
+TTL, TIMEOUT, GRACE = "2s", "200ms", "200ms"
+LIMIT = 60
+REASON = "called off"
+# $1: the witness. $2: how long it works.
+COMMAND = """exec 9<"$1"; flock -s 9
+setsid sleep 1000 & sh -c 'trap "" TERM; sleep 1000' & echo "$REDLOCK_FENCE"; sleep "$2" """
+TERM = 128 + 15
+
+
+class Wrong(Exception):
+    """What must not be."""
+
+
+class Round:
+    def __init__(self, deployment, directory, lane, chance):
+        self.deployment, self.random = deployment, chance
+        self.key = f"stops{lane}"
+        self.files = {
+            name: os.path.join(directory, f"{self.key}.{name}")
+            for name in ("witness", "report", "events")
+        }
+        open(self.files["witness"], "a").close()
+
+    def words(self, host, *words):
+        network = self.deployment.hosts[host]
+        return ["nsenter", f"--net={network.path}", os.environ["REDLOCK_CLI"], *words]
+
+    def environment(self, host):
+        return dict(
+            os.environ,
+            REDLOCK_CONFIG="/dev/null",
+            REDLOCK_SERVER=self.deployment.urls(host),
+            REDLOCK_SERVER_TIMEOUT=TIMEOUT,
+            REDLOCK_RESTART_GUARD="0",
+        )
+
+    def start(self, host, *words, **options):
+        return subprocess.Popen(
+            self.words(host, *words),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=self.environment(host),
+            text=True,
+            **options,
+        )
+
+    def play(self):
+        work = self.random.uniform(0.1, 3)
+        lock = ("-k", self.key, "--ttl", TTL, "--grace", GRACE)
+        with open(self.files["report"], "w") as report, open(self.files["events"], "w") as events:
+            tell = ("--status-fd", str(report.fileno()), "--events-fd", str(events.fileno()))
+            command = ("sh", "-c", COMMAND, "-", self.files["witness"], str(work))
+            run = self.start(
+                *(0, "run", *lock, *tell, "--descendants", "kill", "--", *command),
+                pass_fds=(report.fileno(), events.fileno()),
+            )
+        fence = run.stdout.readline().strip()
+        check = ("flock", "-n", "-x", self.files["witness"], "true")
+        following = self.start(1, "run", *lock, "--wait", f"{LIMIT}s", "--", *check)
+        time.sleep(self.random.uniform(0, work * 1.1))
+        words = ("stop", self.key, "--json", "--if-fence", fence, "--reason", REASON, "-w", "10s")
+        stop = self.start(1, *words)
+        said = json.loads(stop.communicate(timeout=LIMIT)[0])
+        run.communicate(timeout=LIMIT)
+        following.communicate(timeout=LIMIT)
+        if following.returncode != 0:
+            raise Wrong(f"OVERLAP: the next run exits with {following.returncode}")
+        return self.judge(run.returncode, stop.returncode, said)
+
+    def judge(self, run_code, stop_code, said):
+        """-> what came of it"""
+        with open(self.files["report"]) as file:
+            report = json.load(file)
+        with open(self.files["events"]) as file:
+            events = [json.loads(line) for line in file]
+        stopping = [event for event in events if event["event"] == "stopping"]
+        result = said["result"]
+        if (result, stop_code) not in (("stopped", 0), ("free", 0), ("lost", 79)):
+            raise Wrong(f"stop ends with {stop_code}: {said}")
+        if said["exit_code"] != stop_code:
+            raise Wrong(f"stop exits with {stop_code}, and says {said}")
+        was_stopped = report["result"] == "stopped"
+        if was_stopped:
+            told = [(event["why"], event["reason"]) for event in stopping]
+            if told != [("request", REASON)] or report["stop_request"]["reason"] != REASON:
+                raise Wrong(f"the run tells {stopping} and {report}")
+            if run_code not in (TERM, -15) or report["exit_code"] != TERM:
+                raise Wrong(f"the run exits with {run_code} and says {report}")
+            if result != "stopped":
+                raise Wrong(f"the run was stopped, and stop says {said}")
+        elif report["result"] != "released" or run_code != 0 or stopping:
+            raise Wrong(f"the run exits with {run_code}, tells {stopping}, and says {report}")
+        return f"{result}, run {report['result']}"
+
+
+def play(deployment, directory, todo, lane, seed, counts, failures):
+    chance = random.Random(seed)
+    while todo and not failures:
+        try:
+            todo.pop()
+            counts[Round(deployment, directory, lane, chance).play()] += 1
+        except IndexError:
+            return
+        except Exception as failure:  # of a thread: it would be printed, and nothing more
+            failures.append(failure)
+
+
+def play_all(servers, options):
+    directory = tempfile.mkdtemp()
+    deployment = NamespaceServers(directory, servers)
+    counts, failures = collections.Counter(), []
+    todo = [None] * options.rounds
+    try:
+        lanes = [
+            threading.Thread(
+                target=play,
+                args=(deployment, directory, todo, lane, options.seed + lane, counts, failures),
+            )
+            for lane in range(options.lanes)
+        ]
+        for lane in lanes:
+            lane.start()
+        for lane in lanes:
+            lane.join()
+    finally:
+        deployment.close()
+        shutil.rmtree(directory)
+    told = "; ".join(f"{what}: {count}" for what, count in sorted(counts.items()))
+    print(f"stops: {servers} servers, {sum(counts.values())} rounds; {told}", flush=True)
+    for failure in failures:
+        print(f"stops: {failure!r}", file=sys.stderr)
+    return not failures
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=200, help="with each number of servers")
+    parser.add_argument("--lanes", type=int, default=4, help="how many at the same time")
+    parser.add_argument("--servers", type=int, action="append", help="how many (1, 3 and 5)")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    options = parser.parse_args()
+    print(f"stops: seed {options.seed}", flush=True)
+    all_well = [play_all(servers, options) for servers in options.servers or (1, 3, 5)]
+    sys.exit(0 if all(all_well) else 1)
+
+
+if __name__ == "__main__":
+    main()
