@@ -12,9 +12,8 @@ this needs root.
 
 Beside overlaps it compares what the three say: `stop` exits with 0, or with 79 where the next run
 had the lock by then; a run that it stopped has the result `stopped`, the exit code of its command
-and one event `stopping` with why, by whom and the reason, and no other has; and where `stop` says
-`stopped`, the run ended for it, or by itself after it was asked. Prints a line for each number of
-servers.
+and one event `stopping` with why, by whom and the reason, and no other has; and then `stop` says
+`stopped` as well. Prints a line for each number of servers, with what came of the rounds.
 
 Needs REDLOCK_CLI: the path of the program. Exit status: 0 when nothing was wrong, else 1.
 """
@@ -33,6 +32,9 @@ import time
 from namespaces import NamespaceServers
 
 TTL, TIMEOUT, GRACE = "2s", "200ms", "200ms"
+# A busy machine's servers may be late; a run that loses its lock for it ends with 79.
+STOP_TIMEOUT = "4s"
+LOST = 79
 LIMIT = 60
 REASON = "called off"
 # $1: the witness. $2: how long it works.
@@ -93,8 +95,8 @@ class Round:
         check = ("flock", "-n", "-x", self.files["witness"], "true")
         following = self.start(1, "run", *lock, "--wait", f"{LIMIT}s", "--", *check)
         time.sleep(self.random.uniform(0, work * 1.1))
-        words = ("stop", self.key, "--json", "--if-fence", fence, "--reason", REASON, "-w", "10s")
-        stop = self.start(1, *words)
+        words = ("stop", self.key, "--json", "--if-fence", fence, "--reason", REASON, "-w", "20s")
+        stop = self.start(1, *words, "--server-timeout", STOP_TIMEOUT)
         said = json.loads(stop.communicate(timeout=LIMIT)[0])
         run.communicate(timeout=LIMIT)
         following.communicate(timeout=LIMIT)
@@ -123,6 +125,8 @@ class Round:
                 raise Wrong(f"the run exits with {run_code} and says {report}")
             if result != "stopped":
                 raise Wrong(f"the run was stopped, and stop says {said}")
+        elif report["result"] == "lost" and run_code == LOST:
+            pass
         elif report["result"] != "released" or run_code != 0 or stopping:
             raise Wrong(f"the run exits with {run_code}, tells {stopping}, and says {report}")
         return f"{result}, run {report['result']}"

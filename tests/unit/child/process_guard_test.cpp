@@ -256,6 +256,22 @@ TEST(ProcessGuard, WhatIsHeldForTooLongIsKilledWhateverOnLostSays) {
   }
 }
 
+TEST(ProcessGuard, WhatIsAskedToStopIsKilledWhateverOnLostSays) {
+  for (const OnLost on_lost : {OnLost::kill, OnLost::term, OnLost::warn}) {
+    in_child([on_lost] {
+      const Running command(looping("trap '' TERM"), 1);
+      const GuardOutcome outcome =
+          guarded(command.pid(), held_at_most(10min, on_lost), [](const GuardScene& scene) {
+            scene.when_stopping = [&clock = scene.clock] { clock.jump(guard_plan.grace); };
+            scene.guard.stop_on_request();
+          });
+      expect_stopped(outcome, StopReason::request);
+      EXPECT_EQ(outcome.end.late, Duration::zero());
+      EXPECT_EQ(WTERMSIG(status_of(command.pid())), SIGKILL);
+    });
+  }
+}
+
 TEST(ProcessGuard, OfTheLimitAndTheEndOfTheLeaseTheFirstDecides) {
   const auto expect = [](Duration max_hold, StopReason why) {
     in_child([&] {

@@ -196,6 +196,24 @@ TEST(Supervisor, WhatIsHeldForTooLongIsToldAndThenKilledWhileTheLeaseStands) {
       });
 }
 
+TEST(Supervisor, WhatIsAskedToStopIsKilledWhileTheLeaseStandsWhateverOnLostSays) {
+  for (const OnLost on_lost : {OnLost::kill, OnLost::term, OnLost::warn}) {
+    StopPlan any = plan;
+    any.on_lost = on_lost;
+    any.grace = 200ms;
+    supervise(
+        any, running("trap '' TERM"), When::while_it_runs,
+        [](Scene scene) { scene.supervisor.stop_on_request(); },
+        [](const CommandEnd& ending, const SharedPage& page) {
+          EXPECT_EQ(ending.stopped, StopReason::request);
+          EXPECT_EQ(WTERMSIG(*ending.status), SIGKILL);
+          EXPECT_TRUE(ending.left.empty());
+          EXPECT_EQ(ending.late, Duration::zero());
+          EXPECT_TRUE(page.stopping);
+        });
+  }
+}
+
 TEST(Supervisor, OfTheLimitAndTheEndOfTheLeaseTheFirstDecides) {
   const std::string ends_well = running("trap 'exit 0' TERM");
   const auto expect = [](StopReason reason) {

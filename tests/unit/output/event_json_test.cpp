@@ -47,6 +47,10 @@ TEST(EventJson, SaysWhyTheCommandIsStopped) {
   EXPECT_NE(
       json_of(event::Stopping{child::StopReason::lease, std::nullopt}).find(R"("why":"lost")"),
       std::string::npos);
+  const event::Stopping asked{child::StopReason::request, std::nullopt,
+                              StopRequest{"web1", "alice", "wrong branch"}};
+  EXPECT_NE(json_of(asked).find(R"("why":"request","by":"alice@web1","reason":"wrong branch")"),
+            std::string::npos);
 }
 
 TEST(EventJson, TellsForWhomAWaiterWasSuperseded) {

@@ -50,6 +50,23 @@ TEST(OwnerRecord, TellsARunAndHowLongItIsRenewedFor) {
   EXPECT_FALSE(decode_owner(record)->finished.has_value());
 }
 
+TEST(OwnerRecord, TellsWhetherItsHolderCanBeAskedToStopAndWhoDidSo) {
+  Owner owner = some_owner();
+  EXPECT_EQ(decode_owner(encode_owner(owner))->stoppable, std::nullopt);
+  owner.stoppable = true;
+  owner.note = R"({"stop_request":{"reason":"no"}})";
+  EXPECT_TRUE(*decode_owner(encode_owner(owner))->stoppable);
+  EXPECT_FALSE(stop_request_in(encode_owner(owner)));
+  owner.stop_request = StopRequest{"web1", "alice", "wrong \"branch\""};
+  const auto asked = stop_request_in(encode_owner(owner));
+  ASSERT_TRUE(asked);
+  EXPECT_EQ(encode_stop_request(*asked), encode_stop_request(*owner.stop_request));
+  EXPECT_EQ(decode_owner(encode_owner(owner))->stop_request->reason, asked->reason);
+  for (const char* const none : {"", "{}", R"({"stop_request":1})", R"(["stop_request"])"}) {
+    EXPECT_FALSE(stop_request_in(none)) << none;
+  }
+}
+
 TEST(OwnerRecord, TellsHowACommandEndedWhoseLeaseIsKept) {
   Owner owner = some_owner();
   owner.renewed_for = Duration::zero();
