@@ -11,6 +11,9 @@ stop() { redlock-cli stop demo -w 60s --server-timeout 4s "$@"; }
 # The result of `stop --json`, in $output.
 result() { jq -r '"\(.result) \(.exit_code)"' <<<"$output"; }
 
+# Whether each line of stdin is of the documented shape.
+valid() { /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py"; }
+
 has_stop_request() {
   redlock-cli status "${1-demo}" --json | jq -e '.locks[0].holder.stop_request' >/dev/null
 }
@@ -21,6 +24,7 @@ has_stop_request() {
   start_tree ours -t 12s --grace 300ms --on-lost term --events-fd 7 7>"$BATS_TEST_TMPDIR/events"
   run -0 --separate-stderr stop --reason "wrong branch" --json
   assert_equal "$(result)" "stopped 0"
+  valid <<<"$output"
   assert_equal "$(jq -r .holder.pid <<<"$output")" "$FRONT"
   assert_regex "$stderr" "demo: asking to stop: held by .* \(run pid $FRONT: tree\)"
   wait_background ours
@@ -39,6 +43,7 @@ has_stop_request() {
     "$(jq -r 'select(.event == "stopping") | "\(.why) \(.by) \(.reason)"' \
       "$BATS_TEST_TMPDIR/events")" \
     "request $(id -un)@$(hostname) wrong branch"
+  cat "$BATS_TEST_TMPDIR/events" "$BATS_TEST_TMPDIR/report" | valid
 }
 
 @test "run exits as its command ended, and --once-per counts no success" {
@@ -91,6 +96,7 @@ has_stop_request() {
 @test "status shows who asked" {
   hold ours
   run -75 redlock-cli stop demo -w 0 --reason "wrong branch"
+  redlock-cli status demo --json | valid
   assert_regex "$(redlock-cli status demo)" \
     "asked to stop by $(id -un)@$(hostname) \(\"wrong branch\"\)"
   release_hold ours
