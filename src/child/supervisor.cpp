@@ -412,7 +412,7 @@ void Supervisor::reap() {
 void Supervisor::stop(StopReason reason, Instant now) {
   stopped_ = reason;
   // What --on-lost lets run on without the lock must end all the same before the lock is released.
-  const OnLost how = reason == StopReason::lease ? plan_.on_lost : OnLost::kill;
+  const OnLost how = keeps_lease(reason) ? OnLost::kill : plan_.on_lost;
   page_.stopping = how != OnLost::warn;
   kill_at_ = how == OnLost::kill ? grace_end(now) : Instant::max();
   if (how != OnLost::warn && !page_.stopped_by_front) tree_.signal(plan_.stop_signal, *kill_at_);
