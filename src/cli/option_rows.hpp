@@ -105,6 +105,11 @@ inline constexpr Option<NumberType> slots{
      "on, is in REDLOCK_SLOT"},
     {1, Mode::max_slots}};
 
+inline constexpr Option<NumberType> take{
+    {"--take", takes_lock, OptionSource::line, Section::lock,
+     "With --slots: take M of the N slots, all or none; their numbers are in REDLOCK_SLOT_LIST"},
+    {1, Mode::max_slots, "M"}};
+
 inline constexpr Flag supersede{
     {"--supersede", takes_lock, OptionSource::line, Section::lock,
      "Newest wins: those that wait for the lock with --supersede longer than this one give up with "
@@ -408,6 +413,7 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
     &shared,
     &exclusive,
     &slots,
+    &take,
     &supersede,
     &max_waiting,
     &once_per,

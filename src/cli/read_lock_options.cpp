@@ -99,6 +99,16 @@ std::optional<std::size_t> read_max_waiting(const Settings& settings, const Wait
   return static_cast<std::size_t>(*max_waiting);
 }
 
+std::size_t read_take(const Settings& settings, std::size_t slots) {
+  const auto take = settings.get(option::take);
+  if (!take) return 1;
+  const Setting setting = *settings.find(option::take);
+  if (slots == 0) Settings::refuse(setting, "says how many slots to take, and needs --slots");
+  if (*take > slots)
+    Settings::refuse(setting, fmt::format("{} is more than the {} of --slots", *take, slots));
+  return static_cast<std::size_t>(*take);
+}
+
 /// -x, -s and --slots: the one from the strongest source wins; two from the same source are a usage
 /// error.
 Mode read_mode(const Settings& settings, const std::vector<Resource>& resources) {
@@ -119,6 +129,7 @@ Mode read_mode(const Settings& settings, const std::vector<Resource>& resources)
     choose(option::slots, {true, static_cast<std::size_t>(*slots)});
   }
   if (rival) Settings::refuse_both(*rival, *chosen);
+  mode.take = read_take(settings, mode.slots);
   if (mode.slots == 0) return mode;
   if (resources.size() > 1)
     Settings::refuse(*chosen, "goes with one -k only: REDLOCK_SLOT is one number");
@@ -230,6 +241,7 @@ run::LockOptions read_lock_options(const Settings& settings, std::vector<Resourc
   const WaitPolicy wait = read_wait_policy(settings);
   check_supersede(settings, wait, mode, resources.size());
   owner.slots = mode.slots;
+  owner.take = mode.take;
   return {std::move(resources),
           ttl,
           wait,

@@ -22,8 +22,8 @@ namespace {
 constexpr std::string_view prefix = "REDLOCK_";
 
 /// What we hand to commands ourselves (run/nesting.cpp).
-constexpr std::array<std::string_view, 6> handed_over{"KEY",   "TOKEN", "FENCE",
-                                                      "LEASE", "SLOT",  "HELD"};
+constexpr std::array<std::string_view, 7> handed_over{"KEY",  "TOKEN",     "FENCE", "LEASE",
+                                                      "SLOT", "SLOT_LIST", "HELD"};
 
 /// The name of a setting as its variable has it, without the prefix: `SERVER_TIMEOUT`.
 std::string_view variable_part(const OptionRow& option) {

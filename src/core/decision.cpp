@@ -192,21 +192,21 @@ void AcquireTally::count(std::size_t server, AcquireVote vote) {
 }
 
 const Granted* AcquireTally::as_counted(const std::optional<AcquireVote>& vote,
-                                        std::optional<std::size_t> slot) const {
+                                        const Slots& slots) const {
   const Granted* granted = as<Granted>(vote);
-  if (granted == nullptr || granted->slot != slot) return nullptr;
+  if (granted == nullptr || granted->slots != slots) return nullptr;
   const bool is_guarded = granted->server.up && guard_left(*granted->server.up, restart_guard_);
   return is_guarded ? nullptr : granted;
 }
 
-std::optional<std::size_t> AcquireTally::slot() const {
-  std::map<std::optional<std::size_t>, std::size_t> granted;
+Slots AcquireTally::slots() const {
+  std::map<Slots, std::size_t> granted;
   for (const auto& vote : votes_) {
-    if (const Granted* one = as<Granted>(vote)) ++granted[one->slot];
+    if (const Granted* one = as<Granted>(vote)) ++granted[one->slots];
   }
   const auto most =
       std::ranges::max_element(granted, {}, [](const auto& entry) { return entry.second; });
-  return most == granted.end() ? std::nullopt : most->first;
+  return most == granted.end() ? Slots() : most->first;
 }
 
 AcquireDecision AcquireTally::decision() const {
@@ -215,11 +215,11 @@ AcquireDecision AcquireTally::decision() const {
   if (has_duplicates(votes_)) return AcquireDecision::duplicate;
   if (grants() >= quorum) return AcquireDecision::granted;
   if (grants() + number_missing(votes_) >= quorum) return AcquireDecision::undecided;
-  const std::optional<std::size_t> slot = this->slot();
+  const Slots slots = this->slots();
   const auto granted =
       static_cast<std::size_t>(std::ranges::count_if(votes_, [&](const auto& vote) {
         const Granted* one = as<Granted>(vote);
-        return one != nullptr && one->slot == slot;
+        return one != nullptr && one->slots == slots;
       }));
   if (granted >= quorum) return AcquireDecision::guarded;
   if (granted > grants() && granted + number_missing(votes_) >= quorum)
@@ -230,15 +230,15 @@ AcquireDecision AcquireTally::decision() const {
 std::size_t AcquireTally::grants() const {
   return static_cast<std::size_t>(std::ranges::count_if(
       votes_,
-      [this, slot = slot()](const auto& vote) { return as_counted(vote, slot) != nullptr; }));
+      [this, slots = slots()](const auto& vote) { return as_counted(vote, slots) != nullptr; }));
 }
 
 std::vector<RestartedServer> AcquireTally::restarted() const {
-  const std::optional<std::size_t> slot = this->slot();
+  const Slots slots = this->slots();
   std::vector<RestartedServer> restarted;
   for (std::size_t server = 0; server < votes_.size(); ++server) {
     const Granted* granted = as<Granted>(votes_[server]);
-    if (granted == nullptr || granted->slot != slot || !granted->server.up) continue;
+    if (granted == nullptr || granted->slots != slots || !granted->server.up) continue;
     const Duration up = *granted->server.up;
     if (const auto left = guard_left(up, restart_guard_)) restarted.push_back({server, up, *left});
   }
@@ -250,20 +250,20 @@ std::vector<RestartedServer> AcquireTally::restarted() const {
 }
 
 Fence AcquireTally::fence() const {
-  const std::optional<std::size_t> slot = this->slot();
+  const Slots slots = this->slots();
   Fence largest;
   for (const auto& vote : votes_) {
-    if (const Granted* granted = as_counted(vote, slot))
+    if (const Granted* granted = as_counted(vote, slots))
       largest = std::max(largest, granted->fence);
   }
   return largest;
 }
 
 std::vector<std::size_t> AcquireTally::granted_below(Fence fence) const {
-  const std::optional<std::size_t> slot = this->slot();
+  const Slots slots = this->slots();
   std::vector<std::size_t> servers;
   for (std::size_t server = 0; server < votes_.size(); ++server) {
-    const Granted* granted = as_counted(votes_[server], slot);
+    const Granted* granted = as_counted(votes_[server], slots);
     if (granted != nullptr && granted->fence < fence) servers.push_back(server);
   }
   return servers;

@@ -83,12 +83,12 @@ class AcquireTally {
   /// Later votes may refine the kind of failure, never undo it.
   [[nodiscard]] AcquireDecision decision() const;
 
-  /// The grants that count: not those of restarted servers; of several slots, only those of the
-  /// slot that most servers granted.
+  /// The grants that count: not those of restarted servers; where servers granted different slots,
+  /// only those of the slots that most servers granted.
   [[nodiscard]] std::size_t grants() const;
 
-  /// The slot that most servers granted; of several such slots, the lowest.
-  [[nodiscard]] std::optional<std::size_t> slot() const;
+  /// The slots that most servers granted, as one set; of several such sets, the lowest.
+  [[nodiscard]] Slots slots() const;
 
   /// The servers whose grants do not count yet, the oldest first: those that would make a quorum
   /// when decision() is guarded.
@@ -112,9 +112,9 @@ class AcquireTally {
   [[nodiscard]] const AcquireVote* vote_of(std::size_t server) const;
 
  private:
-  /// The grant, if it counts with the others of `slot`; nullptr otherwise.
+  /// The grant, if it counts with the others of these slots; nullptr otherwise.
   [[nodiscard]] const Granted* as_counted(const std::optional<AcquireVote>& vote,
-                                          std::optional<std::size_t> slot) const;
+                                          const Slots& slots) const;
 
   std::vector<std::optional<AcquireVote>> votes_;
   Duration restart_guard_;

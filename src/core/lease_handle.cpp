@@ -17,10 +17,11 @@ constexpr std::string_view handle_format = "1";
 constexpr char exclusive = 'x';
 constexpr char shared = 's';
 constexpr char slotted = 'n';
+constexpr char in_slots = 'm';
 constexpr char inherited = 'b';
 constexpr std::size_t fingerprint_digits = 16;
 constexpr std::size_t head_fields = 3;
-constexpr std::size_t part_fields = 3;  ///< and the slot
+constexpr std::size_t part_fields = 3;  ///< and the slots
 
 /// Separates identities, so that {"ab", "c"} and {"a", "bc"} differ; no server address contains it.
 constexpr char separator = '\0';
@@ -51,7 +52,29 @@ std::optional<Resource> resource_from(std::string_view encoded) {
 char letter_of(const LeaseHandle::Part& part) {
   if (part.inherited) return inherited;
   if (!part.hold.shared) return exclusive;
-  return part.hold.slot ? slotted : shared;
+  if (part.hold.slots.empty()) return shared;
+  return part.hold.slots.size() == 1 ? slotted : in_slots;
+}
+
+bool has_slots(char mode) {
+  return mode == slotted || mode == in_slots;
+}
+
+std::string slots_text(const Slots& slots) {
+  std::string text;
+  for (const std::size_t slot : slots) text += (text.empty() ? "" : "-") + std::to_string(slot);
+  return text;
+}
+
+/// Nothing where one is no number of a slot.
+std::optional<Slots> read_slots(std::string_view text) {
+  Slots slots;
+  while (!text.empty()) {
+    const auto slot = whole_number<std::size_t>(next_word(text, '-'));
+    if (!slot || *slot >= Mode::max_slots) return std::nullopt;
+    slots.push_back(*slot);
+  }
+  return slots;
 }
 
 constexpr std::string_view entry_format = "1";
@@ -97,7 +120,7 @@ std::string LeaseHandle::text() const {
         .append(".")
         .append(part.token.secret());
     text.append(".").append(part.fence.text());
-    if (letter_of(part) == slotted) text.append(".").append(std::to_string(*part.hold.slot));
+    if (has_slots(letter_of(part))) text.append(".").append(slots_text(part.hold.slots));
   }
   return text;
 }
@@ -111,23 +134,24 @@ std::optional<LeaseHandle> LeaseHandle::from_text(std::string_view text) {
   LeaseHandle handle{{}, std::string(fields[2])};
   std::size_t next = head_fields;
   for (const char mode : modes) {
-    const std::size_t size = mode == slotted ? part_fields + 1 : part_fields;
+    const std::size_t size = has_slots(mode) ? part_fields + 1 : part_fields;
     if (fields.size() - next < size) return std::nullopt;
     const auto resource = resource_from(fields[next]);
     const auto token = Token::from_text(fields[next + 1]);
     const auto fence = Fence::from_text(fields[next + 2]);
     if (!resource || !token || !fence) return std::nullopt;
     if (!handle.parts.empty() && handle.parts.back().resource >= *resource) return std::nullopt;
-    Hold hold{mode == shared || mode == slotted, std::nullopt};
-    if (mode == slotted) {
-      hold.slot = whole_number<std::size_t>(fields[next + part_fields]);
-      if (!hold.slot || *hold.slot >= Mode::max_slots) return std::nullopt;
+    Hold hold{mode == shared || has_slots(mode)};
+    if (has_slots(mode)) {
+      auto slots = read_slots(fields[next + part_fields]);
+      if (!slots) return std::nullopt;
+      hold.slots = std::move(*slots);
     }
     handle.parts.push_back({*resource, *token, *fence, mode == inherited, hold});
     next += size;
   }
   if (next != fields.size()) return std::nullopt;
-  // Rejects what a part can read but never writes, such as a fence with leading zeros.
+  // Rejects what a part can read but never writes, such as a fence with leading zeros, or no slot.
   if (handle.text() != text) return std::nullopt;
   return handle;
 }

@@ -17,8 +17,8 @@ std::string server_set_fingerprint(std::vector<std::string> identities);
 /// Contains the tokens, so it is a secret.
 /// Text form: `1.MODES.FINGERPRINT` and, for each key, `.KEY.TOKEN.FENCE`: version, a letter for
 /// each key (x: exclusive, s: shared, n: shared with a slot, whose number follows the fence as
-/// `.SLOT`, b: inherited from a parent lease, so that releasing it changes nothing), then the rest;
-/// KEY in base64url. Opaque to users.
+/// `.SLOT`, m: with several, as `.SLOT-SLOT`, b: inherited from a parent lease, so that releasing
+/// it changes nothing), then the rest; KEY in base64url. Opaque to users.
 struct LeaseHandle {
   struct Part {
     Resource resource;

@@ -11,6 +11,49 @@ namespace {
 constexpr Milliseconds second_slack{250};
 constexpr Milliseconds others_slack = protocol::notify_timeout;
 
+/// Searches slots that are free together: each of them free on its own quorum is not enough.
+class JointlyFree {
+ public:
+  JointlyFree(const std::vector<const QueueStatus*>& statuses, std::size_t take)
+      : statuses_(statuses), take_(take), quorum_(quorum_of(statuses.size())) {}
+
+  /// The lowest so many that one quorum has free; empty: none has.
+  Slots lowest() {
+    search(0, 0, {});
+    return lowest_;
+  }
+
+ private:
+  /// Adds a quorum's missing servers, from `first` on, to those that have all of `free` free.
+  void search(std::size_t first, std::size_t chosen, const Slots& free) {
+    if (chosen > 0 && free.size() < take_) return;
+    if (chosen == quorum_) {
+      const Slots found(free.begin(), free.begin() + static_cast<std::ptrdiff_t>(take_));
+      if (lowest_.empty() || found < lowest_) lowest_ = found;
+      return;
+    }
+    for (std::size_t i = first; i < statuses_.size(); ++i) {
+      if (statuses_[i] != nullptr) search(i + 1, chosen + 1, narrowed(free, chosen, i));
+    }
+  }
+
+  /// Those that are free at this server, too; at the first one, all that are free there.
+  [[nodiscard]] Slots narrowed(const Slots& free, std::size_t chosen, std::size_t server) const {
+    const std::string& digits = statuses_[server]->free_slots;
+    Slots rest;
+    for (std::size_t slot = 0; slot < digits.size(); ++slot) {
+      const bool is_candidate = chosen == 0 || std::ranges::binary_search(free, slot);
+      if (is_candidate && digits[slot] == '1') rest.push_back(slot);
+    }
+    return rest;
+  }
+
+  const std::vector<const QueueStatus*>& statuses_;
+  std::size_t take_;
+  std::size_t quorum_;
+  Slots lowest_;
+};
+
 /// Two that found room on a quorum each have a server in common where the later one saw the other.
 /// Those that come together may each be the first at another server, and see the others at the
 /// rest; then those with the larger tickets leave. Counting all that are there instead of those
@@ -35,11 +78,10 @@ Room room_in(const std::vector<const QueueStatus*>& statuses, const std::vector<
 }  // namespace
 
 QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::vector<bool>& granted,
-                  std::optional<std::size_t> max_waiting) {
+                  const QueueWish& wish) {
   const std::size_t quorum = quorum_of(statuses.size());
   std::vector<Milliseconds> times;
   std::vector<Duration> changes;
-  std::vector<std::size_t> free;
   QueueView view;
   std::optional<std::size_t> fewest;
   std::size_t queued = 0;
@@ -68,13 +110,11 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::ve
     fewest = std::min(fewest.value_or(status->ahead), status->ahead);
     if (granted[i]) changes.push_back(Duration::zero());
     if (!granted[i] && status->may_change) changes.push_back(*status->may_change);
-    free.resize(std::max(free.size(), status->free_slots.size()));
-    for (std::size_t slot = 0; slot < status->free_slots.size(); ++slot)
-      free[slot] += status->free_slots[slot] == '1' ? 1 : 0;
+    if (status->collector) view.collector = status->collector;
   }
   if (superseder != nullptr && not_superseded < quorum)
     view.superseded_by = superseder->superseded_by.value_or(Owner());
-  if (max_waiting) view.room = room_in(statuses, granted, *max_waiting);
+  if (wish.max_waiting) view.room = room_in(statuses, granted, *wish.max_waiting);
   view.ahead = fewest.value_or(0);
   view.queued = queued >= quorum;
   view.offered = offered >= quorum;
@@ -87,8 +127,7 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::ve
                above_all);
   std::ranges::sort(changes);
   if (changes.size() >= quorum) view.may_change = changes[quorum - 1];
-  const auto slot = std::ranges::find_if(free, [&](std::size_t votes) { return votes >= quorum; });
-  if (slot != free.end()) view.slot = static_cast<std::size_t>(slot - free.begin());
+  view.slots = JointlyFree(statuses, wish.take).lowest();
   return view;
 }
 

@@ -34,21 +34,29 @@ struct QueueView {
   std::optional<Duration>
       may_change;  ///< until a quorum of servers may admit a waiter without a notification: leases
                    ///< end, a notified waiter is passed over
-  std::optional<std::size_t> slot;  ///< a slot that is free on a quorum
-  bool cannot_publish = false;      ///< a holder cannot notify a quorum's waiters when it releases
-  bool newer = false;               ///< a waiter of a newer version comes first
+  Slots slots;     ///< as many as we take that are free together on a quorum; empty: none are
+  bool cannot_publish = false;  ///< a holder cannot notify a quorum's waiters when it releases
+  bool newer = false;           ///< a waiter of a newer version comes first
   bool offered = false;  ///< a quorum is free, but the first waiter was notified and comes first
   /// Whose waiter supersedes us: servers know of it, and the others that answered are no quorum.
   std::optional<Owner> superseded_by{};
   Room room = Room::unknown;
   std::size_t others = 0;  ///< number of waiters besides us, on the server with the most; only if
                            ///< the queue is bounded
+  /// Whose waiter comes first and takes several slots, while there is room for us, not for it.
+  std::optional<Owner> collector{};
+};
+
+/// Of what view_of() depends on besides the statuses.
+struct QueueWish {
+  std::size_t take = 1;                      ///< Mode::take
+  std::optional<std::size_t> max_waiting{};  ///< the bound of the queue, if it is bounded
 };
 
 /// `statuses[i]`: the status of server i, if it gave one; `granted[i]`: it granted, and that grant
 /// is being undone. `max_waiting`: the bound of the queue, if it is bounded.
 QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::vector<bool>& granted,
-                  std::optional<std::size_t> max_waiting = std::nullopt);
+                  const QueueWish& wish = {});
 
 /// How long a waiter may wait for a notification before it polls by itself. The first waiter polls
 /// when something may have changed; the second a little later, in case the first is not there. The

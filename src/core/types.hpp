@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/protocol.hpp"
 #include "support/boot_clock.hpp"
@@ -117,13 +118,17 @@ struct Mode {
 
   bool shared = false;
   std::size_t slots = 0;  ///< number of slots; more than zero only with `shared`
+  std::size_t take = 1;   ///< how many of them, all or none (PROTOCOL M4)
   friend bool operator==(const Mode&, const Mode&) = default;
 };
+
+/// Slots, by their numbers from 0 on: each once, in ascending order.
+using Slots = std::vector<std::size_t>;
 
 /// How a lease holds its lock.
 struct Hold {
   bool shared = false;
-  std::optional<std::size_t> slot{};  ///< from 0 on
+  Slots slots{};  ///< empty: none
   friend bool operator==(const Hold&, const Hold&) = default;
 };
 

@@ -41,7 +41,8 @@ struct Owner {
                                           ///< renewed; nothing: unknown
   std::optional<Finished> finished{};     ///< no process runs under it any more
   bool newer = false;     ///< written by a version with a higher protocol number than ours
-  std::size_t slots = 0;  ///< of how many slots it took one; zero: of none
+  std::size_t slots = 0;  ///< of how many slots it took one or more; zero: of none
+  std::size_t take = 1;   ///< how many it took, or waits for
   bool detached = false;  ///< it is bound to no process: the pid is that of the holder process
   std::optional<bool>
       stoppable{};  ///< whether its holder process stops what runs under it at a stop
@@ -154,6 +155,8 @@ struct QueueStatus {
   std::optional<Owner> superseded_by{};  ///< whose that is
   std::optional<std::size_t> others{};   ///< number of waiters besides us, before us or not; only
                                          ///< if it was asked for
+  /// Whose waiter comes first and takes several slots, while there is room for us, not for it.
+  std::optional<Owner> collector{};
 };
 
 /// One server's answer to "acquire".
@@ -161,7 +164,7 @@ struct Granted {
   Fence fence;  ///< this server's counter after the grant
   LeaseId id;
   ServerFacts server{};
-  std::optional<std::size_t> slot{};
+  Slots slots{};
   QueueStatus queue{};
   LastRuns runs{};  ///< if they were asked for
 };

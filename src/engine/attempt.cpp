@@ -84,7 +84,7 @@ class Attempt {
     clear_strays();
     ballot_->granted = true;
     Lease lease{order_.resource, token_, own_id(), fence, order_.ttl, deadline};
-    lease.hold = Hold{order_.mode.shared, tally().slot()};
+    lease.hold = Hold{order_.mode.shared, tally().slots()};
     if (order_.once_per) lease.fresh = fresh_run(*order_.once_per);
     co_return lease;
   }
@@ -94,8 +94,8 @@ class Attempt {
 
   void ask_all() {
     AcquireRequest request{
-        order_.resource, token_,        order_.ttl,   owner_,
-        order_.mode,     options_.slot, std::nullopt, order_.supersession != nullptr};
+        order_.resource, token_,         order_.ttl,   owner_,
+        order_.mode,     options_.slots, std::nullopt, order_.supersession != nullptr};
     request.wants_runs = order_.once_per.has_value();
     request.max_waiting = order_.max_waiting;
     const Instant answer_by = t0_ + server_set_.server_timeout();
@@ -168,13 +168,13 @@ class Attempt {
     return {};
   }
 
-  /// Removes what does not belong to the lease: a grant of another slot, and our queue entry on
+  /// Removes what does not belong to the lease: a grant of other slots, and our queue entry on
   /// every server whose grant did not remove it, or to which an earlier attempt may still bring it.
   void clear_strays() {
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       const AcquireVote* vote = tally().vote_of(i);
       const auto* granted = vote != nullptr ? std::get_if<Granted>(vote) : nullptr;
-      if (granted != nullptr && granted->slot != tally().slot())
+      if (granted != nullptr && granted->slots != tally().slots())
         server_set_.undo(i, order_.resource, token_, order_.ttl);
       if (options_.member == nullptr) continue;
       LockServer& server = server_set_.server(i);
@@ -240,7 +240,7 @@ class Attempt {
       granted[i] = std::holds_alternative<Granted>(*vote);
       statuses[i] = line_in(*vote);
     }
-    return view_of(statuses, granted, order_.max_waiting);
+    return view_of(statuses, granted, {order_.mode.take, order_.max_waiting});
   }
 
   /// Whether only a missing vote can still show that a quorum would let us in.

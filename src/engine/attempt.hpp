@@ -52,7 +52,7 @@ struct AcquireOrder {
 struct AttemptOptions {
   const QueueMember* member = nullptr;  ///< our queue entry if the attempt fails; null: we are not
                                         ///< queued, and get no lock that others wait for
-  std::optional<std::size_t> slot{};    ///< the one wanted, of several
+  Slots slots{};                        ///< those wanted; empty: the lowest free ones
   const QueueMember* unqueued_entry = nullptr;  ///< without `member`: our entry, which is shown and
                                                 ///< not queued, so that a newer waiter supersedes
                                                 ///< us there

@@ -110,7 +110,7 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   const auto heal_at = [&server_set = server_set_, released = released_](
                            std::size_t i, const HealRequest& request) {
     if (*released) return;
-    // A repeated release of another slot's grant, which goes by token, would delete this copy as
+    // A repeated release of a grant of other slots, which goes by token, would delete this copy as
     // well.
     if (server_set.has_leftover(i, request.resource, request.token)) return;
     spawn(server_set.executor(), [&server_set, i, request]() -> asio::awaitable<void> {
@@ -119,7 +119,7 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
           request, server_set.clock().now() + server_set.server_timeout());
     });
   };
-  const ExtendRequest request{resource_, token_, ttl, hold_.slot, fence_};
+  const ExtendRequest request{resource_, token_, ttl, hold_.slots, fence_};
   for (std::size_t i = 0; i < server_set_.size(); ++i) {
     ask(
         server_set_, std::shared_ptr<Ballot<ExtendTally>>(ballot), i,

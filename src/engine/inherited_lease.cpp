@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <numeric>
 
 #include "core/validity.hpp"
 #include "engine/round.hpp"
@@ -107,7 +108,9 @@ asio::awaitable<LeaseCheck> check(ServerSet& server_set, Resource resource, Leas
 bool is_enough(const Hold& hold, const Mode& mode) {
   if (!hold.shared) return true;
   if (!mode.shared) return false;
-  return mode.slots == 0 || (hold.slot && *hold.slot < mode.slots);
+  return mode.slots == 0 ||
+         (hold.slots.size() >= mode.take &&
+          std::ranges::all_of(hold.slots, [&](std::size_t slot) { return slot < mode.slots; }));
 }
 
 Inheritance unanswered(std::vector<ServerFault> faults) {
@@ -153,7 +156,11 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
                                   parent_claim.fence, order.ttl, deadline, keeping,
                                   parent_claim.hold});
   inheritance.lease->stop_request = *asked;
-  if (order.mode.slots > 0 && !parent_claim.hold.shared) inheritance.lease->hold.slot = 0;
+  if (order.mode.slots > 0 && !parent_claim.hold.shared) {
+    Slots& slots = inheritance.lease->hold.slots;
+    slots.resize(order.mode.take);
+    std::iota(slots.begin(), slots.end(), std::size_t{0});
+  }
   co_return inheritance;
 }
 

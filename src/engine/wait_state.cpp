@@ -176,7 +176,7 @@ class Transition {
     if (failure_.granted_some) delay = std::max(delay, poll);
 
     // The slot that we asked for is taken by now, and no server notifies us of another free one.
-    const bool has_room = failure_.holder && failure_.holder->shared && queue.slot;
+    const bool has_room = failure_.holder && failure_.holder->shared && !queue.slots.empty();
     if (has_room && queue.ahead == 0) delay = std::min(delay, poll);
 
     const bool will_be_notified =

@@ -41,7 +41,7 @@ asio::awaitable<Result<Lease, WaitFailure>> Waiter::next() {
   if (try_at_) co_await rest();
   const bool was_queued = is_queued() && member_->in_queue();
   if (is_queued()) member_->begin_attempt();
-  AttemptOptions options{is_queued() ? &*member_ : nullptr, slot_};
+  AttemptOptions options{is_queued() ? &*member_ : nullptr, slots_};
   if (member_) options.on_silence = member_->resubscriber();
   auto made = order_.supersession ? attempt_with_ticket(options)
                                   : attempt(server_set_, order_, interrupt_, options);
@@ -54,9 +54,9 @@ asio::awaitable<Result<Lease, WaitFailure>> Waiter::next() {
 
   AttemptFailure& failure = result.error();
   answered_within_ = failure.answered_within;
-  // Ask for a certain slot only after votes were split between several (M2); otherwise for the
-  // lowest free one.
-  slot_ = failure.granted_some ? failure.queue.slot : std::nullopt;
+  // Ask for certain slots only after votes were split between several (M2); otherwise for the
+  // lowest free ones.
+  slots_ = failure.granted_some ? failure.queue.slots : Slots();
   for (std::size_t i = 0; was_queued && i < failure.forgotten.size(); ++i) {
     if (failure.forgotten[i]) options.on_silence(i);
   }

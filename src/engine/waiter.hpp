@@ -63,7 +63,7 @@ class Waiter {
   Instant give_up_at_;
   WaitState state_;
   std::optional<QueueMember> member_;   ///< set once we have a ticket
-  std::optional<std::size_t> slot_;     ///< the slot to ask for
+  Slots slots_;                         ///< those to ask for; empty: the lowest free ones
   Duration answered_within_{};          ///< of the last attempt
   unsigned partial_notifications_ = 0;  ///< notifications in a row that were no quorum's
   std::optional<Instant> try_at_;       ///< empty before the first attempt

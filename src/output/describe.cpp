@@ -121,6 +121,12 @@ std::string freeing_advice(const Resource& resource, const Holder& holder) {
   return fmt::format("; `redlock-cli release {} --force` frees it now", key_option(resource));
 }
 
+/// Of a waiter that comes first and takes several slots.
+std::string collector_text(const Owner& owner) {
+  return fmt::format("a slot is free, but {} waits for {} of them and comes first",
+                     owner_text(owner), owner.take);
+}
+
 /// Which process holds the lock, since when, and how that will end, as far as it is known.
 std::string holder_text(const Holder& holder) {
   std::string text = who_text(holder);
@@ -242,6 +248,7 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
     case AcquireDecision::busy:
     case AcquireDecision::maybe_busy:
     case AcquireDecision::split:
+      if (failure.queue.collector) return collector_text(*failure.queue.collector);
       if (failure.holder)
         return held_text(*failure.holder) + freeing_advice(resource, *failure.holder);
       if (failure.queue.newer)
@@ -371,7 +378,10 @@ std::vector<std::string> parties_lines(const LockParties& parties) {
   if (parties.shares > parties.first_shares.size())
     lines.push_back(fmt::format("and {} more", parties.shares - parties.first_shares.size()));
   for (const Waiting& waiting : parties.first_waiters) {
-    lines.push_back(fmt::format("waiting{}: {}, for {}", waiting.shared ? " to share it" : "",
+    const bool takes_several = waiting.owner && waiting.owner->take > 1;
+    const std::string what = takes_several ? fmt::format(" for {} slots", waiting.owner->take)
+                                           : std::string(waiting.shared ? " to share it" : "");
+    lines.push_back(fmt::format("waiting{}: {}, for {}", what,
                                 waiting.owner ? owner_text(*waiting.owner) : "a waiter",
                                 format_duration(waiting.since)));
   }

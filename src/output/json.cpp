@@ -204,7 +204,9 @@ Json vote_json(const std::string& server, const InspectVote& vote) {
 
 void set_hold(Json& json, const Hold& hold) {
   json["shared"] = hold.shared;
-  if (hold.slot) json["slot"] = *hold.slot;
+  if (hold.slots.empty()) return;
+  json["slot"] = hold.slots.front();
+  json["slots"] = hold.slots;
 }
 
 /// The object that describes a lease: the outer object itself, or one per lease where there are

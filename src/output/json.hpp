@@ -25,8 +25,8 @@ namespace redlock::output {
 /// "message". When the result is about several keys, "keys":[{"key"},…] replaces "key".
 std::string outcome_json(const Outcome& outcome);
 
-/// acquire: the outcome with "token", "fence", "shared", with --slots "slot", "lease" (the handle),
-/// "ttl_ms", "acquired_at" and "expires_at". With several keys,
+/// acquire: the outcome with "token", "fence", "shared", with --slots "slot" and "slots", "lease"
+/// (the handle), "ttl_ms", "acquired_at" and "expires_at". With several keys,
 /// "leases":[{"key","token","fence"},…] replaces the first two.
 std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases,
                        const std::string& handle);
@@ -36,7 +36,8 @@ std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases,
 std::string extend_json(const Outcome& outcome, std::optional<Duration> valid);
 
 /// What `run` did, for --status-fd and `run --json`. "fence" is that of the lease, accompanied by
-/// "shared" and perhaps "slot". With several keys there is "leases":[{"key","fence",…},…] instead.
+/// "shared" and perhaps "slot" and "slots". With several keys there is
+/// "leases":[{"key","fence",…},…] instead.
 std::string run_json(const RunState& state);
 
 /// What an event's JSON has besides the event's own fields.

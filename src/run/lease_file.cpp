@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,20 +32,26 @@ unexpected<std::string> system_failure(const std::string& path) {
   return failure(path, std::strerror(errno));
 }
 
+/// REDLOCK_SLOT and REDLOCK_SLOT_LIST, each between these; nothing without a slot.
+std::string slot_words(const LeaseVariables& values, std::string_view before,
+                       std::string_view after) {
+  if (!values.slot) return {};
+  return fmt::format("{0}REDLOCK_SLOT={2}{1}{0}REDLOCK_SLOT_LIST={3}{1}", before, after,
+                     shell_quote(*values.slot), shell_quote(*values.slot_list));
+}
+
 /// REDLOCK_LEASE comes first, so that a key with newlines in it cannot pass for it.
 std::string file_text(const LeaseHandle& handle) {
   const LeaseVariables values = variables_of(handle);
-  return fmt::format(
-      "REDLOCK_LEASE={}\nREDLOCK_KEY={}\nREDLOCK_TOKEN={}\nREDLOCK_FENCE={}\n{}",
-      shell_quote(values.lease), shell_quote(values.key), shell_quote(values.token),
-      shell_quote(values.fence),
-      values.slot ? fmt::format("REDLOCK_SLOT={}\n", shell_quote(*values.slot)) : "");
+  return fmt::format("REDLOCK_LEASE={}\nREDLOCK_KEY={}\nREDLOCK_TOKEN={}\nREDLOCK_FENCE={}\n{}",
+                     shell_quote(values.lease), shell_quote(values.key), shell_quote(values.token),
+                     shell_quote(values.fence), slot_words(values, "", "\n"));
 }
 
-/// Unsets the slot of an earlier lease: a script must not take it for the new lease's, or use
-/// it without one.
+/// Unsets the slots of an earlier lease: a script must not take them for the new lease's, or use
+/// them without one.
 std::string forget_slot() {
-  return std::getenv("REDLOCK_SLOT") != nullptr ? "unset REDLOCK_SLOT; " : "";
+  return std::getenv("REDLOCK_SLOT") != nullptr ? "unset REDLOCK_SLOT REDLOCK_SLOT_LIST; " : "";
 }
 
 std::string directory_of(const std::string& path) {
@@ -68,7 +75,9 @@ LeaseVariables variables_of(const LeaseHandle& handle) {
     values.key += separator + part.resource.key();
     values.token += separator + part.token.secret();
     values.fence += separator + part.fence.text();
-    if (part.hold.slot) values.slot = std::to_string(*part.hold.slot);
+    if (part.hold.slots.empty()) continue;
+    values.slot = std::to_string(part.hold.slots.front());
+    values.slot_list = fmt::format("{}", fmt::join(part.hold.slots, " "));
   }
   return values;
 }
@@ -86,8 +95,7 @@ std::string export_line(const LeaseHandle& handle) {
   return forget_slot() +
          fmt::format("export REDLOCK_KEY={} REDLOCK_TOKEN={} REDLOCK_FENCE={} REDLOCK_LEASE={}{}\n",
                      shell_quote(values.key), shell_quote(values.token), shell_quote(values.fence),
-                     shell_quote(values.lease),
-                     values.slot ? " REDLOCK_SLOT=" + shell_quote(*values.slot) : "");
+                     shell_quote(values.lease), slot_words(values, " ", ""));
 }
 
 std::string failed_export_line(int exit_code) {

@@ -16,7 +16,8 @@ struct LeaseVariables {
   std::string key;
   std::string token;
   std::string fence;
-  std::optional<std::string> slot;  ///< REDLOCK_SLOT, when there is a slot
+  std::optional<std::string> slot;       ///< REDLOCK_SLOT, the lowest, when there is a slot
+  std::optional<std::string> slot_list;  ///< REDLOCK_SLOT_LIST, all of them: `1 4`
 };
 LeaseVariables variables_of(const LeaseHandle& handle);
 

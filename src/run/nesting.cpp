@@ -117,9 +117,13 @@ std::string needs_own_lease_text(std::string_view option, std::string_view advic
 std::vector<child::Variable> lease_variables(const std::vector<Lease>& leases,
                                              const ServerOptions& servers) {
   const LeaseVariables values = variables_of(handle_of(leases, fingerprint(servers)));
-  return {{"REDLOCK_KEY", values.key},     {"REDLOCK_TOKEN", values.token},
-          {"REDLOCK_FENCE", values.fence}, {"REDLOCK_LEASE", values.lease},
-          {"REDLOCK_SLOT", values.slot},   {"REDLOCK_HELD", held_variable(leases, servers)}};
+  return {{"REDLOCK_KEY", values.key},
+          {"REDLOCK_TOKEN", values.token},
+          {"REDLOCK_FENCE", values.fence},
+          {"REDLOCK_LEASE", values.lease},
+          {"REDLOCK_SLOT", values.slot},
+          {"REDLOCK_SLOT_LIST", values.slot_list},
+          {"REDLOCK_HELD", held_variable(leases, servers)}};
 }
 
 }  // namespace redlock::run

@@ -31,7 +31,7 @@ struct AcquireRequest {
   Ttl ttl;
   OwnerRecord owner;
   Mode mode{};
-  std::optional<std::size_t> slot{};  ///< the one wanted, of several; nothing: the lowest free one
+  Slots slots{};                      ///< those wanted; empty: the lowest free ones
   std::optional<QueueEntry> entry{};  ///< what to queue if it is refused; nothing: we do not wait,
                                       ///< and acquire only where no waiter comes first
   bool supersedes = false;            ///< older waiters that supersede, too, give up for us
@@ -58,9 +58,9 @@ struct ExtendRequest {
   Resource resource;
   Token token;
   Ttl ttl;
-  std::optional<std::size_t> slot{};  ///< a lease in another slot is not ours
-  Fence fence{};                      ///< the lease's fence, for servers that granted it late with
-                                      ///< another one; 0: unknown
+  Slots slots{};  ///< a lease with other slots is not ours
+  Fence fence{};  ///< the lease's fence, for servers that granted it late with
+                  ///< another one; 0: unknown
 };
 
 struct HealRequest {

@@ -1,5 +1,6 @@
 #include "store/owner_record.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -83,7 +84,8 @@ std::string encode_owner(const Owner& owner) {
   record["note"] = to_valid_utf8(owner.note);
   if (owner.supervised) record["run"] = true;
   if (owner.renewed_for) record["renewed_ms"] = milliseconds(*owner.renewed_for);
-  if (owner.slots > 0) record["slots"] = owner.slots;
+  if (owner.slots > 0) record[std::string(protocol::word::slots_field)] = owner.slots;
+  if (owner.take > 1) record[std::string(protocol::word::take_field)] = owner.take;
   if (owner.detached) record["detached"] = true;
   if (owner.pid_start > 0) record["start"] = owner.pid_start;
   if (owner.stoppable) record["stoppable"] = *owner.stoppable;
@@ -125,7 +127,9 @@ std::optional<Owner> decode_owner(std::string_view record) {
   owner.pid_start =
       number_field(parsed, "start", std::numeric_limits<unsigned long long>::max()).value_or(0);
   owner.renewed_for = duration_field(parsed, "renewed_ms");
-  owner.slots = number_field(parsed, "slots", Mode::max_slots).value_or(0);
+  owner.slots = number_field(parsed, protocol::word::slots_field, Mode::max_slots).value_or(0);
+  owner.take = std::max<std::size_t>(
+      number_field(parsed, protocol::word::take_field, Mode::max_slots).value_or(1), 1);
   if (const auto kept = duration_field(parsed, protocol::word::kept_field)) {
     owner.finished = Finished{*kept, small_field(parsed, "exit"), small_field(parsed, "signal")};
   }

@@ -12,8 +12,8 @@ namespace redlock {
 /// {"v":1,"host":…,"user":…,"pid":…,"command":…,"note":…}. `v` is the protocol number (PROTOCOL
 /// D3). Bytes that are not UTF-8 are replaced. Where they apply, it also has "run":true (the pid is
 /// a `run`'s), "renewed_ms" (Owner::renewed_for), "start" (Owner::pid_start), "slots"
-/// (Owner::slots), "kept_ms" with "exit" or "signal" (Finished), "stoppable" (Owner::stoppable),
-/// "stop_request" (encode_stop_request()), which a script adds.
+/// (Owner::slots), "take" (Owner::take), "kept_ms" with "exit" or "signal" (Finished), "stoppable"
+/// (Owner::stoppable), "stop_request" (encode_stop_request()), which a script adds.
 std::string encode_owner(const Owner& owner);
 
 /// The value of the field "stop_request": {"host":…,"user":…,"reason":…}.

@@ -48,9 +48,11 @@ std::string letter(bool shared) {
   return std::string(shared ? word::shared : word::alone);
 }
 
-/// -1 means none.
-std::string number(const std::optional<std::size_t>& slot) {
-  return slot ? std::to_string(*slot) : "-1";
+/// `1,4`.
+std::string list(const Slots& slots) {
+  std::string text;
+  for (const std::size_t slot : slots) text += (text.empty() ? "" : ",") + std::to_string(slot);
+  return text;
 }
 
 /// This many empty arguments, with room for the script's name.
@@ -93,7 +95,8 @@ ScriptCall acquire_call(const AcquireRequest& request) {
   arguments[at::record] = request.owner.text();
   arguments[at::mode] = letter(request.mode.shared);
   arguments[at::slots] = std::to_string(request.mode.slots);
-  arguments[at::slot] = number(request.slot);
+  arguments[at::wanted] = list(request.slots);
+  arguments[at::take] = std::to_string(request.mode.take);
   put_entry(arguments, {at::waiter, at::ticket, at::polls, at::life},
             request.entry ? &*request.entry : nullptr);
   arguments[at::supersedes] = flag(request.supersedes);
@@ -117,7 +120,7 @@ ScriptCall extend_call(const ExtendRequest& request) {
   Arguments arguments = empty_arguments(at::count);
   arguments[at::token] = request.token.secret();
   arguments[at::ttl] = decimal(request.ttl);
-  arguments[at::slot] = number(request.slot);
+  arguments[at::slots] = list(request.slots);
   arguments[at::fence] = request.fence.text();
   return call_of(scripts::extend, request.resource, std::move(arguments));
 }
@@ -133,7 +136,7 @@ ScriptCall heal_call(const HealRequest& request) {
   arguments[at::supervised] = flag(from.supervised);
   arguments[at::record] = from.record;
   arguments[at::mode] = letter(request.hold.shared);
-  arguments[at::slot] = number(request.hold.slot);
+  arguments[at::slots] = list(request.hold.slots);
   return call_of(scripts::heal, request.resource, std::move(arguments));
 }
 
@@ -189,7 +192,7 @@ ScriptCall ask_call(const AskRequest& request) {
     arguments[at::lease] = request.lease->text;
     arguments[at::request] = encode_stop_request(request.request);
   }
-  arguments[at::slot] = number(request.slot);
+  arguments[at::slot] = request.slot ? std::to_string(*request.slot) : "-1";
   return call_of(scripts::ask, request.resource, std::move(arguments));
 }
 

@@ -10,6 +10,7 @@
 #include "store/owner_record.hpp"
 #include "store/run_record.hpp"
 #include "support/number.hpp"
+#include "support/text.hpp"
 
 namespace redlock {
 namespace {
@@ -85,14 +86,26 @@ std::optional<std::size_t> slot_of(const Reply& reply) {
   return static_cast<std::size_t>(reply.integer);
 }
 
+/// Slots such as `1,4`; nothing for any other text.
+std::optional<Slots> slots_of(std::string_view text) {
+  Slots slots;
+  while (!text.empty()) {
+    const auto slot = whole_number<std::size_t>(next_word(text, ','));
+    if (!slot || *slot >= Mode::max_slots || (!slots.empty() && *slot <= slots.back()))
+      return std::nullopt;
+    slots.push_back(*slot);
+  }
+  return slots;
+}
+
 /// See acquire.lua.
 std::optional<QueueStatus> queue_status_of(const Reply& reply) {
   namespace at = reply_at::queue;
   const auto& part = reply.elements;
   if (reply.type != Type::array ||
-      !has_form(part,
-                {Type::text, Type::text, Type::integer, Type::integer, Type::integer, Type::text,
-                 Type::integer, Type::integer, Type::text, Type::text, Type::integer})) {
+      !has_form(part, {Type::text, Type::text, Type::integer, Type::integer, Type::integer,
+                       Type::text, Type::integer, Type::integer, Type::text, Type::text,
+                       Type::integer, Type::text})) {
     return std::nullopt;
   }
   const auto time = whole_number(part[at::time].text);
@@ -116,6 +129,7 @@ std::optional<QueueStatus> queue_status_of(const Reply& reply) {
     queue.superseded_by = decode_owner(part[at::superseder_record].text);
   if (part[at::others].integer >= 0)
     queue.others = static_cast<std::size_t>(part[at::others].integer);
+  if (!part[at::collector].text.empty()) queue.collector = decode_owner(part[at::collector].text);
   return queue;
 }
 
@@ -146,6 +160,7 @@ std::optional<LockParties> parties_of(const Reply& reply) {
   for (const Reply& share : part[at::first_shares].elements) {
     auto holder = holder_of(share.elements);
     if (!holder || share.elements.size() <= reply_at::holder::behind) return std::nullopt;
+    holder->id.text = holder->id.text.substr(0, holder->id.text.find(word::part_sign));
     parties.first_shares.push_back(
         {std::move(*holder), slot_of(share.elements[reply_at::holder::behind])});
   }
@@ -203,15 +218,15 @@ std::optional<Notification> notification_from(std::string_view said) {
 
 AcquireVote acquire_vote(const ScriptReply& reply) {
   const std::string_view said = word_of(reply);
-  if (said == word::granted &&
-      has_form(reply->elements,
-               {Type::text, Type::text, Type::text, Type::integer, Type::array, Type::text})) {
+  if (said == word::granted && has_form(reply->elements, {Type::text, Type::text, Type::text,
+                                                          Type::text, Type::array, Type::text})) {
     namespace at = reply_at::granted;
     const auto fence = Fence::from_text(reply->elements[at::fence].text);
+    auto slots = slots_of(reply->elements[at::slots].text);
     auto queue = queue_status_of(reply->elements[at::queue]);
-    if (fence && queue) {
+    if (fence && slots && queue) {
       Granted granted{*fence, LeaseId{reply->elements[at::id].text}};
-      granted.slot = slot_of(reply->elements[at::slot]);
+      granted.slots = std::move(*slots);
       granted.runs = decode_runs(reply->elements[at::runs].text, from_wire(queue->time.count()));
       granted.queue = std::move(*queue);
       return granted;

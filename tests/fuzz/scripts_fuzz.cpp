@@ -110,8 +110,8 @@ ScriptCall call_of(char step, const Token& token) {
     case 'S':  // a share
       acquire.mode.shared = true;
       return acquire_call(acquire);
-    case 'N':  // a slot
-      acquire.mode = {true, 3};
+    case 'N':  // slots
+      acquire.mode = {.shared = true, .slots = 3, .take = 2};
       return acquire_call(acquire);
     case 'w':
       acquire.entry = entry;
@@ -124,9 +124,9 @@ ScriptCall call_of(char step, const Token& token) {
     case 'f':
       return raise_fence_call({key, token, fence, ttl});
     case 'e':
-      return extend_call({key, token, ttl, std::nullopt, fence});
+      return extend_call({key, token, ttl, {}, fence});
     case 'E':
-      return extend_call({key, token, ttl, 1});
+      return extend_call({key, token, ttl, {1}});
     case 'h':
       return heal_call({key, token, ttl, fence, {}, {}});
     case 'H':

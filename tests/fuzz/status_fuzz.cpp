@@ -43,7 +43,7 @@ void check_votes(const ScriptReply& reply) {
   check_vote(acquired);
   if (const auto* granted = std::get_if<Granted>(&acquired)) {
     check(granted->fence <= Fence(Fence::max));
-    check(!granted->slot || *granted->slot < Mode::max_slots);
+    check(granted->slots.empty() || granted->slots.back() < Mode::max_slots);
   }
   check_vote(raise_vote(reply));
   check_vote(extend_vote(reply));

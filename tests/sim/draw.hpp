@@ -103,6 +103,8 @@ class Draw {
   void deny_commands();
   /// Most sessions want a slot, and most servers lose their tables of slots at a time.
   void lose_slots();
+  /// Most sessions want some of several slots, and some do not wait behind many.
+  void take_slots();
   /// Its host stands still from the votes until the lease expires, so it has no lease.
   void have_first_oversleep();
   /// This is harmless where clients can tell one server from another.

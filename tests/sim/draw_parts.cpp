@@ -268,6 +268,18 @@ void Draw::deny_commands() {
   }
 }
 
+void Draw::take_slots() {
+  for (SessionPlan& plan : schedule_.sessions) {
+    if (plan.supersedes || plan.keys > 1) continue;
+    if (extra_.chance(800)) {
+      plan.mode = Mode{true, 2 + extra_.below(3)};
+      plan.mode.take = 1 + extra_.below(plan.mode.slots);
+    }
+    const bool waits = !plan.wait.wait || *plan.wait.wait > Duration::zero();
+    if (waits && extra_.chance(200)) plan.max_waiting = 1 + extra_.below(3);
+  }
+}
+
 void Draw::lose_slots() {
   for (SessionPlan& plan : schedule_.sessions) {
     if (!plan.supersedes && extra_.chance(800)) plan.mode = Mode{true, 1 + extra_.below(2)};

@@ -64,6 +64,7 @@ void Draw::chaos() {
   if (has_nodes()) add_node_changes();
   if (profile_.spoils_helper_keys) deny_commands();
   if (mixes_modes_ && profile_.in_promise && extra_.chance(200)) lose_slots();
+  if (profile_.takes_slots) take_slots();
   finish();
 }
 
@@ -161,6 +162,7 @@ void Draw::queue() {
   } else if (!has_nodes() && extra_.chance(60)) {
     set_clocks_back();
   } else {
+    if (profile_.takes_slots) take_slots();
     disturb_waiters();
   }
   schedule_.monitored = extra_.chance(300);
@@ -293,8 +295,8 @@ void Draw::add_writer_that_gives_up() {
   schedule_.sessions.resize(2);
   hold_for(Duration(base_ttl_) * 2);
   SessionPlan& behind = schedule_.sessions.back();
-  schedule_.sessions.front().mode.shared = behind.mode.shared = true;
-  behind.mode.slots = 0;
+  schedule_.sessions.front().mode.shared = true;
+  behind.mode = Mode{.shared = true};
   behind.start = Duration(base_ttl_) / 4;
   behind.wait.wait.reset();
   SessionPlan writer = waiter();
@@ -390,8 +392,7 @@ void Draw::add_mute_reader(std::size_t host) {
   for (SessionPlan& plan : schedule_.sessions) plan.host = (host + 1) % hosts_;
   for (std::size_t i = 0; i < 2; ++i) {
     SessionPlan reader = waiter();
-    reader.mode.shared = true;
-    reader.mode.slots = 0;
+    reader.mode = Mode{.shared = true};
     reader.host = host;
     reader.start =
         schedule_.sessions[1].start + random_.between(milliseconds(100), milliseconds(2500));

@@ -30,6 +30,7 @@ struct Profile {
   bool spoils_helper_keys = false;    ///< another program writes into them
   bool has_host_names = false;   ///< waiters' ids tell hosts apart; else all seem to be on one host
   bool asks_to_stop = false;     ///< processes ask the holder of the lock to stop
+  bool takes_slots = false;      ///< most leases take some of several slots; queues are bounded
   std::string_view judged = {};  ///< the only rule that is promised; empty: all
   VoteKind votes = VoteKind::server;  ///< most of them; others are a server each
 };
@@ -61,6 +62,10 @@ inline constexpr Profile profiles[] = {
      .what = "within the promise, holders that are asked to stop",
      .in_promise = true,
      .asks_to_stop = true},
+    {.name = "slots",
+     .what = "within the promise, leases that take several slots, and queues with an end",
+     .in_promise = true,
+     .takes_slots = true},
     {.name = "spoilt-keys",
      .what = "helper keys that another program spoils: leases exclude each other all the same",
      .spoils_helper_keys = true,

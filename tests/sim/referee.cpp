@@ -84,12 +84,14 @@ void Referee::check_overlap(const std::string& token, const Facts& facts) {
 
 bool Referee::may_be_together(const Facts& one, const Facts& other) {
   const bool share = one.hold.shared && other.hold.shared;
-  return share && (!one.hold.slot || one.hold.slot != other.hold.slot);
+  const auto is_taken = [&](std::size_t slot) {
+    return std::ranges::binary_search(other.hold.slots, slot);
+  };
+  return share && std::ranges::none_of(one.hold.slots, is_taken);
 }
 
 Referee::Votes Referee::votes_of(const Facts& facts) {
-  const auto found =
-      facts.votes.find(facts.hold.slot ? static_cast<std::int64_t>(*facts.hold.slot) : -1);
+  const auto found = facts.votes.find(fmt::format("{}", fmt::join(facts.hold.slots, ",")));
   return found == facts.votes.end() ? Votes{} : found->second;
 }
 
@@ -134,15 +136,16 @@ Duration Referee::kept_out_until(const Mode& mode, const Process& process) const
     const Duration until =
         facts.left_to_expire ? std::max(facts.until, kept_until(facts)) : facts.until;
     if (!is_beside) last = std::max(last, until);
-    if (mode.slots > 0 && facts.hold.slot) in_slots.push_back(&facts);
+    if (mode.slots > 0 && !facts.hold.slots.empty()) in_slots.push_back(&facts);
   }
-  // Others were kept out until this lease ended if all slots were taken just before.
+  // Others were kept out until this lease ended if too many slots were taken just before.
   for (const Facts* ending : in_slots) {
     const Duration end = std::min(ending->until, timeline_.now());
-    const auto taken = std::ranges::count_if(in_slots, [&](const Facts* other) {
-      return other->granted_at < end && other->until >= end;
-    });
-    if (static_cast<std::size_t>(taken) >= mode.slots) last = std::max(last, end);
+    std::size_t taken = 0;
+    for (const Facts* other : in_slots) {
+      if (other->granted_at < end && other->until >= end) taken += other->hold.slots.size();
+    }
+    if (taken + mode.take > mode.slots) last = std::max(last, end);
   }
   return last;
 }

@@ -121,7 +121,7 @@ class Referee final : public Watcher {
                 bool queues);
   void gets_answer(const Process& process, const Token& token, const QueueStatus& queue);
   void gets_grant(const Process& process, const Token& token, std::size_t server,
-                  std::optional<std::size_t> slot);
+                  const Slots& slots);
   /// It has the lock of its last attempt, and now attempts another one.
   void goes_on(const Process& process) { attempts_[&process].decided = true; }
   /// It releases what it acquired, even if no session ever had it.
@@ -223,9 +223,9 @@ class Referee final : public Watcher {
     Hold hold;
     Fence fence;
     Duration until{};  ///< by the holder's clock, as true time; or when it ended
-    std::map<std::int64_t, Votes> votes{};  ///< by slot; -1: none
-    std::uint32_t broken = 0;               ///< servers where it was broken by force
-    std::optional<Duration> broken_since;   ///< at a quorum of them
+    std::map<std::string, Votes> votes{};  ///< by slots, as the script tells them
+    std::uint32_t broken = 0;              ///< servers where it was broken by force
+    std::optional<Duration> broken_since;  ///< at a quorum of them
     std::uint32_t released_by_hand = 0;
     // "Alone": by a script that had the lock's key only, in a slot that moves.
     bool released_alone = false;       ///< somewhere by hand: there it has no tombstone
@@ -235,14 +235,14 @@ class Referee final : public Watcher {
     std::array<std::optional<Fence>, max_servers> granted_fences{};  ///< by server
     std::array<Fence, max_servers> known_fences{};  ///< to which it raised the server's counter
     std::array<Duration, max_servers> ends{};       ///< true time until which the server keeps it
-    std::array<std::optional<std::size_t>, max_servers> told_slots{};  ///< as told to the process
+    std::array<std::optional<Slots>, max_servers> told_slots{};  ///< as told to the process
     std::set<const Server*> brought_to{};  ///< nodes that got it from the process and kept it
     Duration asked_at{};
     Duration ttl{};
     std::uint32_t told = 0;  ///< servers whose grant reached the process
     bool release_requested = false;
     std::uint32_t undone_elsewhere = 0;  ///< servers whose undos another one may have answered
-    std::uint32_t strays = 0;  ///< servers where, as the process knows, it has another slot
+    std::uint32_t strays = 0;  ///< servers where, as the process knows, it has other slots
   };
   /// A waiter that supersedes older ones.
   struct Superseder {
@@ -275,8 +275,8 @@ class Referee final : public Watcher {
     std::string value;
     std::optional<Milliseconds> expires;
     bool recorded = false;                     ///< there is an owner record
-    std::map<std::string, double> shares;      ///< live ones, with their ends
-    std::map<std::string, std::string> slots;  ///< of live shares, with the share in each
+    std::map<std::string, double> shares;      ///< live ones, by lease, with their first ends
+    std::map<std::string, std::string> slots;  ///< of live shares, with the lease in each
   };
 
   static std::uint32_t bit_of(const Server& server) { return std::uint32_t{1} << server.vote(); }

@@ -86,11 +86,11 @@ void Referee::gets_answer(const Process& process, const Token& token, const Queu
 }
 
 void Referee::gets_grant(const Process& process, const Token& token, std::size_t server,
-                         std::optional<std::size_t> slot) {
+                         const Slots& slots) {
   Facts& facts = facts_[token.secret()];
   facts.told |= std::uint32_t{1} << server;
   // An undo goes by token. Sent as late as this, it might remove a copy that was healed meanwhile.
-  if (!attempts_[&process].decided) facts.told_slots[server] = slot;
+  if (!attempts_[&process].decided) facts.told_slots[server] = slots;
 }
 
 void Referee::gets_notification(const Process& process, std::size_t server,
@@ -130,7 +130,8 @@ void Referee::granted(Process& process, const Lease& lease) {
   facts.hold = lease.hold;
   facts.fence = lease.fence;
   facts.until = process.true_time(lease.deadline);
-  const std::string how = lease.hold.slot     ? fmt::format(" in slot {}", *lease.hold.slot)
+  const Slots& slots = lease.hold.slots;
+  const std::string how = !slots.empty()      ? fmt::format(" in slots {}", fmt::join(slots, ","))
                           : lease.hold.shared ? " with others"
                                               : "";
   history_.add("{} HOLDS {}{} with fence {} until {:.3f} ms", process.name(), token.substr(0, 4),
@@ -153,8 +154,8 @@ void Referee::granted(Process& process, const Lease& lease) {
                                  lease.fence.text(), known));
   }
   for (std::size_t server = 0; server < facts.told_slots.size(); ++server) {
-    const auto& slot = facts.told_slots[server];
-    if (slot && slot != lease.hold.slot) facts.strays |= std::uint32_t{1} << server;
+    const auto& told = facts.told_slots[server];
+    if (told && *told != slots) facts.strays |= std::uint32_t{1} << server;
   }
   check_support(token, facts);
   check_overlap(token, facts);

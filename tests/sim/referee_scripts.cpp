@@ -39,6 +39,16 @@ const Type* value_at(Server& server, const std::string& key) {
   return entry != nullptr ? std::get_if<Type>(&entry->value) : nullptr;
 }
 
+/// The lease whose share this is: one in several slots has a share in each.
+std::string lease_of(const std::string& share) {
+  return share.substr(0, share.find(protocol::word::part_sign));
+}
+
+/// The slots as the scripts name them.
+std::string slots_text(const std::set<std::size_t>& slots) {
+  return fmt::format("{}", fmt::join(slots, ","));
+}
+
 /// While a slot moves, a script gets the lock's key, and only some helper keys
 /// (docs/decisions/deployments.md).
 bool goes_alone(const Run& run) {
@@ -85,13 +95,13 @@ Referee::Standing Referee::standing_at(Server& server) const {
   if (const auto* readers = value_at<local::SortedSet>(server, readers_)) {
     const auto now = static_cast<double>(keyspace.now().count());
     for (const auto& [end, id] : readers->ranking()) {
-      if (end > now) standing.shares.emplace(id, end);
+      if (end > now) standing.shares.emplace(lease_of(id), end);
     }
   }
   if (const auto* slots = value_at<local::Hash>(server, slots_);
       slots != nullptr && !standing.shares.empty()) {
     for (const auto& [slot, id] : *slots) {
-      if (standing.shares.contains(id)) standing.slots.emplace(slot, id);
+      if (standing.shares.contains(lease_of(id))) standing.slots.emplace(slot, lease_of(id));
     }
   }
   return standing;
@@ -220,7 +230,7 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
     violate("resurrection", text_of(run) + " brought " + name_of(token) + " back");
   }
   if (says(reply, "granted")) {
-    Votes& votes = facts.votes[reply.elements[3].integer];
+    Votes& votes = facts.votes[reply.elements[3].text];
     votes.servers |= bit_of(run.server);
     if (votes.quorum_at == 0 && is_quorum(votes.servers)) votes.quorum_at = scripts_;
     if (!has(after, token, facts)) violate("grant", text_of(run) + " granted nothing");
@@ -282,18 +292,20 @@ void Referee::check_slots(const Run& run, const Facts& facts, const Standing& be
   const bool undone = (facts.strays & bit_of(run.server)) == 0 || facts.process != &run.process ||
                       broken_links_.contains({&run.process, &run.server}) ||
                       !run.process.has_delivered_all_to(run.server);
-  const auto has_other_slot = [&](const auto& entry) {
-    return entry.second == facts.id && entry.first != run.arguments[2];
+  const auto slots_of = [&](const Standing& standing) {
+    std::set<std::size_t> slots;
+    for (const auto& [slot, id] : standing.slots) {
+      if (id == facts.id) slots.insert(number_in<std::size_t>(slot));
+    }
+    return slots;
   };
-  if (!undone && std::ranges::any_of(before.slots, has_other_slot))
+  const std::string wanted(run.arguments[2]);
+  const std::set<std::size_t> found = slots_of(before);
+  if (!undone && !found.empty() && slots_text(found) != wanted)
     violate("slot", text_of(run) + " finds a slot that was to be undone");
   if (!says(reply, "extended")) return;
-  const std::string_view slot = run.arguments[2];
-  const auto ours =
-      std::ranges::find(after.slots, facts.id, [](const auto& entry) { return entry.second; });
-  const std::string in = ours == after.slots.end() ? "-1" : ours->first;
-  if (in != slot)
-    violate("slot", fmt::format("{} counts for slot {} and has slot {}", text_of(run), slot, in));
+  if (const std::string in = slots_text(slots_of(after)); in != wanted)
+    violate("slot", fmt::format("{} counts for {} and has {}", text_of(run), wanted, in));
 }
 
 void Referee::check_counter(const Run& run) {

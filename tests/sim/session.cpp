@@ -10,9 +10,10 @@ namespace redlock::sim {
 namespace {
 
 std::string describe(const SessionPlan& plan) {
-  const std::string mode = plan.mode.slots > 0 ? fmt::format(", one of {} slots", plan.mode.slots)
-                           : plan.mode.shared  ? ", shared"
-                                               : "";
+  const std::string mode = plan.mode.slots > 0
+                               ? fmt::format(", {} of {} slots", plan.mode.take, plan.mode.slots)
+                           : plan.mode.shared ? ", shared"
+                                              : "";
   const std::string wait =
       plan.wait.wait ? fmt::format("waits {:.0f} ms", in_ms(*plan.wait.wait)) : "waits for ever";
   const std::string keys = plan.keys > 1        ? ", both locks"
@@ -133,10 +134,13 @@ AcquireOrder Session::order(std::size_t key) const {
   Owner owner;
   owner.host = world_.name_of_host(plan_.host);
   owner.supervised = plan_.style == SessionPlan::Style::run;
+  owner.slots = plan_.mode.slots;
+  owner.take = plan_.mode.take;
   AcquireOrder order{world_.resource(key), ttl, owner, margin(ttl)};
   order.mode = plan_.mode;
   if (plan_.supersedes) order.supersession = std::make_shared<Supersession>();
   order.once_per = plan_.once_per;
+  order.max_waiting = plan_.max_waiting;
   return order;
 }
 
@@ -149,8 +153,10 @@ void Session::note_grant(std::vector<Lease> leases, Instant deadline) {
     lease.deadline = deadline;
     Referee& referee = world_.referee(lease.resource);
     referee.granted(*process_, lease);
-    const bool has_slot = lease.hold.slot && *lease.hold.slot < plan_.mode.slots;
-    if (lease.hold.shared != plan_.mode.shared || has_slot != (plan_.mode.slots > 0)) {
+    const Slots& slots = lease.hold.slots;
+    const std::size_t wanted = plan_.mode.slots > 0 ? plan_.mode.take : 0;
+    const bool are_below = slots.empty() || slots.back() < plan_.mode.slots;
+    if (lease.hold.shared != plan_.mode.shared || slots.size() != wanted || !are_below) {
       referee.violate("grant", process_->name() + " did not get what it asked for");
     }
   }

@@ -26,6 +26,7 @@ struct SessionPlan {
   std::size_t keys = 1;
   Mode mode;
   bool supersedes = false;  ///< as a waiter; then it takes one exclusive lock
+  std::optional<std::size_t> max_waiting{};
   Milliseconds ttl{};
   Duration server_timeout{};
   WaitPolicy wait;

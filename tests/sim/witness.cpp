@@ -15,7 +15,7 @@ asio::awaitable<AcquireVote> Witness::acquire(AcquireRequest request, Instant de
   AcquireVote vote = co_await server_->acquire(std::move(request), deadline);
   if (const auto* granted = std::get_if<Granted>(&vote)) {
     referee.gets_answer(process_, token, granted->queue);
-    referee.gets_grant(process_, token, index_, granted->slot);
+    referee.gets_grant(process_, token, index_, granted->slots);
   }
   if (const auto* held = std::get_if<Held>(&vote))
     referee.gets_answer(process_, token, held->queue);

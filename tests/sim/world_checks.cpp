@@ -128,6 +128,7 @@ void World::check_outcome() {
       referee_.violate("answer", "an impossible failure");
     const bool unavailable = why == Why::unavailable || why == Why::too_slow;
     if (why == Why::superseded || why == Why::stopped) continue;
+    if (why == Why::queue_full && session.plan().max_waiting) continue;
     if (why && session.waits_for_ever() && !unavailable)
       referee_.violate("answer", "a session gave up that waits for ever");
     if (unavailable && session.plan().start > schedule_.calm)

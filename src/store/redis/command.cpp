@@ -68,9 +68,12 @@ EncodedCommand teaching_command(const ScriptCall& call) {
 }
 
 EncodedCommand undo_command(const ScriptCall& release, bool alone) {
-  std::vector<std::string_view> words{"EVAL", scripts::undo, alone ? "1" : "2",
+  std::vector<std::string_view> words{"EVAL", scripts::undo, alone ? "1" : "3",
                                       release.keys[protocol::key::lock]};
-  if (!alone) words.push_back(release.keys[protocol::key::readers]);
+  if (!alone) {
+    words.push_back(release.keys[protocol::key::readers]);
+    words.push_back(release.keys[protocol::key::shares]);
+  }
   words.push_back(undone_by(release));
   return EncodedCommand(words);
 }

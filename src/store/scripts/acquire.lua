@@ -1,14 +1,16 @@
 -- Acquires the lock, or a share or slot of it, if it is free for us and no waiter comes before us.
 -- Otherwise it puts us in the queue, if we want to wait.
 -- ARGV: token, ttl, supervised (0 or 1), owner record,
---       mode (x or s), number of slots (0: none wanted), the slot wanted (-1: the lowest free one),
+--       mode (x or s), number of slots (0: none wanted), the slots wanted, as '1,4' ('': the lowest
+--       free ones),
 --       our waiter id ('': we do not wait), ticket, polls (0 or 1), life of the entry in ms (0: we
 --       are not to be queued, but may be superseded),
 --       whether we supersede older waiters that would supersede us (0 or 1; without a waiter id
 --       we are not granted it, but learn the ticket that we need for that),
 --       whether to tell the last runs (0 or 1),
---       how many others may wait at most (0: any number, or we were among them already)
--- -> {'granted', fence, id, slot or -1, queue, the last runs or ''} | {'held', …, queue}
+--       how many others may wait at most (0: any number, or we were among them already),
+--       how many slots we take
+-- -> {'granted', fence, id, slots as '1,4' or '', queue, the last runs or ''} | {'held', …, queue}
 --    | {'queued', queue}: the lock is free for us, but other waiters come first
 --    | {'duplicate'}: this very token already holds it | an error
 --    queue: {time, largest ticket or '', number of waiters before us,
@@ -17,7 +19,9 @@
 --            whether the lock is free for the first waiter and that one is notified
 --            (0 or NUMBER.offered…), whether a holder is mute,
 --            id and owner record of the waiter that supersedes us or '' '',
---            how many others are queued or -1 (any number may be)}
+--            how many others are queued or -1 (any number may be),
+--            owner record of the first waiter, if there are slots for us, but that one takes several
+--            that are not free yet; or ''}
 local token, ttl, mode = ARGV.token, tonumber(ARGV.ttl), ARGV.mode
 local limit, waiter, ticket = tonumber(ARGV.slots), ARGV.waiter, tonumber(ARGV.ticket)
 local id, time = redis.sha1hex(token), now()
@@ -27,16 +31,16 @@ local state, value, type_name = lock_state(time)
 if not state then return value end
 if value == token or value == SHARED and share_end(id, time) then return {WORD.duplicate} end
 
-local slot, free, first_end = -1, '', nil
+local slots, free, first_end = {}, '', nil
 if limit > 0 then
-  slot, free, first_end = find_slot(limit, tonumber(ARGV.slot), time)
+  slots, free, first_end = find_slots(limit, tonumber(ARGV.take), slots_in(ARGV.wanted), time)
   if is_error(free) then return free end
 end
 
 -- In a slot that moves, nothing can be granted or queued; but a waiter learns that there is a
 -- holder.
 if is_partial then
-  if admits(state, mode) and slot then return redis.error_reply(ELSEWHERE) end
+  if admits(state, mode) and slots then return redis.error_reply(ELSEWHERE) end
   local queue = queue_reply(time)
   queue[REPLY.queue.may_change] = remaining_ms(time)
   queue[REPLY.queue.free_slots] = free
@@ -57,7 +61,7 @@ if ARGV.life == '0' then waiter = '' end
 local max_waiting = waiter ~= '' and tonumber(ARGV.max_waiting) or 0
 if max_waiting > 0 then drop_absent(max_waiting, waiter, time) end
 
-local was_queued = false
+local was_queued, collector = false, nil
 local function queue_status(may_change, offered)
   local largest = redis.call('ZRANGE', KEYS.queue, -1, -1, 'WITHSCORES')[2]
   if supersedes then
@@ -77,11 +81,12 @@ local function queue_status(may_change, offered)
   queue[REPLY.queue.offered] = offered or 0
   queue[REPLY.queue.superseder] = superseder or ''
   queue[REPLY.queue.superseder_record] = superseder_record or ''
+  queue[REPLY.queue.collector] = collector or ''
   if max_waiting > 0 then queue[REPLY.queue.others] = number_of_others(waiter) end
   return queue
 end
 
-local may_enter = admits(state, mode) and slot
+local may_enter = admits(state, mode) and slots
 local beside_readers = state == 'shared' and limit == 0
 if superseder or needs_ticket
   or not (may_enter and is_our_turn(state, time, waiter, ticket, beside_readers)) then
@@ -96,16 +101,23 @@ if superseder or needs_ticket
   local may_change, offered
   if may_enter then
     local first = first_in_queue(time)
+    local is_collecting = first and first.id ~= waiter and state == 'shared'
+      and first.mode == WORD.slotted and not has_room(state, first, time)
     local due = first and first.notified > 0 and first.notified + TIME.notify_timeout + 1
     if first and first.opaque then
       offered = NUMBER.offered_to_newer
-    elseif due and admits(state, first.mode) then
+    elseif due and has_room(state, first, time) then
       offered = NUMBER.offered
     end
     may_change = due and due - time or TIME.notify_timeout
+    if is_collecting then
+      -- For us it is as if the slots were taken: there is no need to look again soon.
+      collector = first.record
+      may_change = first_end and first_end - time or remaining_ms(time)
+    end
   else
     -- No slot for us means none for the first waiter either.
-    if slot then notify_next(state, time, waiter) end
+    if slots then notify_next(state, time, waiter) end
     may_change = first_end and state == 'shared' and first_end - time or remaining_ms(time)
   end
   if state == 'free' then return {WORD.queued, queue_status(may_change, offered)} end
@@ -128,8 +140,8 @@ if mode == WORD.alone then
 else
   fence, failure = next_fence(time, ttl)
   failure = failure or add_share(id, ttl, {
-    fence = fence, since = time, supervised = ARGV.supervised, slot = slot, record = ARGV.record
-  }, time)
+    fence = fence, since = time, supervised = ARGV.supervised, record = ARGV.record
+  }, slots, time)
   if failure then
     -- Nothing of it must stay.
     forget_share(id)
@@ -149,4 +161,4 @@ if waiter ~= '' and mode == WORD.alone then
 elseif waiter ~= '' then
   notify_first_of_end('shared', time)
 end
-return {WORD.granted, fence, id, slot, queue, runs}
+return {WORD.granted, fence, id, table.concat(slots, ','), queue, runs}

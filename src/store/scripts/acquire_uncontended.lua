@@ -9,5 +9,5 @@ if ARGV.mode == WORD.alone and ARGV.waiter == '' and ARGV.supersedes == '0'
     grant_exclusive(ARGV.token, id, tonumber(ARGV.ttl), ARGV.supervised, ARGV.record, time)
   if not fence then return failure end
 
-  return {WORD.granted, fence, id, -1, queue_reply(time, is_mute), ''}
+  return {WORD.granted, fence, id, '', queue_reply(time, is_mute), ''}
 end

@@ -20,7 +20,8 @@ if value == SHARED then
   if slot >= 0 then
     local reader, unreadable = reader_in(slot, time)
     if not reader then return unreadable or {WORD.free} end
-    id = reader
+    -- Of a lease that takes several slots, the first share has the record that its process reads.
+    id = string.match(reader, '^[^' .. WORD.part_sign .. ']+')
   end
   local ends = id ~= '' and share_end(id, time)
   if not ends then return describe(WORD.held, value, type_name, time) end

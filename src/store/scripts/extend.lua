@@ -1,8 +1,9 @@
 -- Gives our lease a new ttl. Never shortens it, and never restores an expired one. With some of the
 -- keys (D1) it does what these allow, and says ELSEWHERE where that is not enough to know that the
 -- lease is ours.
--- ARGV: token, ttl, slot or -1, fence or 0 (the caller does not know it)
--- -> {'extended', …} as `held`, describing our own lease, with the slot at the end if it is a share
+-- ARGV: token, ttl, slots as '1,4' or '', fence or 0 (the caller does not know it)
+-- -> {'extended', …} as `held`, describing our own lease, with the first slot at the end if it is a
+--    share
 --    | {'gone', …} | {'held', …} | an error
 forget_absent()
 local time, ttl, fence = now(), tonumber(ARGV.ttl), ARGV.fence
@@ -29,23 +30,33 @@ end
 -- Who deletes the key deletes the lock, also a shared one (M1).
 if not is_marked then return not_ours(id, time) end
 write_without_memory()
-local slot = tonumber(ARGV.slot)
-local share, unreadable = describe_share('', id, ends, time)
-if share[REPLY.holder.behind] ~= slot then
-  return unreadable or {WORD.gone, NUMBER.gone_unknown}
-end
-if slot >= 0 then
-  if not KEYS.slots then return redis.error_reply(ELSEWHERE) end
-  -- The table of slots may have been lost since, and another let in (M2).
-  local other_end, there = end_of_other_in(slot, id, time)
-  if other_end then return describe_share(WORD.held, there, other_end, time) end
-  local restored = there ~= id and redis.pcall('HSET', KEYS.slots, slot, id)
-  if is_error(restored) then return restored end
+local slots = slots_in(ARGV.slots)
+local parts = {}
+-- All of them, or the lease is not ours here (K3).
+for nth = 1, math.max(#slots, 1) do
+  local part, slot = part_id(id, nth), slots[nth] or -1
+  local its_end = nth == 1 and ends or share_end(part, time)
+  if not its_end then return {WORD.gone, NUMBER.gone_unknown} end
+  local share, unreadable = describe_share('', part, its_end, time)
+  if share[REPLY.holder.behind] ~= slot then
+    return unreadable or {WORD.gone, NUMBER.gone_unknown}
+  end
+  if slot >= 0 then
+    if not KEYS.slots then return redis.error_reply(ELSEWHERE) end
+    -- The table of slots may have been lost since, and another let in (M2).
+    local other_end, there = end_of_other_in(slot, part, time)
+    if other_end then return describe_share(WORD.held, there, other_end, time) end
+    local restored = there ~= part and redis.pcall('HSET', KEYS.slots, slot, part)
+    if is_error(restored) then return restored end
+  end
+  parts[nth] = part
 end
 if ends < time + ttl then
   ends = time + ttl
-  local added = redis.pcall('ZADD', KEYS.readers, decimal(ends), id)
-  if is_error(added) then return added end
+  for _, part in ipairs(parts) do
+    local added = redis.pcall('ZADD', KEYS.readers, decimal(ends), part)
+    if is_error(added) then return added end
+  end
 end
 local failure = bound_shares(time)
 if failure then return failure end

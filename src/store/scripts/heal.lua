@@ -1,8 +1,8 @@
 -- Restores a lease on a server that lost it, after a quorum extended it in the same round (R5).
--- ARGV: token, ttl, fence, age, supervised, owner record, mode (x or s), slot or -1
+-- ARGV: token, ttl, fence, age, supervised, owner record, mode (x or s), slots as '1,4' or ''
 -- -> {'healed'} | {'gone', …} when it was released by hand or broken meanwhile
 --    | {'held', …} | an error
-local token, ttl, slot = ARGV.token, tonumber(ARGV.ttl), tonumber(ARGV.slot)
+local token, ttl, slots = ARGV.token, tonumber(ARGV.ttl), slots_in(ARGV.slots)
 local id, time = redis.sha1hex(token), now()
 if has_tombstone(id) then return not_ours(id, time) end
 
@@ -21,13 +21,14 @@ else
   if state ~= 'free' and value ~= SHARED then
     return describe(WORD.held, value, type_name, time)
   end
-  if slot >= 0 and end_of_other_in(slot, id, time) then
-    return describe(WORD.held, SHARED, nil, time)
+  for nth, slot in ipairs(slots) do
+    if end_of_other_in(slot, part_id(id, nth), time) then
+      return describe(WORD.held, SHARED, nil, time)
+    end
   end
   local failure = add_share(id, ttl, {
-    fence = ARGV.fence, since = since, supervised = ARGV.supervised, slot = slot,
-    record = ARGV.record
-  }, time)
+    fence = ARGV.fence, since = since, supervised = ARGV.supervised, record = ARGV.record
+  }, slots, time)
   if failure then return failure end
 end
 if last and last < tonumber(ARGV.fence) then set_counter(tonumber(ARGV.fence), ttl) end

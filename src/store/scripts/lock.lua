@@ -190,6 +190,14 @@ local function lift_fence(how, id, fence, ttl)
   local share = read_share(redis.pcall('HGET', KEYS.shares, id))
   if not share or share.fence == fence then return end
   share.fence = fence
+  local parts = parts_of(id, share)
+  for nth = 2, #parts do
+    local other = read_share(redis.pcall('HGET', KEYS.shares, parts[nth]))
+    if other then
+      other.fence = fence
+      write_share(parts[nth], other)
+    end
+  end
   return first_error(
     write_share(id, share),
     -- To an older version the owner record shows the fence of the last reader to come, the largest.

@@ -10,7 +10,7 @@
 -- KEYS.owner     owner record: a hash, see read_owner()
 -- KEYS.released  tombstones: a sorted set, see lock.lua
 -- KEYS.readers   readers: a sorted set, ids of the shares of a shared lock, scored with the time
---                when they end
+--                when they end; a lease that takes several slots has a share for each, see part_id()
 -- KEYS.shares    shares: a hash, a reader's id -> what is known of its share, see shares.lua
 -- KEYS.slots     slots: a hash, a slot number -> the id of the reader in it; the slot is free when
 --                that id is no longer a reader
@@ -129,7 +129,7 @@ end
 
 -- REPLY.queue for a queue without waiters. The caller replaces what differs.
 local function queue_reply(time, is_mute)
-  return {decimal(time), '', 0, 0, -1, '', 0, is_mute and 1 or 0, '', '', -1}
+  return {decimal(time), '', 0, 0, -1, '', 0, is_mute and 1 or 0, '', '', -1, ''}
 end
 
 -- Grants an exclusive lease of a lock that is free. A failure leaves nothing behind.

@@ -23,6 +23,15 @@ local function admits(state, mode)
   return state == 'free' or state == 'shared' and mode ~= WORD.alone
 end
 
+-- Whether the lock, in this state, has room for the waiter. One that takes several slots waits until
+-- as many are free at the same time, and comes first meanwhile: else it would never get them (K4).
+local function has_room(state, entry, time)
+  if not admits(state, entry.mode) then return false end
+  if state == 'free' or entry.mode ~= WORD.slotted or take_of(entry.record) == 1 then return true end
+  local limit = math.min(number_in(entry.record, WORD.slots_field) or 0, NUMBER.max_slots)
+  return (find_slots(limit, take_of(entry.record), {}, time)) ~= nil
+end
+
 -- An entry in another format is a newer version's (`opaque`), and not ours to change. It keeps its
 -- position until it ends. If it does not say when, it keeps it while its waiter is subscribed.
 local function opaque_entry(id, stored)
@@ -162,7 +171,7 @@ end
 -- there
 local function notify_first(entry, state, time, except, polled)
   if entry.notified > 0 then return true end
-  local may_enter = admits(state, entry.mode)
+  local may_enter = has_room(state, entry, time)
   local word = may_enter and WORD.granted or WORD.recheck
   if not notify(entry, time, word, polled) then return false end
   if not may_enter then return true end
@@ -182,7 +191,7 @@ end
 local function notify_next(state, time, except)
   while true do
     local entry = first_in_queue(time)
-    if not entry or not admits(state, entry.mode) then return end
+    if not entry or not has_room(state, entry, time) then return end
     if entry.id == except then
       local host = host_of(except)
       return notify_standbys(1, host, WORD.standby, WORD.standby_later, time, except)
@@ -203,7 +212,7 @@ end
 local function notify_first_of_end(state, time)
   while true do
     local entry = first_in_queue(time)
-    if not entry or admits(state, entry.mode) then return end
+    if not entry or has_room(state, entry, time) then return end
     if deliver(entry, WORD.standby) ~= false then return end
     -- It is not there, and may have kept out the one behind it.
     notify_next(state, time)

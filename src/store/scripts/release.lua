@@ -69,12 +69,17 @@ if expire_in > 0 then
     redis.pcall('PEXPIRE', KEYS.owner, ARGV.expire_in)
     if known and ARGV.record ~= '' then redis.pcall('HSET', KEYS.owner, 'record', ARGV.record) end
   else
-    redis.call('ZADD', KEYS.readers, decimal(time + expire_in), id)
-    bound_shares(time)
-    if known and ARGV.record ~= '' then
-      known.record = ARGV.record
-      write_share(id, known)
+    for _, part in ipairs(parts_of(id, known)) do
+      if share_end(part, time) then
+        redis.call('ZADD', KEYS.readers, decimal(time + expire_in), part)
+      end
+      local its = part == id and known or read_share(redis.pcall('HGET', KEYS.shares, part))
+      if its and ARGV.record ~= '' then
+        its.record = ARGV.record
+        write_share(part, its)
+      end
     end
+    bound_shares(time)
   end
   -- The first waiter waits for the end of the lease, and that end has changed.
   deliver_to_first(WORD.recheck, time)
@@ -83,7 +88,11 @@ end
 
 -- In a slot that moves, a key that becomes empty here is out of our reach at once.
 forget_ended_shares(time)
-local was_last = redis.call('ZCARD', KEYS.readers) == 1
+local parts, own = parts_of(id, known), 1
+for nth = 2, #parts do
+  if share_end(parts[nth], time) then own = own + 1 end
+end
+local was_last = redis.call('ZCARD', KEYS.readers) == own
 forget_share(id)
 if was_last then end_sharing() else bound_shares(time) end
 local state = was_last and 'free' or lock_state(time)

@@ -73,6 +73,40 @@ local function latest_share(time)
   return latest
 end
 
+-- A number in an owner record. In the texts of a record every quotation mark is behind a backslash.
+local function number_in(record, field)
+  return tonumber(string.match(record, '"' .. field .. '":(%d+)'))
+end
+
+-- How many slots the lease, or the waiter, of this owner record takes.
+local function take_of(record)
+  return math.min(number_in(record, WORD.take_field) or 1, NUMBER.max_slots)
+end
+
+-- The id of the nth share of a lease that takes several slots. Each of its slots has a share of its
+-- own, so that all versions see that it is taken, and whose it is.
+local function part_id(id, nth)
+  return nth == 1 and id or id .. WORD.part_sign .. nth - 1
+end
+
+-- The ids of the shares of the lease whose own share this is.
+local function parts_of(id, share)
+  local parts = {id}
+  local is_part = string.find(id, WORD.part_sign, 1, true)
+  for nth = 2, not is_part and share and take_of(share.record) or 1 do
+    parts[nth] = part_id(id, nth)
+  end
+  return parts
+end
+
+-- The slots in an argument such as '1,4'.
+local function slots_in(text)
+  local slots = {}
+  for slot in string.gmatch(text, '%d+') do slots[#slots + 1] = tonumber(slot) end
+  return slots
+end
+
+-- Forgets a share, and with the first share of a lease all others of it.
 local function forget_share(id)
   redis.call('ZREM', KEYS.readers, id)
   local stored = KEYS.shares and redis.call('HGET', KEYS.shares, id)
@@ -83,6 +117,8 @@ local function forget_share(id)
     redis.call('HDEL', KEYS.slots, share.slot)
   end
   redis.call('HDEL', KEYS.shares, id)
+  local parts = parts_of(id, share)
+  for nth = 2, #parts do forget_share(parts[nth]) end
 end
 
 local function forget_ended_shares(time)
@@ -114,15 +150,22 @@ local function bound_shares(time, marks)
   return failure or first_error(marked)
 end
 
--- Adds a reader. Only while no exclusive lease holds the lock. -> an error or nil
-local function add_share(id, ttl, share, time)
+-- Adds a reader, with a share for each of these slots. Only while no exclusive lease holds the lock.
+-- -> an error or nil
+local function add_share(id, ttl, share, slots, time)
   forget_share(id)
   local others = read_owner()
   if others.lease ~= WORD.all_shares then others = {} end
-  return first_error(
-    redis.pcall('ZADD', KEYS.readers, decimal(time + ttl), id),
-    write_share(id, share),
-    share.slot >= 0 and redis.pcall('HSET', KEYS.slots, share.slot, id),
+  local failure
+  for nth = 1, math.max(#slots, 1) do
+    local part = part_id(id, nth)
+    share.slot = slots[nth] or -1
+    failure = failure or first_error(
+      redis.pcall('ZADD', KEYS.readers, decimal(time + ttl), part),
+      write_share(part, share),
+      share.slot >= 0 and redis.pcall('HSET', KEYS.slots, share.slot, part))
+  end
+  return failure or first_error(
     write_owner(WORD.all_shares, share.fence, tonumber(others.since) or share.since,
       share.supervised, share.record, ttl, others.is_mute),
     bound_shares(time, true))
@@ -209,18 +252,18 @@ local function free_digits(taken, count)
   return table.concat(digits)
 end
 
--- Of the slots 0 to limit - 1: the wanted one, or the lowest (wanted -1), if it is free; which
--- slots are free, as '0110…'; and when the first of the taken slots ends, if there is one. Or nil
--- and the error.
-local function find_slot(limit, wanted, time)
+-- Of the slots 0 to limit - 1: the wanted ones, or the lowest `take` (none wanted), if all of them
+-- are free; which slots are free, as '0110…'; and when the first of the taken slots ends, if there
+-- is one. Or nil and the error.
+local function find_slots(limit, take, wanted, time)
   local taken, count, soonest, unreadable = taken_slots(limit, time)
   if not taken or unreadable then return nil, unreadable or count end
-  local found
-  for slot = 0, count - 1 do
-    if not found and not taken[slot] and (wanted == -1 or wanted == slot) then found = slot end
+  local found = {}
+  local function try(slot)
+    if slot < limit and not taken[slot] and #found < take then found[#found + 1] = slot end
   end
-  local next = math.max(count, wanted)
-  if not found and next < limit and (wanted == -1 or wanted == next) then found = next end
+  for _, slot in ipairs(wanted) do try(slot) end
+  for slot = 0, wanted[1] and -1 or math.min(limit, count + take) - 1 do try(slot) end
   local digits = free_digits(taken, count) .. string.rep('1', limit - count)
-  return found, digits, soonest and share_end(soonest, time)
+  return #found == take and found or nil, digits, soonest and share_end(soonest, time)
 end

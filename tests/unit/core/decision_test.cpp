@@ -231,7 +231,7 @@ TEST(AcquireTally, HoldsBackNoServerForAnotherSlot) {
   AcquireTally tally(5, guard);
   const auto in_seat = [](Duration up, std::size_t slot) {
     Granted granted = std::get<Granted>(granted_by(up));
-    granted.slot = slot;
+    granted.slots = {slot};
     return granted;
   };
   tally.count(0, in_seat(std::chrono::hours(1), 0));
@@ -240,21 +240,33 @@ TEST(AcquireTally, HoldsBackNoServerForAnotherSlot) {
   tally.count(3, in_seat(std::chrono::hours(1), 1));
   tally.count(4, held_by('A'));
   EXPECT_EQ(tally.decision(), guarded);
-  EXPECT_EQ(tally.slot(), 0U);
+  EXPECT_EQ(tally.slots(), Slots{0});
   ASSERT_EQ(tally.restarted().size(), 1U);
   EXPECT_EQ(tally.restarted()[0].server, 2U);
 }
 
 TEST(AcquireTally, CountsTheGrantsOfOneSeatOnly) {
   AcquireTally tally(3);
-  tally.count(0, Granted{Fence(1), LeaseId{"ours"}, {}, 0});
-  tally.count(1, Granted{Fence(1), LeaseId{"ours"}, {}, 1});
+  tally.count(0, Granted{Fence(1), LeaseId{"ours"}, {}, {0}});
+  tally.count(1, Granted{Fence(1), LeaseId{"ours"}, {}, {1}});
   EXPECT_EQ(tally.decision(), undecided);
   tally.count(2, held_by('A'));
   EXPECT_EQ(tally.decision(), split);
-  tally.count(2, Granted{Fence(1), LeaseId{"ours"}, {}, 1});
+  tally.count(2, Granted{Fence(1), LeaseId{"ours"}, {}, {1}});
   EXPECT_EQ(tally.decision(), granted);
   EXPECT_EQ(tally.grants(), 2U);
+}
+
+TEST(AcquireTally, CountsTheGrantsOfTheSameSetOfSlotsOnly) {
+  AcquireTally tally(3);
+  tally.count(0, Granted{Fence(1), LeaseId{"ours"}, {}, {0, 1}});
+  tally.count(1, Granted{Fence(1), LeaseId{"ours"}, {}, {1, 2}});
+  EXPECT_EQ(tally.decision(), undecided);
+  tally.count(2, Granted{Fence(1), LeaseId{"ours"}, {}, {0, 2}});
+  EXPECT_EQ(tally.decision(), split) << "each slot alone has a quorum";
+  tally.count(2, Granted{Fence(1), LeaseId{"ours"}, {}, {1, 2}});
+  EXPECT_EQ(tally.decision(), granted);
+  EXPECT_EQ(tally.slots(), (Slots{1, 2}));
 }
 
 TEST(AcquireTally, TakesNoFenceFromAServerThatRestarted) {

@@ -94,8 +94,8 @@ TEST(LeaseHandle, IsASafeWordForAnyKey) {
 }
 
 TEST(LeaseHandle, KeepsHowEachLockIsHeld) {
-  for (const Hold hold :
-       {Hold{false, std::nullopt}, Hold{true, std::nullopt}, Hold{true, 0}, Hold{true, 999}}) {
+  for (const Hold& hold :
+       {Hold{}, Hold{true}, Hold{true, {0}}, Hold{true, {999}}, Hold{true, {1, 4}}}) {
     LeaseHandle handle = *LeaseHandle::from_text(good);
     handle.parts.front().hold = hold;
     const auto again = LeaseHandle::from_text(handle.text());
@@ -104,7 +104,7 @@ TEST(LeaseHandle, KeepsHowEachLockIsHeld) {
   }
   // The slot of a run below one that has the lock alone is not the lease's.
   LeaseHandle alone = *LeaseHandle::from_text(good);
-  alone.parts.front().hold = {false, 0};
+  alone.parts.front().hold = {false, {0}};
   EXPECT_EQ(alone.text(), good);
 }
 

@@ -58,7 +58,7 @@ TEST(QueueView, HasRoomWhereFewEnoughWaitOnAQuorum) {
                        std::size_t max_waiting) {
     std::vector<const QueueStatus*> statuses(servers);
     for (std::size_t i = 0; i < answers.size(); ++i) statuses[i] = &answers[i];
-    return view_of(statuses, std::vector<bool>(servers), max_waiting).room;
+    return view_of(statuses, std::vector<bool>(servers), {.max_waiting = max_waiting}).room;
   };
   EXPECT_EQ(room({in_queue(0, 0)}, 1, 1), Room::enough);
   EXPECT_EQ(room({in_queue(1, 1)}, 1, 2), Room::enough);
@@ -90,8 +90,19 @@ TEST(QueueView, NamesTheLowestSlotThatAQuorumHasFree) {
   b.free_slots = "0101";
   QueueStatus c = said(1ms);
   c.free_slots = "0011";
-  EXPECT_EQ(view({a, b, c}, 3).slot, 2U);
-  EXPECT_FALSE(view({a}, 3).slot);
+  EXPECT_EQ(view({a, b, c}, 3).slots, Slots{2});
+  EXPECT_TRUE(view({a}, 3).slots.empty());
+  const auto two_of = [](const std::vector<QueueStatus>& answers) {
+    std::vector<const QueueStatus*> statuses;
+    for (const QueueStatus& answer : answers) statuses.push_back(&answer);
+    return view_of(statuses, std::vector<bool>(answers.size()), {.take = 2}).slots;
+  };
+  a.free_slots = "1101";
+  b.free_slots = "0110";
+  c.free_slots = "1011";
+  EXPECT_EQ(two_of({a, b, c}), (Slots{0, 3}));
+  c.free_slots = "1010";
+  EXPECT_EQ(two_of({a, b, c}), Slots()) << "each alone is free on a quorum";
 }
 
 Duration next_poll(std::size_t ahead, std::optional<Duration> may_change, bool offered = false) {

@@ -224,7 +224,7 @@ TEST_F(Leftovers, OfAnotherSlotTakeNoCopyOfTheLeaseWithThem) {
   const auto granted = world.run(attempt(client.server_set, in_slot, client.interrupt));
   ASSERT_TRUE(granted);
   lease = *granted;
-  ASSERT_EQ(lease->hold.slot, 0U);
+  ASSERT_EQ(lease->hold.slots, Slots{0});
   world.settle_for(100ms);
   ASSERT_EQ(leftovers(), 1U);
   HeldLease theirs(other.server_set, others.resource, others.token, others.fence, others.hold);

@@ -41,6 +41,8 @@ class Crowd {
     if (supersedes) wanted.supersession = std::make_shared<Supersession>();
     wanted.owner.command = std::to_string(members.size());
     wanted.owner.host = host;
+    wanted.owner.slots = mode.slots;
+    wanted.owner.take = mode.take;
     return comes(policy, wanted);
   }
 
@@ -1000,12 +1002,12 @@ TEST(Slots, AreGivenFromTheLowestOnAndInOrderOfArrival) {
   Crowd crowd(3);
   crowd.come(5, {true, 2});
   EXPECT_EQ(crowd.served, up_to(2));
-  EXPECT_EQ(crowd.member(0).lease->hold.slot, 0U);
-  EXPECT_EQ(crowd.member(1).lease->hold.slot, 1U);
+  EXPECT_EQ(crowd.member(0).lease->hold.slots, Slots{0});
+  EXPECT_EQ(crowd.member(1).lease->hold.slots, Slots{1});
   crowd.releases(crowd.member(0));
   crowd.world.settle_for(100ms);
   EXPECT_EQ(crowd.served, up_to(3));
-  EXPECT_EQ(crowd.member(2).lease->hold.slot, 0U);
+  EXPECT_EQ(crowd.member(2).lease->hold.slots, Slots{0});
   crowd.releases(crowd.member(1));
   crowd.releases(crowd.member(2));
   crowd.world.settle_for(200ms);
@@ -1032,7 +1034,7 @@ TEST(Slots, OfOneThatEndedWithoutAReleaseAreFreeWhenItsLeaseIsOver) {
   Crowd::dies(crowd.member(0));
   crowd.world.settle_for(6s);
   ASSERT_EQ(crowd.served, up_to(3));
-  EXPECT_EQ(crowd.member(2).lease->hold.slot, 0U);
+  EXPECT_EQ(crowd.member(2).lease->hold.slots, Slots{0});
 }
 
 TEST(Slots, ThatAClientWaitsForAreNotInAReadersWay) {
@@ -1069,6 +1071,147 @@ TEST(Slots, ThatManyWaitForAreNotInAReadersWay) {
   Crowd::Member& late = crowd.comes(at_once, shared);
   crowd.world.settle_for(1500ms);
   EXPECT_TRUE(late.ended);
+}
+
+constexpr Mode one_of_four{true, 4};
+constexpr Mode two_of_four{true, 4, 2};
+
+TEST(SeveralSlots, AreTakenAllOrNone) {
+  for (const std::size_t servers : {1U, 3U, 5U}) {
+    Crowd crowd(servers);
+    crowd.come(1, one_of_four);
+    crowd.come(2, two_of_four);
+    EXPECT_EQ(crowd.served, up_to(2));
+    EXPECT_EQ(crowd.member(1).lease->hold.slots, (Slots{1, 2}));
+    crowd.releases(crowd.member(0));
+    crowd.world.settle_for(200ms);
+    EXPECT_EQ(crowd.served, up_to(3)) << servers;
+    EXPECT_EQ(crowd.member(2).lease->hold.slots, (Slots{0, 3}));
+    for (const std::size_t number : {1U, 2U}) crowd.releases(crowd.member(number));
+    crowd.world.settle_for(200ms);
+    crowd.come(1, {true, 4, 4});
+    EXPECT_EQ(crowd.served, up_to(4)) << "nothing is left of the others";
+  }
+}
+
+// The small ones behind it are not let in, and do not ask in vain each second either.
+TEST(SeveralSlots, AreCollectedWithoutThoseBehindPassingOrPolling) {
+  for (const std::size_t servers : {1U, 3U}) {
+    Crowd crowd(servers);
+    for (std::size_t i = 0; i < 4; ++i) {
+      crowd.comes(for_hours, one_of_four, 10min);
+      crowd.world.settle_for(20ms);
+    }
+    crowd.come(1, two_of_four);
+    crowd.come(10, one_of_four);
+    crowd.releases(crowd.member(0));
+    crowd.world.settle_for(1s);
+    EXPECT_EQ(crowd.served, up_to(4)) << "one slot is free, and kept";
+    const Crowd::Member& refused =
+        crowd.comes({.wait = 0s, .unavailable_wait = 0s, .retry_delay = 100ms}, one_of_four);
+    crowd.world.settle_for(1500ms);
+    ASSERT_TRUE(refused.ended);
+    ASSERT_TRUE(refused.why->queue.collector.has_value()) << servers;
+    EXPECT_EQ(refused.why->queue.collector->command, "4");
+
+    const std::size_t before = crowd.questions_to(0);
+    crowd.world.settle_for(60s);
+    const double a_second = static_cast<double>(crowd.questions_to(0) - before) / 60;
+    EXPECT_LE(a_second, 2.5 + 12 / 15.0);
+    crowd.releases(crowd.member(1));
+    crowd.wait_for(5, 1s);
+    EXPECT_EQ(crowd.served, up_to(5));
+    EXPECT_EQ(crowd.member(4).lease->hold.slots, (Slots{0, 1}));
+    crowd.releases(crowd.member(4));
+    crowd.wait_for(7, 1s);
+    EXPECT_EQ(crowd.served, up_to(7)) << "both slots, in order of arrival";
+  }
+}
+
+TEST(SeveralSlots, ThatAreLeftByOneThatGaveUpGoToAllBehindIt) {
+  Crowd crowd(3);
+  for (std::size_t i = 0; i < 2; ++i) {
+    crowd.comes(for_hours, {true, 2}, 10min);
+    crowd.world.settle_for(20ms);
+  }
+  crowd.comes({.wait = 2s, .unavailable_wait = 1h, .retry_delay = 100ms}, {true, 2, 2});
+  crowd.world.settle_for(20ms);
+  crowd.come(2, {true, 2});
+  crowd.releases(crowd.member(0));
+  crowd.world.settle_for(500ms);
+  EXPECT_EQ(crowd.served, up_to(2));
+  crowd.wait_for(3, 3s);
+  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 1, 3}));
+}
+
+// Each server has other slots free: 0 1, 1 2, 0 2.
+TEST(SeveralSlots, CountOnlyAsOneSetOnOneQuorum) {
+  World world(3);
+  const auto hold_at = [&](std::size_t server, std::size_t slot) {
+    Client& client = world.client_of({server});
+    AcquireOrder wanted = order(10s);
+    wanted.mode = {true, 3};
+    ASSERT_TRUE(world.run(
+        attempt(client.server_set, wanted, client.interrupt, AttemptOptions{.slots = {slot}})));
+  };
+  hold_at(0, 2);
+  hold_at(1, 0);
+  hold_at(2, 1);
+  Client& client = world.client(50);
+  AcquireOrder wanted = order(10s);
+  wanted.mode = {true, 3, 2};
+  wanted.owner.slots = 3;
+  wanted.owner.take = 2;
+  Waiter waiter(client.server_set, wanted, once, client.interrupt);
+  for (;;) {
+    const auto lease = world.run(waiter.next());
+    ASSERT_FALSE(lease) << "no two servers agree on two slots";
+    if (lease.error().final) break;
+  }
+  world.settle_for(11s);
+  const auto lease = world.run(attempt(client.server_set, wanted, client.interrupt));
+  ASSERT_TRUE(lease);
+  EXPECT_EQ(lease->hold.slots, (Slots{0, 1}));
+}
+
+TEST(SeveralSlots, AreAskedForWhereAQuorumHasThemFree) {
+  Crowd crowd(3);
+  const auto hold_at = [&](std::size_t server, const Slots& slots) {
+    Client& client = crowd.world.client_of({server});
+    AcquireOrder wanted = order(10min);
+    wanted.mode = {true, 4, slots.size()};
+    wanted.owner.take = slots.size();
+    ASSERT_TRUE(crowd.world.run(
+        attempt(client.server_set, wanted, client.interrupt, AttemptOptions{.slots = slots})));
+  };
+  // Free are 0 1 2, 1 2 3 and 1 3: the lowest two differ everywhere, 1 2 are free on a quorum.
+  hold_at(0, {3});
+  hold_at(1, {0});
+  hold_at(2, {0, 2});
+  crowd.comes(for_hours, two_of_four);
+  crowd.world.settle_for(2s);
+  ASSERT_TRUE(crowd.member(0).lease.has_value());
+  EXPECT_EQ(crowd.member(0).lease->hold.slots, (Slots{1, 2}));
+}
+
+TEST(SeveralSlots, AreExtendedAndHealedTogether) {
+  Crowd crowd(3);
+  crowd.come(1, two_of_four);
+  Crowd::Member& member = crowd.member(0);
+  ASSERT_TRUE(member.lease.has_value());
+  const Lease lease = *member.lease;
+  HeldLease held(member.client.server_set, lease.resource, lease.token, lease.fence, lease.hold,
+                 lease.ttl);
+  crowd.world.store(0).lose_everything();
+  EXPECT_EQ(crowd.world.run(held.extend(lease.ttl)).decision, ExtendDecision::confirmed);
+  crowd.world.settle_for(100ms);
+  for (const std::size_t server : {1U, 2U}) crowd.world.store(server).lose_everything();
+  EXPECT_EQ(crowd.world.run(held.extend(lease.ttl)).decision, ExtendDecision::lost)
+      << "the first server has it again, and is no quorum";
+  crowd.comes({.wait = 0s, .unavailable_wait = 0s, .retry_delay = 100ms}, {true, 3, 3});
+  crowd.world.settle_for(2s);
+  ASSERT_TRUE(crowd.member(1).lease.has_value());
+  EXPECT_EQ(crowd.member(1).lease->hold.slots, (Slots{0, 1, 2}));
 }
 
 TEST(Slots, StandBesideReadersAndKeepAWriterOut) {

@@ -256,7 +256,7 @@ TEST(WaitState, PollsWithoutNotifications) {
   AttemptFailure granted_some = busy_behind(0, 0s);
   granted_some.granted_some = true;
   AttemptFailure slot_free = of_holder(busy_behind(0), aged(3s, true));
-  slot_free.queue.slot = 2;
+  slot_free.queue.slots = {2};
   expect_rows({
       {"the first, when the lease ends", queued, busy_behind(0, 3s), queued, 3s + expiry_slack,
        Why::busy},

@@ -136,7 +136,8 @@ class RandomCalls {
       case 1:
       case 2:
         return with_name(scripts::acquire, {token(), ttl(), flag(), record(), mode(), slots(),
-                                            slot(), waiter(), ticket(), flag(), life()});
+                                            slot(), waiter(), ticket(), flag(), life(), flag(), "0",
+                                            pick({"0", "0", "1"}), pick({"1", "1", "2"})});
       case 3:
         return with_name(scripts::extend, {token(), ttl(), slot(), fence()});
       case 4:
@@ -192,7 +193,7 @@ class RandomCalls {
 
   std::string mode() { return pick({"x", "s"}); }
   std::string slots() { return pick({"0", "0", "1", "3"}); }
-  std::string slot() { return pick({"-1", "-1", "0", "2"}); }
+  std::string slot() { return pick({"", "", "0", "2", "0,2"}); }
   std::string waiter() { return pick({"", "one", "two", "three"}); }
   std::string ticket() { return pick({"1", "17", "1700000000000"}); }
   std::string life() { return pick({"1", "2000", "35000"}); }

@@ -447,33 +447,33 @@ TEST_P(ContractTest, ReadersShareALockAndAWriterDoesNot) {
 }
 
 TEST_P(ContractTest, EachSlotIsOnes) {
-  const auto slot = [this](char digit, std::optional<std::size_t> wanted) {
+  const auto slot = [this](char digit, const Slots& wanted) {
     AcquireRequest slotted = request(digit);
     slotted.mode = {/*shared=*/true, 2};
-    slotted.slot = wanted;
+    slotted.slots = wanted;
     return acquire(std::move(slotted));
   };
-  const AcquireVote first = slot('a', std::nullopt);
+  const AcquireVote first = slot('a', {});
   ASSERT_EQ(is_refused(first), !GetParam().is_complete);
   if (is_refused(first)) return;
   granted(first);
-  EXPECT_EQ(std::get<Granted>(first).slot, 0U);
-  EXPECT_TRUE(is<Held>(slot('b', 0)));
-  const AcquireVote second = slot('b', std::nullopt);
+  EXPECT_EQ(std::get<Granted>(first).slots, Slots{0});
+  EXPECT_TRUE(is<Held>(slot('b', {0})));
+  const AcquireVote second = slot('b', {});
   granted(second);
-  EXPECT_EQ(std::get<Granted>(second).slot, 1U);
-  const AcquireVote third = slot('c', std::nullopt);
+  EXPECT_EQ(std::get<Granted>(second).slots, Slots{1});
+  const AcquireVote third = slot('c', {});
   ASSERT_TRUE(is<Held>(third));
   EXPECT_EQ(std::get<Held>(third).queue.free_slots, "00");
 
   EXPECT_TRUE(
-      is<NotOurs>(drive_.run(server_->extend({resource_, token('a'), ttl(), 1}, drive_.soon()))));
-  EXPECT_TRUE(
-      is<Extended>(drive_.run(server_->extend({resource_, token('a'), ttl(), 0}, drive_.soon()))));
+      is<NotOurs>(drive_.run(server_->extend({resource_, token('a'), ttl(), {1}}, drive_.soon()))));
+  EXPECT_TRUE(is<Extended>(
+      drive_.run(server_->extend({resource_, token('a'), ttl(), {0}}, drive_.soon()))));
   EXPECT_TRUE(is<Released>(release('a')));
-  const AcquireVote free = slot('c', std::nullopt);
+  const AcquireVote free = slot('c', {});
   granted(free);
-  EXPECT_EQ(std::get<Granted>(free).slot, 0U);
+  EXPECT_EQ(std::get<Granted>(free).slots, Slots{0});
 }
 
 TEST_P(ContractTest, TheFirstWaiterIsToldOfARelease) {

@@ -13,14 +13,14 @@ using namespace testing;
 struct Way {
   std::string name;
   Mode mode;
-  std::optional<std::size_t> slot{};
+  Slots slots{};
 };
 
 const std::array<Way, 3> ways{
-    {{"alone", {}}, {"shared", {true, 0}}, {"in the only slot", {true, 1}, 0}}};
+    {{"alone", {}}, {"shared", {true, 0}}, {"in the only slot", {true, 1}, {0}}}};
 
 bool may_be_together(const Way& one, const Way& other) {
-  return one.mode.shared && other.mode.shared && !(one.slot && other.slot);
+  return one.mode.shared && other.mode.shared && (one.slots.empty() || other.slots.empty());
 }
 
 class DeniedCommandsTest : public ::testing::TestWithParam<ScriptStoreKind> {
@@ -30,11 +30,11 @@ class DeniedCommandsTest : public ::testing::TestWithParam<ScriptStoreKind> {
         as.acquire({deploy(), token(digit), ttl(), some_owner(), way.mode}, drive_.soon()));
   }
   ExtendVote extend(LockServer& as, char digit, const Way& way, Duration length = 60s) {
-    return drive_.run(as.extend({deploy(), token(digit), ttl(length), way.slot}, drive_.soon()));
+    return drive_.run(as.extend({deploy(), token(digit), ttl(length), way.slots}, drive_.soon()));
   }
   HealVote heal(LockServer& as, char digit, const Way& way) {
     const HealRequest request{deploy(), token(digit), ttl(),
-                              Fence(7), {},           Hold{way.mode.shared, way.slot}};
+                              Fence(7), {},           Hold{way.mode.shared, way.slots}};
     return drive_.run(as.heal(request, drive_.soon()));
   }
   RaiseVote raise(LockServer& as, char digit) {
@@ -107,7 +107,7 @@ TEST_P(DeniedCommandsTest, WhatIsExtendedLastsForAsLongAsItSays) {
       Words keys{deploy().key()};
       const HelperKeys helper(deploy());
       if (way.mode.shared) keys.insert(keys.end(), {helper.readers(), helper.shares()});
-      if (way.slot) keys.push_back(helper.slots());
+      if (!way.slots.empty()) keys.push_back(helper.slots());
       for (const std::string& key : keys)
         EXPECT_GT(store_->run({"PTTL", key}).integer, 200'000) << key;
     }

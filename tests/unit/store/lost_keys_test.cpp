@@ -11,20 +11,20 @@ using namespace testing;
 
 class LostKeysTest : public ::testing::TestWithParam<ScriptStoreKind> {
  protected:
-  AcquireVote acquire(char digit, Mode mode, std::optional<std::size_t> slot = {}) {
+  AcquireVote acquire(char digit, Mode mode, Slots slots = {}) {
     return drive_.run(
-        server_.acquire({deploy(), token(digit), ttl(), some_owner(), mode, slot}, drive_.soon()));
+        server_.acquire({deploy(), token(digit), ttl(), some_owner(), mode, slots}, drive_.soon()));
   }
-  std::optional<std::size_t> slot_of(const AcquireVote& vote) {
+  Slots slots_of(const AcquireVote& vote) {
     const auto* granted = std::get_if<Granted>(&vote);
     EXPECT_NE(granted, nullptr) << vote.index();
-    return granted != nullptr ? granted->slot : std::nullopt;
+    return granted != nullptr ? granted->slots : Slots();
   }
-  ExtendVote extend(char digit, std::optional<std::size_t> slot = {}) {
-    return drive_.run(server_.extend({deploy(), token(digit), ttl(60s), slot}, drive_.soon()));
+  ExtendVote extend(char digit, Slots slots = {}) {
+    return drive_.run(server_.extend({deploy(), token(digit), ttl(60s), slots}, drive_.soon()));
   }
-  HealVote heal(char digit, std::optional<std::size_t> slot = {}) {
-    return drive_.run(server_.heal({deploy(), token(digit), ttl(), Fence(7), {}, Hold{true, slot}},
+  HealVote heal(char digit, Slots slots = {}) {
+    return drive_.run(server_.heal({deploy(), token(digit), ttl(), Fence(7), {}, Hold{true, slots}},
                                    drive_.soon()));
   }
   ReleaseVote release(char digit) {
@@ -58,43 +58,43 @@ constexpr Mode two_slots{true, 2};
 // --- the table of slots ---
 
 TEST_P(LostKeysTest, WithoutItsTableASlotIsStillTaken) {
-  EXPECT_EQ(slot_of(acquire('a', two_slots)), 0U);
+  EXPECT_EQ(slots_of(acquire('a', two_slots)), Slots{0});
   store_->run({"DEL", helper_.slots()});
-  EXPECT_EQ(slot_of(acquire('b', two_slots)), 1U);
+  EXPECT_EQ(slots_of(acquire('b', two_slots)), Slots{1});
   EXPECT_TRUE(answers<Held>(acquire('c', two_slots)));
   EXPECT_EQ(std::get<Taken>(inspect()).parties.free_slots, "00");
 }
 
 TEST_P(LostKeysTest, NoSlotIsShownAsFreeWhereItCannotBeTold) {
-  EXPECT_EQ(slot_of(acquire('a', two_slots)), 0U);
+  EXPECT_EQ(slots_of(acquire('a', two_slots)), Slots{0});
   store_->run({"DEL", helper_.slots()});
   store_->run({"DEL", helper_.shares()});
   store_->run({"SET", helper_.shares(), "no hash"});
   EXPECT_EQ(std::get<Taken>(inspect()).parties.free_slots.substr(0, 2), "00");
   EXPECT_TRUE(answers<Fault>(acquire('b', two_slots)));
   // Not that it is gone: that would end the command at once.
-  EXPECT_TRUE(answers<Fault>(extend('a', 0)));
+  EXPECT_TRUE(answers<Fault>(extend('a', {0})));
 }
 
 TEST_P(LostKeysTest, AnExtensionRestoresTheTableOfSlots) {
-  EXPECT_EQ(slot_of(acquire('a', two_slots)), 0U);
+  EXPECT_EQ(slots_of(acquire('a', two_slots)), Slots{0});
   for (const Words& damage :
        {Words{"DEL", helper_.slots()}, Words{"HSET", helper_.slots(), "0", std::string(40, 'e')}}) {
     store_->run(damage);
-    EXPECT_TRUE(answers<Extended>(extend('a', 0)));
+    EXPECT_TRUE(answers<Extended>(extend('a', {0})));
     EXPECT_EQ(store_->run({"HGET", helper_.slots(), "0"}).text, id_of('a'));
     EXPECT_GT(store_->run({"PTTL", helper_.slots()}).integer, 40'000);
   }
 }
 
 TEST_P(LostKeysTest, WhoFindsAnotherInItsSlotHasLostIt) {
-  EXPECT_EQ(slot_of(acquire('a', two_slots)), 0U);
+  EXPECT_EQ(slots_of(acquire('a', two_slots)), Slots{0});
   store_reader(id_of('b'), 0);
-  const ExtendVote vote = extend('a', 0);
+  const ExtendVote vote = extend('a', {0});
   ASSERT_TRUE(answers<NotOurs>(vote)) << vote.index();
   EXPECT_EQ(std::get<NotOurs>(vote).why, NotOurs::Why::held);
-  EXPECT_TRUE(answers<NotOurs>(heal('a', 0)));
-  EXPECT_TRUE(answers<Extended>(extend('b', 0)));
+  EXPECT_TRUE(answers<NotOurs>(heal('a', {0})));
+  EXPECT_TRUE(answers<Extended>(extend('b', {0})));
   EXPECT_TRUE(answers<Released>(release('a')));
   EXPECT_EQ(store_->run({"HGET", helper_.slots(), "0"}).text, id_of('b'));
 }
@@ -103,10 +103,10 @@ TEST_P(LostKeysTest, TheSlotsOfAnEarlierVersionAreTaken) {
   store_reader(std::string(40, 'a'), 0);
   store_reader(std::string(40, 'b'), 2);
   store_reader(std::string(40, 'c'), 700);
-  EXPECT_EQ(slot_of(acquire('1', {true, 1000})), 1U);
-  EXPECT_EQ(slot_of(acquire('2', {true, 1000})), 3U);
-  EXPECT_TRUE(answers<Held>(acquire('3', {true, 1000}, 700)));
-  EXPECT_EQ(slot_of(acquire('3', {true, 1000}, 900)), 900U);
+  EXPECT_EQ(slots_of(acquire('1', {true, 1000})), Slots{1});
+  EXPECT_EQ(slots_of(acquire('2', {true, 1000})), Slots{3});
+  EXPECT_TRUE(answers<Held>(acquire('3', {true, 1000}, {700})));
+  EXPECT_EQ(slots_of(acquire('3', {true, 1000}, {900})), Slots{900});
   // What is stored is what that version reads.
   EXPECT_EQ(store_->run({"HGET", helper_.slots(), "3"}).text, id_of('2'));
   EXPECT_TRUE(store_->run({"HGET", helper_.shares(), id_of('2')}).text.find(" 0 3 {") !=
@@ -121,14 +121,14 @@ TEST_P(LostKeysTest, AReaderThatIsInTwoSlotsOfTheTableHidesNone) {
   store_reader(std::string(40, 'b'), 1);
   store_->run({"HSET", helper_.slots(), "1", std::string(40, 'a')});
   store_->run({"HSET", helper_.slots(), "2", std::string(40, 'b')});
-  EXPECT_EQ(slot_of(acquire('1', {true, 9})), 3U);
+  EXPECT_EQ(slots_of(acquire('1', {true, 9})), Slots{3});
 }
 
 TEST_P(LostKeysTest, MoreReadersThanAScriptReadsHideNoSlot) {
   for (int i = 0; i < 1000; ++i)
     store_->run({"ZADD", helper_.readers(), "8000000000000", std::to_string(i)});
   store_reader(std::string(40, 'a'), 0);  // ends last
-  EXPECT_EQ(slot_of(acquire('1', {true, 9})), 1U);
+  EXPECT_EQ(slots_of(acquire('1', {true, 9})), Slots{1});
 }
 
 // --- the key of a shared lock ---
@@ -136,9 +136,9 @@ TEST_P(LostKeysTest, MoreReadersThanAScriptReadsHideNoSlot) {
 TEST_P(LostKeysTest, WhoSharesALockLosesItWithTheKey) {
   for (const Mode mode : {Mode{true, 0}, two_slots}) {
     store_->clear();
-    const std::optional<std::size_t> slot = slot_of(acquire('a', mode));
+    const Slots slots = slots_of(acquire('a', mode));
     store_->run({"DEL", deploy().key()});
-    const ExtendVote vote = extend('a', slot);
+    const ExtendVote vote = extend('a', slots);
     ASSERT_TRUE(answers<NotOurs>(vote)) << vote.index();
     EXPECT_EQ(std::get<NotOurs>(vote).why, NotOurs::Why::gone);
     EXPECT_TRUE(answers<NotRaised>(
@@ -148,8 +148,8 @@ TEST_P(LostKeysTest, WhoSharesALockLosesItWithTheKey) {
 }
 
 TEST_P(LostKeysTest, NoReaderHidesFromOthersThatTheKeyWasDeleted) {
-  slot_of(acquire('a', {true, 0}));
-  slot_of(acquire('b', {true, 0}));
+  slots_of(acquire('a', {true, 0}));
+  slots_of(acquire('b', {true, 0}));
   store_->run({"DEL", deploy().key()});
   for (const Mode mode : {Mode{}, Mode{true, 0}, two_slots}) {
     const AcquireVote vote = acquire('c', mode);
@@ -159,12 +159,12 @@ TEST_P(LostKeysTest, NoReaderHidesFromOthersThatTheKeyWasDeleted) {
   EXPECT_TRUE(answers<Released>(release('b')));
   EXPECT_TRUE(answers<NotOurs>(extend('a')));
   EXPECT_TRUE(answers<Released>(release('a')));
-  slot_of(acquire('c', {}));
+  slots_of(acquire('c', {}));
 }
 
 TEST_P(LostKeysTest, AQuorumThatConfirmedAShareGivesTheKeyBack) {
-  slot_of(acquire('a', {true, 0}));
-  slot_of(acquire('b', {true, 0}));
+  slots_of(acquire('a', {true, 0}));
+  slots_of(acquire('b', {true, 0}));
   store_->run({"DEL", deploy().key()});
   EXPECT_TRUE(answers<Healed>(heal('a')));
   EXPECT_TRUE(answers<Extended>(extend('a')));

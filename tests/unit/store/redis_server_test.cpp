@@ -12,8 +12,8 @@ using namespace testing;
 
 constexpr std::string_view held =
     "*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$6\r\nstring\r\n:-1\r\n:0\r\n$0\r\n\r\n:-1\r\n:0\r\n$"
-    "0\r\n\r\n*11\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:"
-    "0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:-1\r\n";
+    "0\r\n\r\n*12\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:"
+    "0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:-1\r\n$0\r\n\r\n";
 constexpr std::string_view gone = "*2\r\n$4\r\ngone\r\n:0\r\n";
 constexpr std::string_view busy = "-BUSY Redis is busy running a script.\r\n";
 constexpr std::string_view noscript = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
@@ -46,8 +46,9 @@ void expect_teaching(const Command& command) {
 
 /// What follows a release that no caller waits for.
 void expect_undo(const Command& command, const Token& token) {
-  const Command undo{"EVAL",   std::string(scripts::undo), "2",
-                     "deploy", "redlock:readers:{deploy}", token.secret()};
+  const Command undo{"EVAL",        std::string(scripts::undo), "3",
+                     "deploy",      "redlock:readers:{deploy}", "redlock:shares:{deploy}",
+                     token.secret()};
   EXPECT_EQ(command, undo);
 }
 

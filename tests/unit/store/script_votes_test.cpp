@@ -59,7 +59,7 @@ void expect_ours(const Holder& holder, bool supervised = false) {
 Reply queue() {
   return array({text("1700000000000"), text("1699999999999"), integer(2), integer(1), integer(1500),
                 text("010"), integer(1), integer(1), text("w7"), text(std::string(record)),
-                integer(3)});
+                integer(3), text("")});
 }
 Reply with_queue(Reply reply) {
   reply.elements.push_back(queue());
@@ -129,19 +129,20 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   const Owner owner{"web1", "alice", "sh", "why", 7, true};
   const ScriptCall acquire = acquire_call({resource(), secret_token(), ttl(), owner});
   EXPECT_EQ(acquire.script, &scripts::acquire);
-  EXPECT_EQ(acquire.arguments, (Strings{token_text, "30000", "1", encode_owner(owner), "x", "0",
-                                        "-1", "", "0", "0", "0", "0", "0", "0", "acquire"}));
+  EXPECT_EQ(acquire.arguments, (Strings{token_text, "30000", "1", encode_owner(owner), "x", "0", "",
+                                        "", "0", "0", "0", "0", "0", "0", "1", "acquire"}));
   EXPECT_EQ(acquire_call({resource(), secret_token(), ttl(), {}}).arguments[2], "0");
   AcquireRequest slot{resource(),
                       secret_token(),
                       ttl(),
                       {},
                       Mode{true, 4},
-                      2,
+                      {2},
                       QueueEntry{"me", 1'700'000'000'000, true, 2000ms}};
   const Strings modes = acquire_call(slot).arguments;
-  EXPECT_EQ(Strings(modes.begin() + 4, modes.end()),
-            (Strings{"s", "4", "2", "me", "1700000000000", "1", "2000", "0", "0", "0", "acquire"}));
+  EXPECT_EQ(
+      Strings(modes.begin() + 4, modes.end()),
+      (Strings{"s", "4", "2", "me", "1700000000000", "1", "2000", "0", "0", "0", "1", "acquire"}));
 
   const ScriptCall raise = raise_fence_call({resource(), secret_token(), Fence(Fence::max), ttl()});
   EXPECT_EQ(raise.script, &scripts::raise_fence);
@@ -149,18 +150,18 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
 
   const ScriptCall extend = extend_call({resource(), secret_token(), ttl()});
   EXPECT_EQ(extend.script, &scripts::extend);
-  EXPECT_EQ(extend.arguments, (Strings{token_text, "30000", "-1", "0", "extend"}));
-  EXPECT_EQ(extend_call({resource(), secret_token(), ttl(), 3, Fence(42)}).arguments,
-            (Strings{token_text, "30000", "3", "42", "extend"}));
+  EXPECT_EQ(extend.arguments, (Strings{token_text, "30000", "", "0", "extend"}));
+  EXPECT_EQ(extend_call({resource(), secret_token(), ttl(), {1, 4}, Fence(42)}).arguments,
+            (Strings{token_text, "30000", "1,4", "42", "extend"}));
 
   const ScriptCall heal =
       heal_call({resource(), secret_token(), ttl(), Fence(42), {1500ms, true, record}});
   EXPECT_EQ(heal.script, &scripts::heal);
   EXPECT_EQ(heal.arguments,
-            (Strings{token_text, "30000", "42", "1500", "1", record, "x", "-1", "heal"}));
-  EXPECT_EQ(
-      heal_call({resource(), secret_token(), ttl(), Fence(42), {}, Hold{true, 3}}).arguments[7],
-      "3");
+            (Strings{token_text, "30000", "42", "1500", "1", record, "x", "", "heal"}));
+  EXPECT_EQ(heal_call({resource(), secret_token(), ttl(), Fence(42), {}, Hold{true, {1, 4}}})
+                .arguments[7],
+            "1,4");
 
   EXPECT_EQ(release_call({resource(), secret_token(), false}).script, &scripts::release);
   EXPECT_EQ(release_call({resource(), secret_token(), false, 0s}).arguments,
@@ -196,15 +197,15 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
 }
 
 TEST(AcquireVote, IsReadFromEveryReply) {
-  const auto granted = acquire_vote(
-      array({text("granted"), text("42"), text("id"), integer(-1), queue(), text("")}));
+  const auto granted =
+      acquire_vote(array({text("granted"), text("42"), text("id"), text(""), queue(), text("")}));
   ASSERT_TRUE(std::holds_alternative<Granted>(granted));
   EXPECT_EQ(std::get<Granted>(granted).fence, Fence(42));
   EXPECT_EQ(std::get<Granted>(granted).id, LeaseId{"id"});
-  EXPECT_EQ(std::get<Granted>(granted).slot, std::nullopt);
+  EXPECT_EQ(std::get<Granted>(granted).slots, Slots());
   const auto slotted =
-      acquire_vote(array({text("granted"), text("42"), text("id"), integer(3), queue(), text("")}));
-  EXPECT_EQ(std::get<Granted>(slotted).slot, 3U);
+      acquire_vote(array({text("granted"), text("42"), text("id"), text("3"), queue(), text("")}));
+  EXPECT_EQ(std::get<Granted>(slotted).slots, Slots{3});
 
   const auto queued = acquire_vote(array({text("queued"), queue()}));
   ASSERT_TRUE(std::holds_alternative<Queued>(queued));
@@ -458,8 +459,8 @@ TEST(LastRuns, AreNotReadFromWhatNoScriptWrites) {
 }
 
 TEST(LastRuns, ComeWithAGrantThatAskedForThem) {
-  const auto vote = acquire_vote(array({text("granted"), text("42"), text("id"), integer(-1),
-                                        queue(), text("0 1699989200000 7\n" + succeeded + "{}")}));
+  const auto vote = acquire_vote(array({text("granted"), text("42"), text("id"), text(""), queue(),
+                                        text("0 1699989200000 7\n" + succeeded + "{}")}));
   EXPECT_EQ(std::get<Granted>(vote).runs.success->started, 3h);
 }
 
@@ -516,7 +517,7 @@ TEST(Votes, AreNotReadFromAnotherScriptsReply) {
   EXPECT_EQ(kind_of(acquire_vote(array({text("released")}))), FaultKind::garbage);
   EXPECT_EQ(kind_of(acquire_vote(gone(0))), FaultKind::garbage);
   EXPECT_EQ(
-      kind_of(extend_vote(array({text("granted"), text("42"), text("id"), integer(-1), queue()}))),
+      kind_of(extend_vote(array({text("granted"), text("42"), text("id"), text(""), queue()}))),
       FaultKind::garbage);
   EXPECT_EQ(kind_of(release_vote(array({text("healed")}))), FaultKind::garbage);
   EXPECT_EQ(kind_of(inspect_vote(ours("broken"))), FaultKind::garbage);
@@ -529,15 +530,14 @@ TEST(AcquireVote, IsNoGrantUnlessItIsWhole) {
            array({text("granted"), text("42"), text("id")}),
            array({text("granted"), text("42"), text("id"), integer(-1), array({})}),
            array({text("granted"), text("42"), text("id"), queue(), integer(-1)}),
-           array({text("granted"), integer(42), text("id"), integer(-1), queue()}),
-           array({text("granted"), text("42"), text("id"), integer(-1), queue()}),
-           array({text("granted"), text("42"), text("id"), integer(-1), queue(), integer(0)}),
-           array(
-               {text("granted"), text("42"), text("id"), integer(-1), queue(), text(""), text("")}),
-           array({text("granted"), text(""), text("id"), integer(-1), queue(), text("")}),
-           array({text("granted"), text("-1"), text("id"), integer(-1), queue(), text("")}),
-           array({text("granted"), text("1e3"), text("id"), integer(-1), queue(), text("")}),
-           array({text("granted"), text("4503599627370497"), text("id"), integer(-1), queue(),
+           array({text("granted"), integer(42), text("id"), text(""), queue()}),
+           array({text("granted"), text("42"), text("id"), text(""), queue()}),
+           array({text("granted"), text("42"), text("id"), text(""), queue(), integer(0)}),
+           array({text("granted"), text("42"), text("id"), text(""), queue(), text(""), text("")}),
+           array({text("granted"), text(""), text("id"), text(""), queue(), text("")}),
+           array({text("granted"), text("-1"), text("id"), text(""), queue(), text("")}),
+           array({text("granted"), text("1e3"), text("id"), text(""), queue(), text("")}),
+           array({text("granted"), text("4503599627370497"), text("id"), text(""), queue(),
                   text("")}),
        }) {
     EXPECT_EQ(kind_of(acquire_vote(reply)), FaultKind::garbage);

@@ -1129,14 +1129,13 @@ TEST_F(ScriptsTest, WithoutMemoryARunIsRecorded) {
 TEST_F(ScriptsTest, WithoutMemorySharesLiveOn) {
   for (const Mode mode : {Mode{true, 0}, Mode{true, 2}}) {
     redis_({"CONFIG", "SET", "maxmemory", "0"});
-    const std::optional<std::size_t> slot =
-        mode.slots > 0 ? std::optional<std::size_t>(0) : std::nullopt;
+    const Slots slots = mode.slots > 0 ? Slots{0} : Slots();
     const auto share = drive_.run(
         server_.acquire({resource_, token(), ttl(30s), some_owner(), mode}, drive_.soon()));
     ASSERT_TRUE(std::holds_alternative<Granted>(share));
     redis_({"CONFIG", "SET", "maxmemory", "1"});
     const auto extended =
-        drive_.run(server_.extend({resource_, token(), ttl(60s), slot}, drive_.soon()));
+        drive_.run(server_.extend({resource_, token(), ttl(60s), slots}, drive_.soon()));
     EXPECT_TRUE(std::holds_alternative<Extended>(extended));
     EXPECT_GT(pttl("deploy"), 30'000);
     EXPECT_TRUE(std::holds_alternative<Released>(release_after(5s, token())));
@@ -1302,8 +1301,10 @@ TEST_F(ScriptsTest, HoweverManySlotsAreTakenAcquireAndStatusTakeAFewCalls) {
     return drive_.run(server_.acquire(
         {resource_, token(digit), ttl(), some_owner(), Mode{true, 1000}}, drive_.soon()));
   };
-  EXPECT_LE(calls_of([&] { EXPECT_EQ(std::get<Granted>(acquire_slot('a')).slot, 998U); }), 45);
-  EXPECT_LE(calls_of([&] { EXPECT_EQ(std::get<Granted>(acquire_slot('b')).slot, 999U); }), 45);
+  EXPECT_LE(calls_of([&] { EXPECT_EQ(std::get<Granted>(acquire_slot('a')).slots, Slots{998}); }),
+            45);
+  EXPECT_LE(calls_of([&] { EXPECT_EQ(std::get<Granted>(acquire_slot('b')).slots, Slots{999}); }),
+            45);
   EXPECT_LE(calls_of([&] { EXPECT_TRUE(std::holds_alternative<Held>(acquire_slot('c'))); }), 45);
   EXPECT_LE(calls_of([&] { EXPECT_TRUE(std::holds_alternative<Taken>(inspect())); }), 45);
 }
@@ -1516,7 +1517,7 @@ class RightsTest : public ScriptsTest {
     };
     share_as('1');
     share_as('2');
-    tell(drive_.run(server.extend({resource_, token('1'), ttl(60s), 0}, drive_.soon())));
+    tell(drive_.run(server.extend({resource_, token('1'), ttl(60s), {0}}, drive_.soon())));
     AcquireRequest waiting{resource_, token('3'), ttl(), some_owner()};
     waiting.entry = QueueEntry{"me", 17, false, 35s};
     tell(drive_.run(server.acquire(waiting, drive_.soon())));
@@ -1676,7 +1677,7 @@ TEST_F(ScriptsAloneTest, ASlotWhoseKeysAreElsewhereIsNotGone) {
   namespace key = protocol::key;
   const AcquireRequest request{resource_, token(), ttl(), some_owner(), Mode{true, 2}};
   ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire(request, drive_.soon()))));
-  const ScriptCall call = extend_call({resource_, token(), ttl(60s), 0});
+  const ScriptCall call = extend_call({resource_, token(), ttl(60s), {0}});
   expect_elsewhere(partial(call, {key::readers, key::slots}));
   expect_elsewhere(partial(call, {key::readers, key::shares}));
   EXPECT_TRUE(std::holds_alternative<Extended>(
