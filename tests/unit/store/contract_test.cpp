@@ -476,6 +476,63 @@ TEST_P(ContractTest, EachSlotIsOnes) {
   EXPECT_EQ(std::get<Granted>(free).slots, Slots{0});
 }
 
+TEST_P(ContractOfScriptsTest, SeveralSlotsAreOneLease) {
+  const auto take = [this](char digit, const Mode& mode) {
+    AcquireRequest wanted = request(digit);
+    wanted.mode = mode;
+    Owner owner = some_owner();
+    owner.slots = mode.slots;
+    owner.take = mode.take;
+    wanted.owner = owner;
+    return acquire(std::move(wanted));
+  };
+  const auto extend_in = [this](const Slots& slots) {
+    return drive_.run(server_->extend({resource_, token('a'), ttl(), slots}, drive_.soon()));
+  };
+  const AcquireVote both = take('a', {true, 3, 2});
+  granted(both);
+  EXPECT_EQ(std::get<Granted>(both).slots, (Slots{0, 1}));
+  EXPECT_TRUE(is<Held>(take('b', {true, 3, 2})));
+  EXPECT_TRUE(is<Held>(take('b', {true, 2})));
+  EXPECT_TRUE(is<Extended>(extend_in({0, 1})));
+  EXPECT_TRUE(is<NotOurs>(extend_in({0, 2})));
+  EXPECT_TRUE(is<NotOurs>(extend_in({0, 1, 2})));
+  const LockParties seen = std::get<Taken>(inspect()).parties;
+  ASSERT_EQ(seen.first_shares.size(), 2U);
+  EXPECT_EQ(seen.first_shares[0].holder.id, seen.first_shares[1].holder.id);
+  EXPECT_EQ(seen.free_slots, "00");
+
+  const AcquireVote third = take('b', {true, 3});
+  granted(third);
+  EXPECT_TRUE(is<Released>(release('a')));
+  EXPECT_FALSE(is_free()) << "another has the third";
+  granted(take('a', {true, 3, 2}));
+  EXPECT_TRUE(is<Released>(release('b')));
+  EXPECT_TRUE(is<Released>(release('a')));
+  EXPECT_TRUE(is_free());
+}
+
+TEST_P(ContractOfScriptsTest, ABoundedWaiterIsToldHowManyOthersWait) {
+  const auto wait_bounded = [this](char digit, Ticket ticket, std::optional<std::size_t> bound) {
+    AcquireRequest waiting = request(digit);
+    waiting.entry = entry(digit, ticket);
+    waiting.max_waiting = bound;
+    const AcquireVote vote = acquire(std::move(waiting));
+    return std::get<Held>(vote).queue.others;
+  };
+  granted(acquire('a'));
+  EXPECT_EQ(wait_bounded('b', 2, 1), 0U);
+  EXPECT_EQ(wait_bounded('c', 3, 1), 1U);
+  EXPECT_EQ(wait_bounded('b', 2, 1), 1U) << "whatever their tickets";
+  EXPECT_EQ(wait_bounded('b', 2, std::nullopt), std::nullopt);
+
+  AcquireRequest gone = request('d');
+  gone.entry = QueueEntry{"killed", 1, /*polls=*/false, 30s};
+  acquire(std::move(gone));
+  EXPECT_EQ(wait_bounded('c', 3, 3), 2U) << "fewer than may wait: none is asked for";
+  EXPECT_EQ(wait_bounded('c', 3, 2), 1U) << "one that hears nothing does not count";
+}
+
 TEST_P(ContractTest, TheFirstWaiterIsToldOfARelease) {
   const auto told = drive_.clock().make_event();
   const auto fault = drive_.run(other_->subscribe(
