@@ -473,6 +473,16 @@ END_OF_TEST
   assert_equal "$(grep -cxE 'slot [01]' slots)" 6
 }
 
+@test "GPUs: a job sees as many as it asked for" {
+  mkdir -m 700 locks
+  block recipes/gpus.md gpus | sed "s|local:|local:$PWD/locks|" | program on-gpus
+  program train <<<$'#!/bin/sh\necho "$CUDA_VISIBLE_DEVICES for $*"'
+  run -0 on-gpus 2 train --large
+  assert_output "0,1 for --large"
+  run -0 on-gpus 1 train --small
+  assert_output "0 for --small"
+}
+
 @test "make: a make below redlock-cli has the jobs of the one above" {
   mkdir sub
   block recipes/make.md jobserver | makefile
