@@ -203,7 +203,7 @@ TEST(Supervisor, WhatIsAskedToStopIsKilledWhileTheLeaseStandsWhateverOnLostSays)
     any.grace = 200ms;
     supervise(
         any, running("trap '' TERM"), When::while_it_runs,
-        [](Scene scene) { scene.supervisor.stop_on_request(); },
+        [](Scene scene) { scene.supervisor.stop_for(StopReason::request); },
         [](const CommandEnd& ending, const SharedPage& page) {
           EXPECT_EQ(ending.stopped, StopReason::request);
           EXPECT_EQ(WTERMSIG(*ending.status), SIGKILL);

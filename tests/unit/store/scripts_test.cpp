@@ -1038,7 +1038,7 @@ TEST_F(SharedHolderTest, IsAskedToStopByTheSlotOfItsShare) {
   EXPECT_FALSE(std::get<Taken>(ask({}, 0)).holder.owner->stop_request);
   const auto extended = [&](char digit, std::size_t slot) {
     return std::get<Extended>(
-        drive_.run(server_.extend({resource_, token(digit), ttl(), slot}, drive_.soon())));
+        drive_.run(server_.extend({resource_, token(digit), ttl(), Slots{slot}}, drive_.soon())));
   };
   EXPECT_EQ(extended('b', 1).stop_request->reason, "why");
   EXPECT_FALSE(extended('a', 0).stop_request);
