@@ -72,7 +72,8 @@ struct Violation {
 ///   inspect       a lease that was valid all the while is shown as free, or as another's
 ///
 /// The world adds what only it can see: progress, order, delay (a waiter that could enter is let in
-/// by a timer), and kept (a lease ends before its holder releases it, where that must not be).
+/// by a timer), full (a waiter finds a bounded queue full in which fewer others wait), and kept (a
+/// lease ends before its holder releases it, where that must not be).
 class Referee final : public Watcher {
  public:
   /// `judged`: the only rule that matters; empty: all.

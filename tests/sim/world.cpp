@@ -238,6 +238,7 @@ void World::left_out(const Session& session) {
 
 void World::note_giving_up(const Session& session) {
   if (schedule_.shape != Schedule::Shape::queue) return;
+  check_full(session);
   if (is_first(session)) check_delay(session);
   // The waiter that is first now and may not enter yet is told to poll later.
   for (Session& other : sessions_) {

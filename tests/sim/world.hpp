@@ -118,6 +118,8 @@ class World final : public Network {
   // What must be true of sessions: world_checks.cpp.
   void check_order(const Session& session);
   void check_delay(const Session& session);
+  /// A waiter that finds the queue full does so because of others.
+  void check_full(const Session& session);
   /// Whether no session that started before it waits.
   [[nodiscard]] bool is_first(const Session& session) const;
   void check_progress(const Session& session);

@@ -9,6 +9,9 @@ namespace {
 /// Longer than the longest lease and the record of the last run, which outlives everything else.
 constexpr std::chrono::hours for_ever{71 * 24};
 
+/// For how long those that come together to a bounded queue may find each other in it.
+constexpr std::chrono::milliseconds contention{1200};
+
 /// How often a waiter's timer may end its wait just when the first server notifies it.
 constexpr std::size_t max_hasty_attempts = 2;
 
@@ -59,6 +62,20 @@ void World::check_delay(const Session& session) {
   if (timeline_.now() <= since + bound) return;
   referee_.violate(
       "delay", fmt::format("{} could have entered since {:.0f} ms", session.name(), in_ms(since)));
+}
+
+void World::check_full(const Session& session) {
+  if (session.gave_up() != AcquireDecision::queue_full) return;
+  // Of those that came together some may have left by now, and one that was killed is noticed when
+  // its connection ends.
+  const auto counts = [&](const Session& other) {
+    const bool waited_lately =
+        other.waited_until() && *other.waited_until() > timeline_.now() - contention;
+    return &other != &session && (other.waiting() || other.killed_in_wait() || waited_lately);
+  };
+  const auto others = static_cast<std::size_t>(std::ranges::count_if(sessions_, counts));
+  if (others >= *session.plan().max_waiting) return;
+  referee_.violate("full", fmt::format("{} leaves for {} others", session.name(), others));
 }
 
 void World::check_order(const Session& session) {
