@@ -46,7 +46,7 @@ enum class StopReason {
   shield_killed,  ///< the same of the shield
 };
 
-/// Its name in JSON.
+/// Its name in events, and in REDLOCK_STOP_REASON.
 constexpr std::string_view word_of(StopReason reason) {
   switch (reason) {
     case StopReason::lease:

@@ -191,7 +191,7 @@ asio::awaitable<CommandEnd> Supervisor::finish() {
     if (is_told_to_end()) start_hook("signal", kill_by());
     if (status_ && !is_stopping() && !page_.stopped_by_front) {
       if (may_leave(now)) break;
-      if (plan_.descendants == Descendants::kill) tell_rest_to_end(now);
+      if (plan_.descendants == Descendants::kill && !hook_.is_running()) tell_rest_to_end(now);
     }
     if (const auto reason = reason_to_stop(now)) stop(*reason, now);
     if (is_stopping() && now >= *kill_at_) {
@@ -304,9 +304,10 @@ asio::awaitable<void> Supervisor::kill_all_but_hook() {
   if (!hook_.exists()) co_return;
   tree_.kill(clock_.now() + death_timeout);
   start_hook(word_of(StopReason::front_killed), kill_by());
-  for (Instant now = clock_.now(); hook_.is_running() && now < hook_.until(); now = clock_.now()) {
+  const Instant until = std::min(hook_.until(), kill_by());
+  for (Instant now = clock_.now(); hook_.is_running() && now < until; now = clock_.now()) {
     tree_.kill(now + death_timeout);
-    co_await event_->wait_until(std::min(hook_.until(), now + max_kill_interval));
+    co_await event_->wait_until(std::min(until, now + max_kill_interval));
     reap();
   }
 }

@@ -45,7 +45,8 @@ class Reader {
     app_.allow_extras();
     app_.prefix_command(until == Until::first_word);
     for (const OptionRow* option : option::all_options) {
-      if ((option->spec().commands & commands) != 0 && may_be_named(*option)) add(*option);
+      const bool is_wanted = (option->spec().commands & commands) != 0 && may_be_named(*option);
+      if (is_wanted && !knows(*option)) add(*option);
     }
   }
   Reader(const Reader&) = delete;
@@ -79,6 +80,13 @@ class Reader {
   [[nodiscard]] bool asks_to_be_told() const noexcept { return asks_to_be_told_; }
 
  private:
+  /// Options of several commands may have one name (-w of run and of stop).
+  [[nodiscard]] bool knows(const OptionRow& option) const {
+    return std::ranges::any_of(spellings_of(option), [this](std::string_view spelling) {
+      return app_.get_option_no_throw(std::string(spelling)) != nullptr;
+    });
+  }
+
   /// CLI11 compares each option with all earlier ones, which would take longer than the rest of the
   /// start: some 20,000 instructions for each. So only the options that a word may name are
   /// registered. The look is generous: a value may name one that then is not given. What the words

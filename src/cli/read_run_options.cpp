@@ -92,6 +92,9 @@ std::optional<child::Command> read_on_stop(const Settings& settings) {
     Settings::refuse(*settings.find(option::on_stop),
                      "needs --on-lost kill: otherwise the command may go on without the lock");
   }
+  const std::optional<Duration> grace = settings.get(option::grace);
+  if (grace && *grace == Duration::zero())
+    Settings::refuse(*settings.find(option::on_stop), "needs a --grace above 0: it has that long");
   return find_command(words_for_shell(*text));
 }
 

@@ -201,7 +201,8 @@ asio::awaitable<run::Finish> print(run::Session& session, const StatusOptions& o
             ? output::status_json(report.keys, report.faults, report.skipped, exit_code) + "\n"
         : options.checks() ? checked.text
                            : output::status_text(report, view, width_of_stdout());
-    if (!session.console().is_quiet()) print_result(text);
+    // A file of metrics that is empty would look like one without locks.
+    if (!session.console().is_quiet() || options.openmetrics) print_result(text);
     if (options.watch) {
       co_await sleep_until(session.clock(), session.clock().now() + *options.watch);
       continue;
@@ -257,7 +258,12 @@ void check_questions(const Settings& settings, const StatusOptions& options) {
 
 StatusOptions read_status_options(const Settings& settings) {
   StatusOptions options;
-  if (const auto keys = settings.find(option::key)) options.resources = keys_in(*keys);
+  if (const auto keys = settings.find(option::key)) {
+    for (Resource& resource : keys_in(*keys)) {
+      if (std::ranges::find(options.resources, resource) == options.resources.end())
+        options.resources.push_back(std::move(resource));
+    }
+  }
   const auto prefix = settings.get(option::prefix);
   if (prefix && !options.resources.empty()) {
     throw CommandError(ExitCode::usage, "--prefix chooses among all locks; give either it or keys");

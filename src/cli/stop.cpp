@@ -117,8 +117,8 @@ class Stopping {
                                  : owner.stoppable ? "it runs with --on-lost warn"
                                                    : "its version knows no stop requests";
     return fmt::format(
-        "{}; {}: end that on its host; `redlock-cli release {} --force` breaks the lock under it",
-        held, why, key);
+        "{}; {}: end that on its host; `redlock-cli release {} --force` breaks the lock under it{}",
+        held, why, key, holder.shared ? ", and under all others that share it" : "");
   }
 
   asio::awaitable<output::Outcome> ask(Holder holder) {

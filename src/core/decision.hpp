@@ -186,7 +186,7 @@ struct Inspection {
 Inspection summarize(const std::vector<InspectVote>& votes);
 
 /// Whether no quorum can have this lease any more: the servers that show it, and those that gave no
-/// answer, are none (PROTOCOL T4). A lease that --min-hold keeps is gone: no process has it.
+/// answer, are none (PROTOCOL R12). A lease that --min-hold keeps is gone: no process has it.
 bool is_gone(const std::vector<InspectVote>& votes, const LeaseId& id);
 
 /// How many of the slots below `slots` are free on a quorum.

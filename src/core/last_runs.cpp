@@ -54,8 +54,7 @@ std::vector<PastRun> kept_runs(const std::vector<LastRuns>& servers) {
   const auto is_same = [](const PastRun& a, const PastRun& b) {
     return a.fence == b.fence && (!b.lease || a.lease == b.lease);
   };
-  const auto repeated = std::ranges::unique(runs, is_same);
-  runs.erase(repeated.begin(), repeated.end());
+  runs.erase(std::unique(runs.begin(), runs.end(), is_same), runs.end());
   return runs;
 }
 

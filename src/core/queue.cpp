@@ -68,7 +68,10 @@ Room room_in(const std::vector<const QueueStatus*>& statuses, const std::vector<
     const QueueStatus* status = statuses[i];
     if (status == nullptr || !status->others || !(status->queued || granted[i])) continue;
     ++(*status->others < max_waiting ? roomy : crowded);
-    if (status->ahead >= max_waiting || (servers == 1 && *status->others >= max_waiting)) ++full;
+    // A grant shows that no other came before us.
+    const bool is_behind =
+        status->ahead >= max_waiting || (servers == 1 && *status->others >= max_waiting);
+    if (is_behind && !granted[i]) ++full;
   }
   if (roomy >= quorum_of(servers)) return Room::enough;
   if (servers - full < quorum_of(servers)) return Room::none;

@@ -54,7 +54,7 @@ struct QueueWish {
 };
 
 /// `statuses[i]`: the status of server i, if it gave one; `granted[i]`: it granted, and that grant
-/// is being undone. `max_waiting`: the bound of the queue, if it is bounded.
+/// is being undone.
 QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::vector<bool>& granted,
                   const QueueWish& wish = {});
 

@@ -125,7 +125,7 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
         server_set_, std::shared_ptr<Ballot<ExtendTally>>(ballot), i,
         [request, answer_by](LockServer& server) { return server.extend(request, answer_by); },
         [i, ballot, heal_at, asked = asked_](const ExtendVote& vote) {
-          // One server is enough: to stop is always safe (T3).
+          // One server is enough: to stop is always safe (R12).
           const auto* extended = std::get_if<Extended>(&vote);
           if (extended != nullptr && extended->stop_request) asked(*extended->stop_request);
           // The tally has put a fault in the place of a vote that another server's process gave.

@@ -35,7 +35,7 @@ asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakR
 asio::awaitable<std::vector<BreakVote>> break_foreign(ServerSet& server_set, BreakRequest request,
                                                       std::vector<BreakVote> votes);
 
-/// Asks the holder of a lease to stop what runs under it (PROTOCOL T1), or only looks.
+/// Asks the holder of a lease to stop what runs under it (PROTOCOL R12), or only looks.
 asio::awaitable<std::vector<InspectVote>> ask_to_stop(ServerSet& server_set, AskRequest request);
 
 struct ListingRequest {

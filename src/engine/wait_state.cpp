@@ -35,7 +35,7 @@ bool is_outage(AcquireDecision why) {
 bool is_final(AcquireDecision why) {
   return why == AcquireDecision::denied || why == AcquireDecision::misconfigured ||
          why == AcquireDecision::duplicate || why == AcquireDecision::interrupted ||
-         why == AcquireDecision::superseded || why == AcquireDecision::queue_full;
+         why == AcquireDecision::superseded;
 }
 
 bool has_ticket(Queue queue) {

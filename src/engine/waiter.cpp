@@ -61,7 +61,7 @@ asio::awaitable<Result<Lease, WaitFailure>> Waiter::next() {
     if (failure.forgotten[i]) options.on_silence(i);
   }
 
-  // It has its place in the queue now, also when it leaves for a while and returns (W3).
+  // It has its place in the queue now, also when it leaves for a while and returns (Q10).
   if (failure.queue.room == Room::enough) order_.max_waiting.reset();
 
   const bool may_be_notified = member_ && member_->is_subscribed();

@@ -72,9 +72,11 @@ class Waiter {
 /// Acquires several locks, all or none: one after the other in the given order, with one wait for
 /// all. Acquired leases are kept alive during the wait for the next lock, and released when it
 /// gives up. If one is lost meanwhile, it starts over. If its holder, which we are, is asked to
-/// stop, it gives up (PROTOCOL T7); the interrupt is raised then. A lock with a parent lease
-/// (ParentClaim) is inherited or taken over, not acquired. | Clients that sort their keys cannot
-/// deadlock with each other: none waits for a smaller key than those it holds.
+/// stop, it gives up (PROTOCOL R12); the interrupt is raised then. A lock with a parent lease
+/// (ParentClaim) is inherited or taken over, not acquired.
+///
+/// Clients that sort their keys cannot deadlock with each other: none waits for a smaller key than
+/// those it holds.
 ///
 ///     SetWaiter waiter(…);
 ///     for (;;) { result = co_await waiter.next(); … as with a Waiter }

@@ -38,20 +38,21 @@ output::Outcome outcome_of_end(const output::RunState& state, const RunOptions& 
     return outcome_of("run", options.resources, CommandResult::timed_out,
                       "the command was stopped at the end of --max-hold");
   }
-  if (end.stopped == StopReason::parent_gone) {
-    output::Outcome outcome = outcome_of(
-        "run", options.resources, CommandResult::parent_gone,
-        "the command was stopped because the process that started redlock-cli has ended");
+  const bool is_asked =
+      end.stopped == StopReason::request || end.stopped == StopReason::parent_gone;
+  // A lease that was lost while the command was stopped for another reason: never its own 0.
+  if (is_asked && !state.loss) {
+    output::Outcome outcome =
+        end.stopped == StopReason::request
+            ? outcome_of("run", options.resources, CommandResult::stopped,
+                         output::stopped_text(*state.stop_request))
+            : outcome_of(
+                  "run", options.resources, CommandResult::parent_gone,
+                  "the command was stopped because the process that started redlock-cli has ended");
     outcome.exit_code = state.command_exit().value_or(0);
     return outcome;
   }
-  if (end.stopped == StopReason::request) {
-    output::Outcome outcome = outcome_of("run", options.resources, CommandResult::stopped,
-                                         output::stopped_text(*state.stop_request));
-    if (const auto exit_code = state.command_exit()) outcome.exit_code = *exit_code;
-    return outcome;
-  }
-  if (end.stopped == StopReason::lease) {
+  if (end.stopped == StopReason::lease || is_asked) {
     const bool ran_on = options.stop.on_lost == child::OnLost::warn;
     return outcome_of("run", options.resources, CommandResult::lost,
                       ran_on ? "the command ran on without the lock" : "the command was stopped");

@@ -57,6 +57,20 @@ has_stop_request() {
   assert_output --partial again
 }
 
+@test "a lease that is lost while the command is being stopped is 79, whatever the command exits with" {
+  start_background ours redlock-cli run -k demo -t 9s --grace 4s -- bash -c '
+    trap "redlock-cli release -k demo --force >/dev/null; until test -e lost; do sleep 0.05; done
+      exit 0" TERM
+    echo ready
+    while :; do sleep 0.05; done'
+  wait_for_stdout ours ready
+  run -75 redlock-cli stop demo -w 0 --server-timeout 4s
+  wait_for_stderr ours lost
+  touch lost
+  wait_background ours
+  assert_equal "$status" 79
+}
+
 @test "a waiter starts afterwards" {
   hold ours -t 9s
   start_background next redlock-cli run -k demo -- echo next

@@ -101,7 +101,7 @@ if superseder or needs_ticket
   local may_change, offered
   if may_enter then
     local first = first_in_queue(time)
-    local is_collecting = first and first.id ~= waiter and state == 'shared'
+    local is_collecting = limit > 0 and first and first.id ~= waiter and state == 'shared'
       and first.mode == WORD.slotted and not has_room(state, first, time)
     local due = first and first.notified > 0 and first.notified + TIME.notify_timeout + 1
     if first and first.opaque then

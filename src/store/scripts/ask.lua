@@ -1,4 +1,4 @@
--- Asks the process that keeps a lease to stop what runs under it (T1). The request becomes a field
+-- Asks the process that keeps a lease to stop what runs under it (R12). The request becomes a field
 -- of the record of that lease, and of no other: the next extend brings it to that process.
 -- ARGV: the id of the lease ('': only look), slot or -1 (not -1: look at the share in it), the
 --       request as a JSON object
@@ -32,7 +32,8 @@ if value == SHARED then
     local failure = first_error(write_share(id, share))
     if failure then return failure end
   end
-  return describe_share(WORD.held, id, ends, time)
+  local reply, unread = describe_share(WORD.held, id, ends, time)
+  return unread or reply
 end
 
 local owner = read_owner()

@@ -1,4 +1,4 @@
--- Counts a run that did not run its command, until the next run is recorded (H4): for people, and
+-- Counts a run that did not run its command, until the next run is recorded (L3): for people, and
 -- so never taken for a run.
 -- ARGV: why, in one word
 -- -> {'counted'} | an error

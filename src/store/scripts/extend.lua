@@ -32,7 +32,7 @@ if not is_marked then return not_ours(id, time) end
 write_without_memory()
 local slots = slots_in(ARGV.slots)
 local parts = {}
--- All of them, or the lease is not ours here (K3).
+-- All of them, or the lease is not ours here (M4).
 for nth = 1, math.max(#slots, 1) do
   local part, slot = part_id(id, nth), slots[nth] or -1
   local its_end = nth == 1 and ends or share_end(part, time)

@@ -24,7 +24,7 @@ local function admits(state, mode)
 end
 
 -- Whether the lock, in this state, has room for the waiter. One that takes several slots waits until
--- as many are free at the same time, and comes first meanwhile: else it would never get them (K4).
+-- as many are free at the same time, and comes first meanwhile: else it would never get them (M4).
 local function has_room(state, entry, time)
   if not admits(state, entry.mode) then return false end
   if state == 'free' or entry.mode ~= WORD.slotted or take_of(entry.record) == 1 then return true end
@@ -292,7 +292,7 @@ local function number_of_others(id)
 end
 
 -- Drops others that are not there any more, for as long as `limit` or more are queued: those that
--- were killed must not fill the queue (W4).
+-- were killed must not fill the queue (Q10).
 local function drop_absent(limit, id, time)
   local rank = 0
   while rank < MANY and number_of_others(id) >= limit do

@@ -40,7 +40,7 @@ local function fence_of_run(line)
 end
 
 -- The lines of kept runs, with the run of the lease `id` in the place of what is known of it, since
--- a release may be repeated (H2); a new one comes first. The others are not parsed: that would take
+-- a release may be repeated (L3); a new one comes first. The others are not parsed: that would take
 -- as long as all else that a release does.
 -- -> also whether it is new
 local function keep_run(kept, id, line)
@@ -94,14 +94,16 @@ local function record_run(brought, id, record, time)
     head[LINE.runs.fence] = run[LINE.run.fence]
     best = line
   end
+  local is_new = is_of_another
   if not is_of_another then
     -- An older version recorded the last run, or it was passed on.
     if kept == '' and last ~= '' then kept = keep_run('', '-', last) end
-    local is_new
     kept, is_new = keep_run(kept, id, line)
-    if is_new and lead >= last_at then skips = '' end
   end
-  if lead >= last_at then last = line end
+  if lead >= last_at then
+    if is_new then skips = '' end
+    last = line
+  end
 
   local life = math.max(
     TIME.run_life, tonumber(head[LINE.runs.remember_for]),

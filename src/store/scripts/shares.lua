@@ -236,6 +236,9 @@ end
 -- The living reader whose share says that it is in this slot; or nil, and the error if there is one:
 -- it must not look like a slot that is free (R11).
 local function reader_in(slot, time)
+  -- The table of slots knows of a share whose entry is lost.
+  local there = redis.call('HGET', KEYS.slots, slot)
+  if there and share_end(there, time) then return there end
   local ids = living_readers(time)
   if is_error(ids) then return nil, ids end
   local shares = ids[1] and redis.call('HMGET', KEYS.shares, unpack(ids)) or {}
