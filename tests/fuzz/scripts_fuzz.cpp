@@ -130,7 +130,7 @@ ScriptCall call_of(char step, const Token& token) {
     case 'h':
       return heal_call({key, token, ttl, fence, {}, {}});
     case 'H':
-      return heal_call({key, token, ttl, fence, {}, {true, 1}});
+      return heal_call({key, token, ttl, fence, {}, {true, {1}}});
     case 'r':
       release.run = RunRecord{{fence}, Instant(), true, Milliseconds(1000)};
       return release_call(release);
