@@ -59,14 +59,14 @@ has_stop_request() {
 
 @test "a lease that is lost while the command is being stopped is 79, whatever the command exits with" {
   start_background ours redlock-cli run -k demo -t 9s --grace 4s -- bash -c '
-    trap "redlock-cli release -k demo --force >/dev/null; until test -e lost; do sleep 0.05; done
+    trap "redlock-cli release -k demo --force >/dev/null; until test -e $BATS_TEST_TMPDIR/lost; do sleep 0.05; done
       exit 0" TERM
     echo ready
     while :; do sleep 0.05; done'
   wait_for_stdout ours ready
   run -75 redlock-cli stop demo -w 0 --server-timeout 4s
   wait_for_stderr ours lost
-  touch lost
+  touch "$BATS_TEST_TMPDIR/lost"
   wait_background ours
   assert_equal "$status" 79
 }
