@@ -24,7 +24,7 @@ constexpr Milliseconds orphan_interval{20};
 /// The same of processes in the command's group that are below others. They are rare.
 constexpr Milliseconds group_interval{100};
 
-/// Whoever kills the command may be about to kill the front process: the clean-up of a CI agent
+/// What kills the command may be about to kill the front process: the clean-up of a CI agent
 /// ends one process after the other, in any order.
 constexpr Milliseconds clean_up_time{2000};
 
@@ -350,7 +350,7 @@ bool Supervisor::is_told_to_end() const {
   return was_sent(SIGTERM) || was_sent(SIGINT) || was_sent(SIGHUP);
 }
 
-/// It died of one, whoever sent that, or ended by itself soon after one that asks to end.
+/// It died of one, from any sender, or ended by itself soon after one that asks to end.
 bool Supervisor::was_ended_by_signal(int status) const {
   if (WIFSIGNALED(status)) return true;
   const Instant recent = ended_at_ - std::max<Duration>(plan_.grace, signal_memory);
@@ -370,7 +370,7 @@ std::vector<pid_t> Supervisor::rest_of_group() const {
 void Supervisor::note_end(int status) {
   status_ = status;
   ended_at_ = clock_.now();
-  // Whoever listens may learn of signals that were on their way to us.
+  // The listener may learn of signals that were on their way to us.
   events_.ended(page_.stopping || page_.stopped_by_front);
   awaits_group_ = was_ended_by_signal(status);
   const bool was_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;

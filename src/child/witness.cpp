@@ -42,7 +42,7 @@ struct Report {
     const int signal = ::sigwaitinfo(&all, &info);
     const bool from_kernel = info.si_code == SI_KERNEL;
     const pid_t sender = from_kernel ? 0 : info.si_pid;
-    // Nobody asks about these, so that they would fill the pipe in time.
+    // None asks about these, so that they would fill the pipe in time.
     if (!ends_a_wait(signal) || is_typed({signal, from_kernel, sender})) continue;
     const bool asked = signal == question && info.si_code == SI_USER && sender == parent;
     const Report report{BootClock::now(), signal, from_kernel ? 1 : 0, sender, asked ? 1 : 0};

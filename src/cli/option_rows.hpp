@@ -116,11 +116,11 @@ inline constexpr Flag supersede{
      "75; the one that holds it is left alone"}};
 
 /// More than any queue has.
-inline constexpr std::uint64_t most_waiting = 1'000'000;
+inline constexpr std::uint64_t max_queue_bound = 1'000'000;
 inline constexpr Option<NumberType> max_waiting{
     {"--max-waiting", takes_lock, OptionSource::line, Section::lock,
      "Do not wait if N others wait for the lock already: exit with 75 at once"},
-    {0, most_waiting}};
+    {0, max_queue_bound}};
 
 inline constexpr Option<DurationType> once_per{
     {"--once-per", for_run, OptionSource::line, Section::lock,

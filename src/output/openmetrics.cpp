@@ -45,7 +45,7 @@ Value waiters(const Subject& of) {
   return std::to_string(of.inspection().parties.waiters);
 }
 
-Value longest_wait(const Subject& of) {
+Value max_wait(const Subject& of) {
   if (!of.is_known()) return std::nullopt;
   Duration longest{};
   for (const Waiting& waiting : of.inspection().parties.first_waiters)
@@ -109,7 +109,7 @@ constexpr std::array metrics{
            held_seconds},
     Metric{"redlock_lock_waiters", "", "How many wait for the lock.", waiters},
     Metric{"redlock_lock_longest_wait_seconds", "seconds",
-           "How long the one that waits longest has waited.", longest_wait},
+           "How long the one that waits longest has waited.", max_wait},
     Metric{"redlock_lock_slots_taken", "", "How many slots of the lock are taken.", slots_taken},
     Metric{"redlock_lock_slots", "", "How many slots the lock has.", slots},
     Metric{"redlock_lock_last_success_timestamp_seconds", "seconds",

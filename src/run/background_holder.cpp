@@ -179,7 +179,7 @@ void BackgroundHolder::renew(const std::shared_ptr<HeldSet>& leases) {
   };
   events.stop_requested = [this](const StopRequested& asked) {
     stop_request_ = asked.request;
-    // Nobody would stop the work under a detached lease.
+    // Nothing would stop the work under a detached lease.
     if (guard_) guard_->stop_on_request();
   };
   leases->keep(std::move(events));

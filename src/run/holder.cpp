@@ -39,7 +39,7 @@ namespace event = output::event;
 using output::CommandResult;
 
 /// One `run`, from the wait to the release, in the holder process. `state_` is what is known of it;
-/// whoever tells of it reads that, or listens to the events. Single-threaded.
+/// what tells of it reads that, or listens to the events. Single-threaded.
 class HolderProcess {
  public:
   /// All must outlive it.

@@ -77,7 +77,7 @@ void remove_if_old(const Directory& directory, const std::string& name);
 
 /// Gives a new file of this type (S_IFREG or S_IFIFO) the mode and group for the directory; false
 /// with errno when that cannot be, and with ENOENT when `fd` is no such file of this user with one
-/// name: whoever may write to the directory may have put another file in its place.
+/// name: a process that may write to the directory may have put another file in its place.
 bool give_rights(const Directory& directory, int fd, mode_t type);
 
 /// Why a file of a lock could not be used.

@@ -69,7 +69,7 @@ local function drop(id)
   redis.call('HDEL', KEYS.waiters, id)
 end
 
--- Nobody was notified in the future: the clock was set back, and how long ago it was is unknown.
+-- No waiter was notified in the future: the clock was set back, and how long ago it was is unknown.
 local function is_over(entry, time)
   return not entry or entry.ends <= time or entry.notified > time
     or entry.notified > 0 and time - entry.notified > TIME.notify_timeout
