@@ -239,7 +239,12 @@ asio::awaitable<run::Finish> break_them(run::Session& session, std::vector<Resou
     }
     const auto faults =
         faults_among(session.server_set(), [&](std::size_t i) { return &votes[i]; });
-    report.add(outcome_of_break(resource, votes, servers, faults));
+    output::Outcome outcome = outcome_of_break(resource, votes, servers, faults);
+    if (outcome.result == output::CommandResult::broken) {
+      session.console().audit(fmt::format("{}: {}: {}", output::key_text(resource),
+                                          output::broke_text(request.breaker), outcome.message));
+    }
+    report.add(std::move(outcome));
   }
   co_await session.server_set().close(CloseMode::immediate);
   co_return report.finish();

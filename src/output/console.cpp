@@ -55,6 +55,10 @@ void Console::notice(std::string_view text) const {
   say(LOG_NOTICE, !quiet_, text);
 }
 
+void Console::audit(std::string_view text) const {
+  if (!to_syslog_) write_to_log(LOG_NOTICE, text);  // else it went there as a message
+}
+
 void Console::detail(std::string_view text) const {
   if (verbosity_ >= 1) say(LOG_INFO, !quiet_, text);
 }

@@ -29,6 +29,10 @@ class Console {
   /// What the user may want to know: not shown with -q.
   void notice(std::string_view text) const;
 
+  /// For the audit trail: to the system log, also without --syslog. What stops a command or breaks a
+  /// lock, and at whose request, can be found there.
+  void audit(std::string_view text) const;
+
   /// Only with -v, or -vv.
   void detail(std::string_view text) const;
   void debug(std::string_view text) const;

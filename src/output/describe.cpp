@@ -28,11 +28,14 @@ std::string person_text(const Person& person) {
                      person.host.empty() ? "?" : safe(person.host));
 }
 
+/// ` ("roll back")`.
+std::string reason_text(const std::string& reason) {
+  return reason.empty() ? "" : fmt::format(" (\"{}\")", safe(reason));
+}
+
 /// `alice@web1 ("roll back")`.
 std::string request_text(const StopRequest& request) {
-  const std::string reason =
-      request.reason.empty() ? "" : fmt::format(" (\"{}\")", safe(request.reason));
-  return person_text(request) + reason;
+  return person_text(request) + reason_text(request.reason);
 }
 
 std::string note_text(const Owner& owner) {
@@ -182,6 +185,10 @@ std::string stopped_text(const StopRequest& request) {
   return "stopped at the request of " + request_text(request);
 }
 
+std::string broke_text(const Owner& breaker) {
+  return person_text(breaker) + " broke it with `release --force`" + reason_text(breaker.note);
+}
+
 std::string moment_text(Milliseconds moment, Milliseconds now) {
   const bool is_today = local_time(moment, "%F") == local_time(now, "%F");
   return local_time(moment, is_today ? "%T" : "%F %T");
@@ -302,12 +309,8 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
 std::string not_ours_text(const std::optional<NotOurs>& not_ours) {
   if (!not_ours) return "it is not ours any more";
   if (not_ours->breaker) {
-    const std::string reason = not_ours->breaker->note.empty()
-                                   ? ""
-                                   : fmt::format(" (\"{}\")", safe(not_ours->breaker->note));
-    return fmt::format("{} broke it with `release --force`{}{}", person_text(*not_ours->breaker),
-                       reason,
-                       not_ours->holder ? "; now it is " + held_text(*not_ours->holder) : "");
+    return broke_text(*not_ours->breaker) +
+           (not_ours->holder ? "; now it is " + held_text(*not_ours->holder) : "");
   }
   switch (not_ours->why) {
     case NotOurs::Why::gone:

@@ -23,6 +23,9 @@ std::string key_text(const Resource& resource);
 /// `asked to stop by alice@web1 ("roll back")`.
 std::string asked_text(const StopRequest& request);
 
+/// `alice@web1 broke it with `release --force` ("roll back")`: the breaker's note is the reason.
+std::string broke_text(const Owner& breaker);
+
 /// `stopped at the request of alice@web1 ("roll back")`.
 std::string stopped_text(const StopRequest& request);
 

@@ -145,8 +145,11 @@ void Printer::tell(const event::VotesChanged& changed) {
 }
 
 void Printer::tell(const event::Lost& lost) {
-  console_.error(lost.resource ? fmt::format("{}: lost: {}", key_text(*lost.resource), lost.reason)
-                               : fmt::format("{}: {}", key_, lost.reason));
+  const std::string text =
+      lost.resource ? fmt::format("{}: lost: {}", key_text(*lost.resource), lost.reason)
+                    : fmt::format("{}: {}", key_, lost.reason);
+  console_.error(text);
+  console_.audit(text);
   status(fmt::format("lost {}: {}", key_, lost.reason));
 }
 
@@ -167,8 +170,10 @@ void Printer::tell(const event::Stopping& stopping) {
         "{}: the process that started redlock-cli has ended; stopping what runs under it", key_));
   }
   if (stopping.why == child::StopReason::request) {
-    return console_.error(fmt::format("{}: {}; stopping what runs under it", key_,
-                                      output::asked_text(*stopping.request)));
+    const std::string text = fmt::format("{}: {}; stopping what runs under it", key_,
+                                         output::asked_text(*stopping.request));
+    console_.audit(text);
+    return console_.error(text);
   }
   if (stopping.why != child::StopReason::max_hold) return;  // the loss is told
   console_.error(

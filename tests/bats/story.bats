@@ -176,3 +176,19 @@ logged() { grep -qE "$1" "$(background_stdout log)"; }
   wait_until logged "redlock-cli\[[0-9]+\]: demo: released after .*; exit status 0$"
   refute logged "acquired after"
 }
+
+# --- The audit trail ---
+
+@test "the system log has each stop request and each broken lock, on both sides, without --syslog" {
+  with_log sh -c '
+    redlock-cli run -k demo -- sh -c "touch started; sleep 1000" & until [ -e started ]; do sleep 0.1; done
+    redlock-cli stop -k demo --reason "wrong branch"; wait
+    redlock-cli run -k demo -- sh -c "touch again; sleep 1000" & until [ -e again ]; do sleep 0.1; done
+    redlock-cli release -k demo --force --reason stuck; wait' 2>/dev/null || true
+  local me
+  me="$(id -un)@$(uname -n)"
+  wait_until logged "^<13>.*: demo: asked to stop by $me \(\"wrong branch\"\), which is held by $me"
+  wait_until logged "^<13>.*: demo: asked to stop by $me \(\"wrong branch\"\); stopping"
+  wait_until logged "^<13>.*: demo: $me broke it with .release --force. \(\"stuck\"\): broken; it was"
+  wait_until logged "^<13>.*: demo: lost: $me broke it"
+}
