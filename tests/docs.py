@@ -88,7 +88,7 @@ def output_of(*command, text=""):
 
 @functools.cache
 def help_text(*command):
-    return output_of(CLI, *command, "--help")
+    return output_of(CLI, *command, "--help-all")
 
 
 def commands():
@@ -121,7 +121,8 @@ def long_names():
         for flags in spellings
         for flag in flags
     }
-    return {flag: name for flag, name in names.items() if name not in ["--help", "--version"]}
+    about_us = ["--help", "--help-all", "--version"]
+    return {flag: name for flag, name in names.items() if name not in about_us}
 
 
 def help_exit_codes():
@@ -361,7 +362,7 @@ def check_manual(tree, problems):
     count = 0
     for command in commands():
         options = help_options(command)
-        if options == ["-h,--help"]:  # none of its own
+        if options == ["-h,--help", "--help-all"]:  # none of its own
             continue
         file = PAGE_OF[command]
         page = tree.text(file)

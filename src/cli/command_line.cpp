@@ -5,7 +5,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <span>
 
 #include "cli/option_rows.hpp"
 #include "cli/redact.hpp"
@@ -19,6 +21,14 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& why) {
   throw CommandError(ExitCode::usage, why);
+}
+
+bool is_help(const OptionRow& option) {
+  return &option == &option::help || &option == &option::help_all;
+}
+
+bool wants_help(const CommandLine& line) {
+  return line.find(option::help) != nullptr || line.find(option::help_all) != nullptr;
 }
 
 /// A word of the user's as a message shows it.
@@ -178,7 +188,7 @@ class Reader {
   }
 
   void store(const OptionRow& option, std::string value) {
-    if (&option == &option::help || &option == &option::version) {
+    if (is_help(option) || &option == &option::version) {
       const std::size_t last = words_.size() - unread_.size() - 1;
       if (rejected_ == last) return;
       const std::vector<std::string_view> own = spellings_of(option);
@@ -225,11 +235,38 @@ std::vector<std::string_view> names_of_commands(unsigned commands) {
   return names;
 }
 
+/// What other lock tools, and habit, call a command or an option of ours.
+struct Synonym {
+  std::string_view word;
+  std::string_view ours;
+};
+constexpr std::array command_synonyms{
+    Synonym{"lock", "run"},       Synonym{"exec", "run"},
+    Synonym{"unlock", "release"}, Synonym{"break", "release --force"},
+    Synonym{"list", "status"},    Synonym{"ls", "status"},
+    Synonym{"who", "status"},     Synonym{"ps", "status"},
+    Synonym{"kill", "stop"},      Synonym{"cancel", "stop"},
+    Synonym{"renew", "extend"},   Synonym{"check", "doctor"},
+};
+constexpr std::array option_synonyms{
+    Synonym{"--no-wait", "--nonblock"},  Synonym{"--lock-timeout", "--wait"},
+    Synonym{"--wait-timeout", "--wait"}, Synonym{"--expire", "--ttl"},
+    Synonym{"--name", "--key"},
+};
+
+/// Empty: none.
+std::string_view our_word_for(std::string_view word, std::span<const Synonym> synonyms) {
+  const auto found = std::ranges::find(synonyms, word, &Synonym::word);
+  return found == synonyms.end() ? std::string_view() : found->ours;
+}
+
 [[noreturn]] void refuse_command(const std::string& word) {
   const std::vector<std::string_view> names = names_of_commands(everywhere);
-  const bool is_stop = word == "kill" || word == "cancel";
-  refuse(fmt::format("there is no command {}{}; the commands are {}", shell_word(shown_word(word)),
-                     did_you_mean(is_stop ? "stop" : word, names), fmt::join(names, ", ")));
+  const std::string_view meant = our_word_for(word, command_synonyms);
+  refuse(fmt::format(
+      "there is no command {}{}; the commands are {}", shell_word(shown_word(word)),
+      meant.empty() ? did_you_mean(word, names) : fmt::format("; did you mean '{}'?", meant),
+      fmt::join(names, ", ")));
 }
 
 /// The commands that have an option of this spelling.
@@ -263,7 +300,10 @@ std::string commands_with(std::string_view spelling) {
       if (spelling.starts_with("--")) names.push_back(spelling);
     }
   }
-  const std::string hint = did_you_mean(name, names);
+  const std::string_view meant = our_word_for(name, option_synonyms);
+  const bool is_ours = std::ranges::find(names, meant) != names.end();
+  const std::string hint =
+      is_ours ? fmt::format("; did you mean '{}'?", meant) : did_you_mean(name, names);
   refuse(fmt::format("unknown option {}{} `redlock-cli {} --help`", shown(name),
                      hint.empty() ? "; see" : hint + " See", command->name));
 }
@@ -352,7 +392,7 @@ const std::vector<std::string>* CommandLine::find(const OptionRow& option) const
 void read_command_line(const std::vector<std::string>& arguments, CommandLine& line) {
   Reader before_name(arguments, without_command, Reader::Until::first_word, line);
   std::vector<std::string> rest = before_name.read();
-  const bool is_told = line.find(option::help) != nullptr || line.find(option::version) != nullptr;
+  const bool is_told = wants_help(line) || line.find(option::version) != nullptr;
   const bool is_known = rest.empty() || !looks_like_option(rest.front());
   if (before_name.asks_to_be_told() || (is_told && is_known)) return;
   if (rest.empty() || rest.front() == "--")
@@ -374,7 +414,7 @@ void read_command_line(const std::vector<std::string>& arguments, CommandLine& l
   if (behind_name.asks_to_be_told()) return;
   const bool is_version = line.command->bit == for_version;
   std::vector<std::string> words = words_among(rest, line);
-  if (line.find(option::help) != nullptr) return;
+  if (wants_help(line)) return;
   take_words(std::move(words), line);
   if (is_version) line.given.push_back({&option::version, {"true"}});
 }

@@ -10,81 +10,62 @@ constexpr std::array specs{
     CommandSpec{
         for_run, "run", Operands::command, "-k KEY [OPTIONS] [--] CMD [ARG...]",
         "run a command while holding a lock",
-        R"(Takes the lock, runs CMD, renews the lock while CMD runs, releases it when CMD ends
-and exits as CMD did. If the lock is lost, or comes so near to its end that it might be, CMD and
-everything it started are stopped (TERM, then KILL) and the exit code is 79.
-
-CMD finds REDLOCK_KEY, REDLOCK_TOKEN, REDLOCK_FENCE and REDLOCK_LEASE in its environment (and
-REDLOCK_SLOT with --slots). Its arguments, stdin and inherited descriptors are not touched; there
-is no shell unless -c asks for one. Waiters are served in order of arrival.
+        R"(Run CMD under a lock: renew it while CMD runs, release it when CMD ends, and exit as
+CMD did. If the lock is lost or could expire, stop CMD and everything it started (TERM, then KILL)
+and exit with 79.
 
   redlock-cli run -k deploy ./deploy.sh --prod
   redlock-cli run -k deploy -w 10m -c 'make && make install'
-  redlock-cli run -k gpu --slots 4 -c 'train --device "$REDLOCK_SLOT"'
-
-In a crontab, where one host is to do it, once a night:
-
   redlock-cli run -k nightly -n -E 0 -q --once-per 20h --min-hold 1m -- backup)"},
-    CommandSpec{for_acquire, "acquire", Operands::none,
-                "-k KEY {--ttl DUR|--while-pid PID|--detach} [OPTIONS]",
-                "take a lock and hand it to the script",
-                R"(Takes the lock for DUR and prints its token. Nothing renews it: use `redlock-cli
-extend`, or choose DUR long enough, and `redlock-cli release` at the end. Or let it be renewed while
-a process lives: if the lease is lost, that process and all its descendants are stopped as --on-lost
-says.
+    CommandSpec{
+        for_acquire, "acquire", Operands::none,
+        "-k KEY {--ttl DUR|--while-pid PID|--detach} [OPTIONS]", "acquire a lock for a script",
+        R"(Acquire a lock and print its token. With --ttl alone nothing renews it: the script
+extends it, and releases it at the end. With --while-pid it is renewed while a process lives; if it
+is lost, that process and its descendants are stopped. With --detach it is renewed until it is
+released, and nothing stops the work if it is lost.
+
+  l=$(redlock-cli acquire -k deploy --while-pid $$ --export) || exit
+  eval "$l"   # REDLOCK_KEY, REDLOCK_TOKEN, REDLOCK_FENCE, REDLOCK_LEASE
 
   l=$(redlock-cli acquire -k deploy --ttl 60s --export) || exit
-  eval "$l"   # REDLOCK_KEY, REDLOCK_TOKEN, REDLOCK_FENCE, REDLOCK_LEASE
+  eval "$l"
   redlock-cli extend --ttl 60s
   redlock-cli release
 
-  l=$(redlock-cli acquire -k deploy --while-pid $$ --export) || exit
-  eval "$l"
-
-  redlock-cli acquire -k deploy --ttl 1h --token-file /run/deploy.lease || exit
-  redlock-cli release --token-file /run/deploy.lease
-
-With --detach it is renewed until then, or until the end of --max-hold, and bound to no process:
-nothing stops the work if the lease is lost.
-
-  redlock-cli acquire -k a --detach --max-hold 2h --token-file a.lease || exit)"},
+  redlock-cli acquire -k a --detach --max-hold 2h --token-file a.lease || exit
+  redlock-cli release --token-file a.lease)"},
     CommandSpec{
         for_extend, "extend", Operands::none, "--ttl DUR [OPTIONS]", "give a lease a new ttl",
-        R"(Extends the lease found in --token-file, else in the environment (REDLOCK_LEASE, or
-REDLOCK_KEY and REDLOCK_TOKEN). It never shortens a lease and never revives one that was lost: that
-is exit code 79.)"},
+        R"(Extend the lease in --token-file, else the one in the environment (REDLOCK_LEASE, or
+REDLOCK_KEY and REDLOCK_TOKEN). It never shortens a lease, and never revives a lost one (79).)"},
     CommandSpec{
         for_release, "release", Operands::keys, "[KEY...] [OPTIONS]",
         "release a lock, or break one that another process holds",
-        R"(Releases the lease found in --token-file, else in the environment (REDLOCK_LEASE, or
-REDLOCK_KEY and REDLOCK_TOKEN); 79 if it is not ours any more. A lease that `run` holds is released
-by `run` alone.
+        R"(Release the lease in --token-file, else the one in the environment (REDLOCK_LEASE, or
+REDLOCK_KEY and REDLOCK_TOKEN). A lease that `run` holds is released by `run` alone.
+
+With --force, break the lock on KEY and report its holder. The next command starts at once, while
+the old one may still run: prefer `redlock-cli stop`, which prevents the overlap.
 
   redlock-cli release
+  redlock-cli release deploy --force --reason 'host is gone')"},
+    CommandSpec{
+        for_stop, "stop", Operands::keys, "KEY [OPTIONS]",
+        "stop the command under a lock, on any host, and wait for its end",
+        R"(Ask the holder, on any host, to stop its command: TERM, after its --grace KILL. The
+lock stays taken until the whole process tree is dead, so nothing overlaps. The next waiter then
+starts as usual. The request stands even if this command ends first.
 
-With --force it breaks another's lock on KEY, whatever still runs under it, and says whose it was
-(`redlock-cli stop` ends that first); with --if-fence only if it is still that one; --reason is told to the holder. A key that is no lock of redlock-cli
-is left alone, and shown; --foreign breaks it, too.
-
-  redlock-cli release deploy --force
-  redlock-cli release deploy --force --if-fence N
-  redlock-cli release deploy --force --reason TEXT)"},
-    CommandSpec{for_stop, "stop", Operands::keys, "KEY [OPTIONS]",
-                "stop what runs under a lock, on whatever host, and wait for its end",
-                R"(Asks the process that holds the lock to stop what runs under it, as at the end of
---max-hold: TERM to all of it, KILL after its --grace. The lock is kept meanwhile, and released when
-all of it is dead, so nothing starts before. Whoever waits for the lock starts then, as usual.
-
-Exits with 0 when the lock is no longer held by that one, with 75 when it still is after the wait,
-or cannot be asked: `acquire` without --while-pid, --on-lost warn, another program. Once it was
-asked it stops, however this command ends.
+Not every holder can be stopped (75): not `acquire` without --while-pid, not --on-lost warn, and
+not another program.
 
   redlock-cli stop deploy --reason 'wrong branch'
   redlock-cli stop gpu --slot 2 -w 5m)"},
-    CommandSpec{
-        for_status, "status", Operands::keys, "[KEY...] [OPTIONS]", "show who holds what",
-        R"(Shows who holds the lock, since when, whether it is renewed, who waits, and what each
-server says. Without KEY: every lock that this tool made at these servers.
+    CommandSpec{for_status, "status", Operands::keys, "[KEY...] [OPTIONS]",
+                "show holders, waiters and past runs",
+                R"(Show who holds the lock and since when, who waits for it, and the answer of each
+server. Without KEY, print one row per lock of redlock-cli on these servers.
 
   redlock-cli status deploy
   redlock-cli status deploy --exit-code -q   # 0 free, 75 held
@@ -93,36 +74,76 @@ server says. Without KEY: every lock that this tool made at these servers.
     CommandSpec{
         for_doctor, "doctor", Operands::keys, "[KEY] [OPTIONS]",
         "check whether the servers are fit to hold locks",
-        R"(Asks each server how it is set up, and takes, extends, heals and releases a lock of its
-own there. Says what is amiss, and what is not known for lack of permissions. Exits with 0 if the
-set of servers is fit, with 1 if there are warnings, with 69 if no quorum of them can vote. Leaves
-no key behind. KEY is for a user who may lock nothing else.
+        R"(Check each server's settings, then acquire, extend, heal and release a lock of its
+own there. Report what is wrong, and what cannot be checked for lack of permissions. No key is left
+behind. KEY is for a user who may lock nothing else.
 
   redlock-cli doctor
   redlock-cli doctor job:probe
-  redlock-cli doctor --settings   # every setting and where it comes from)"},
-    CommandSpec{for_completion, "completion", Operands::shell, "SHELL",
-                "print what completes redlock-cli in bash, zsh or fish",
-                R"(Packages install it. Otherwise load it where your shell is set up: ~/.bashrc;
-~/.zshrc, behind compinit; ~/.config/fish/config.fish:
+  redlock-cli doctor --settings   # every setting and its origin)"},
+    CommandSpec{
+        for_completion, "completion", Operands::shell, "SHELL",
+        "print the completion script for bash, zsh or fish",
+        R"(Packages install it. Otherwise load it in ~/.bashrc, in ~/.zshrc after compinit, or
+in ~/.config/fish/config.fish:
 
   source <(redlock-cli completion bash)
   source <(redlock-cli completion zsh)
   redlock-cli completion fish | source
 
-It completes commands, options and their values, the command of `run`, and the keys that are
-locked at the servers, if these answer at once.)"},
+It completes commands, options and their values, the command of `run`, and the keys that are locked
+on the servers, if these answer at once.)"},
     CommandSpec{for_help, "help", Operands::topic, "[COMMAND]", "explain a command",
-                "Prints what `redlock-cli COMMAND --help` prints."},
+                "Print what `redlock-cli COMMAND --help` prints."},
     CommandSpec{for_version, "version", Operands::none, "",
-                "print the version, and what this build is made of",
-                "Prints what `redlock-cli --version` prints."},
+                "print the version and what this build is made of",
+                "Print what `redlock-cli --version` prints."},
+};
+
+/// What an exit code means in the help of some commands.
+struct CodeRow {
+  unsigned commands;
+  CodeMeaning meaning;
+};
+
+constexpr unsigned general = without_command;
+constexpr unsigned all = asks_servers | general;
+constexpr std::array code_rows{
+    CodeRow{all & ~(for_status | for_doctor | for_run), {"0", "done"}},
+    CodeRow{for_run, {"0", "CMD exited with 0; otherwise run exits as CMD did"}},
+    CodeRow{for_status, {"0", "the servers answered; with a check: the answer is yes"}},
+    CodeRow{for_status, {"1", "--max-age, --max-held: beyond the limit, or not known"}},
+    CodeRow{for_doctor, {"0", "the servers are fit to hold locks"}},
+    CodeRow{for_doctor, {"1", "they are fit, with warnings"}},
+    CodeRow{all, {"64", "usage: the command line is wrong"}},
+    CodeRow{all, {"69", "unavailable: no quorum of servers answered"}},
+    CodeRow{all, {"70", "internal error"}},
+    CodeRow{all, {"71", "operating system: cannot fork, write, ..."}},
+    CodeRow{general | takes_lock, {"75", "busy: another process holds the lock (-E replaces it)"}},
+    CodeRow{for_stop, {"75", "busy: it still holds the lock, or cannot be stopped"}},
+    CodeRow{for_status, {"75", "--exit-code: the lock is held"}},
+    CodeRow{all, {"77", "denied: login, rights, or TLS verification"}},
+    CodeRow{all, {"78", "configuration: a setting or server URL is wrong"}},
+    CodeRow{general | for_run, {"79", "lost: the lock was lost; run stopped the command"}},
+    CodeRow{has_lease, {"79", "lost: the lease is no longer yours"}},
+    CodeRow{for_stop, {"79", "lost: --if-fence named another lease"}},
+    CodeRow{general | for_run, {"80", "unconfirmed: the command may have outlived the lock"}},
+    CodeRow{general | for_run, {"124", "timed out: --max-hold stopped the command"}},
+    CodeRow{general | for_run, {"126, 127", "CMD cannot be executed, is not found"}},
 };
 
 }  // namespace
 
 std::span<const CommandSpec> command_table() {
   return specs;
+}
+
+std::vector<CodeMeaning> exit_codes_of(Commands command) {
+  std::vector<CodeMeaning> meanings;
+  for (const CodeRow& row : code_rows) {
+    if ((row.commands & command) != 0) meanings.push_back(row.meaning);
+  }
+  return meanings;
 }
 
 const CommandSpec* find_command(std::string_view name) {

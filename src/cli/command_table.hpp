@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "cli/option_types.hpp"
 
@@ -31,6 +32,16 @@ struct CommandSpec {
 };
 
 std::span<const CommandSpec> command_table();
+
+/// An exit code, or several, and its meaning.
+struct CodeMeaning {
+  std::string_view codes;
+  std::string_view meaning;
+};
+
+/// The exit codes of a command, or those of the program as a whole for without_command: what --help
+/// shows, and what a test compares redlock-cli(1) with.
+std::vector<CodeMeaning> exit_codes_of(Commands command);
 
 /// Null when no command has this name.
 const CommandSpec* find_command(std::string_view name);

@@ -8,10 +8,8 @@
 #include <array>
 #include <sstream>
 
-#include "cli/config_paths.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/version.hpp"
-#include "output/exit_code.hpp"
 #include "output/terminal.hpp"
 #include "support/columns.hpp"
 
@@ -72,10 +70,14 @@ std::string folded_paragraphs(std::string_view text, std::size_t width) {
   return result;
 }
 
-std::string option_help(const OptionRow& option, std::size_t width) {
+/// What --help shows of a command: the common options and the first clause of their texts, or all.
+enum class Extent { common, all };
+
+std::string option_help(const OptionRow& option, Extent extent, std::size_t width) {
   std::string first = fmt::format("  {}", option.spec().flags);
   if (const std::string operand = option.operand(); !operand.empty()) first += " " + operand;
-  std::string text(option.spec().help);
+  const std::string_view help = option.spec().help;
+  std::string text(extent == Extent::common ? help.substr(0, help.find("; ")) : help);
   if (option.kind() != OptionKind::flag) {
     if (const auto words = option.default_text(); !words.empty()) {
       text += fmt::format(" (default: {})", words);
@@ -84,45 +86,42 @@ std::string option_help(const OptionRow& option, std::size_t width) {
   return folded(first, option_column, text, width);
 }
 
-/// The options of some commands, under their headings.
-std::string options_help(unsigned commands, std::size_t width) {
+/// The options of a command, or of the program for without_command, under their headings.
+std::string options_help(Commands command, Extent extent, std::size_t width) {
   std::string text;
   for (const Heading& heading : headings) {
     std::string options;
     for (const OptionRow* option : option::all_options) {
       const OptionSpec& spec = option->spec();
-      if (spec.section != heading.section || (spec.commands & commands) == 0) continue;
-      options += option_help(*option, width);
+      if (spec.section != heading.section || (spec.commands & command) == 0) continue;
+      if (extent == Extent::common && !std::ranges::count(option::common_options, option)) continue;
+      options += option_help(*option, extent, width);
     }
     if (!options.empty()) text += fmt::format("\n{}:\n{}", heading.text, options);
   }
   return text;
 }
 
-std::string exit_codes_help(std::size_t width) {
+std::string exit_codes_help(Commands command, std::size_t width) {
   std::string text = "\nExit codes:\n";
-  for (const ExitCodeMeaning& row : exit_codes) {
-    text += folded(fmt::format("  {:3}", to_int(row.code)), code_column, row.meaning, width);
-  }
-  return text + folded("  126, 127", code_column,
-                       "run: CMD cannot be executed, is not found; otherwise run exits as CMD did",
-                       width);
+  for (const CodeMeaning& row : exit_codes_of(command))
+    text += folded(fmt::format("  {:>3}", row.codes), code_column, row.meaning, width);
+  return text;
 }
 
-std::string command_help(const CommandSpec& command, std::size_t width) {
+std::string command_help(const CommandSpec& command, Extent extent, std::size_t width) {
   std::string text = fmt::format("Usage: redlock-cli {} {}\n\n", command.name, command.usage);
   text += folded_paragraphs(command.details, width);
-  text += options_help(command.bit, width);
+  text += options_help(command.bit, extent, width);
   if ((command.bit & asks_servers) == 0) return text;
-  text += "\n";
-  text += folded_paragraphs(
-      fmt::format(
-          "Durations: 500ms, 30s, 5m, 1h30m, 2d, 1w; a bare number is seconds. Most options can "
-          "also be set as REDLOCK_NAME, in ~/.config/redlock-cli/config.toml or in {}: see "
-          "redlock-cli.toml(5). The manual: man redlock-cli-{}",
-          system_config, command.name),
-      width);
-  return text + exit_codes_help(width);
+  const std::string_view more = extent == Extent::common ? "All options: --help-all. " : "";
+  text += "\n" + folded_paragraphs(
+                     fmt::format("Durations: 500ms, 30s, 5m, 1h30m, 2d, 1w; a bare number is "
+                                 "seconds.\n\n{}Manual: redlock-cli-{}(1). Variables and files: "
+                                 "redlock-cli.toml(5).",
+                                 more, command.name),
+                     width);
+  return text + exit_codes_help(command.bit, width);
 }
 
 std::string program_help(std::size_t width) {
@@ -132,24 +131,27 @@ std::string program_help(std::size_t width) {
   for (const CommandSpec& command : command_table()) {
     text += folded(fmt::format("  {}", command.name), command_column, command.summary, width);
   }
-  text += options_help(without_command, width);
+  text += options_help(without_command, Extent::all, width);
   return text + "\n`redlock-cli help COMMAND` explains a command; the manual: man redlock-cli\n" +
-         exit_codes_help(width);
+         exit_codes_help(without_command, width);
 }
 
 }  // namespace
 
 std::string information(const CommandLine& line) {
   if (line.find(option::version) != nullptr) return version_text();
-  if (line.find(option::help) == nullptr) return {};
+  const bool wants_all = line.find(option::help_all) != nullptr;
+  if (!wants_all && line.find(option::help) == nullptr) return {};
   const std::size_t width = std::max(output::terminal_size(STDOUT_FILENO).columns, min_width);
-  return line.command == nullptr ? program_help(width) : command_help(*line.command, width);
+  return line.command == nullptr
+             ? program_help(width)
+             : command_help(*line.command, wants_all ? Extent::all : Extent::common, width);
 }
 
 std::string overview() {
   return "redlock-cli run -k KEY CMD [ARG...]    run a command while holding a lock\n"
-         "redlock-cli status [KEY...]            show who holds what\n"
-         "redlock-cli stop KEY                   stop what holds a lock, and wait for its end\n"
+         "redlock-cli status [KEY...]            show holders, waiters and past runs\n"
+         "redlock-cli stop KEY                   stop the command under a lock, on any host\n"
          "redlock-cli doctor                     check whether the servers are fit\n"
          "redlock-cli help [COMMAND]             explain a command, or list all of them\n";
 }

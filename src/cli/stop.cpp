@@ -131,8 +131,7 @@ class Stopping {
     session_.console().notice(fmt::format("{}: asking to stop: {}; waiting for up to {}",
                                           output::key_text(options_.resource),
                                           output::held_text(holder), format_duration(wait)));
-    session_.console().audit(fmt::format("{}: {}, which is {}",
-                                         output::key_text(options_.resource),
+    session_.console().audit(fmt::format("{}: {}, which is {}", output::key_text(options_.resource),
                                          output::asked_text(options_.request),
                                          output::held_text(holder)));
     bool is_asked = false;

@@ -72,14 +72,28 @@ setup() { setup_one_server; }
   assert_equal "$(redlock-cli run -nh)" "$(redlock-cli run --help)"
 }
 
-@test "help shows the options in groups, with choices and defaults" {
+@test "help of run fits 60 lines, and each command names the exit codes of its own" {
   run -0 redlock-cli run --help
+  assert [ "${#lines[@]}" -le 60 ]
+  assert_line --regexp '^  --once-per DUR .* Skip CMD if a run of this lock succeeded less than$'
+  refute_output --partial --replicas
+  assert_output --partial "All options: --help-all. Manual: redlock-cli-run(1)."
+  assert_line "  124       timed out: --max-hold stopped the command"
+  run -0 redlock-cli status --help
+  assert_line "    1       --max-age, --max-held: beyond the limit, or not known"
+  assert_line "   75       --exit-code: the lock is held"
+  refute_line --regexp '^  124 '
+  assert_equal "$(redlock-cli run --help --help-all)" "$(redlock-cli run --help-all)"
+}
+
+@test "help with all options shows them in groups, with choices and defaults" {
+  run -0 redlock-cli run --help-all
   local heading
   for heading in Lock: Command: Servers: TLS: Output:; do assert_line "$heading"; done
   assert_output --regexp $'\nLock:\n  -k,--key KEY .*\n  -n,--nonblock,--nb '
   assert_line --regexp '^  --on-lost kill\|term\|warn '
-  run -0 bash -c 'redlock-cli run --help | tr -s "\n " " "'
-  assert_output --regexp '-E,--conflict-exit-code N [^(]*\([^(]*\) [^(]*\(default: 75\)'
+  run -0 bash -c 'redlock-cli run --help-all | tr -s "\n " " "'
+  assert_output --regexp '-E,--conflict-exit-code N [^(]*\(0 to 255\)[^(]*\(default: 75\)'
   assert_output --regexp \
     '--on-lost kill.term.warn .*\(default: kill\) '\
 '--grace DUR .*\(default: a fifth of the ttl, at most 5s\)'
@@ -91,7 +105,8 @@ setup() { setup_one_server; }
 @test "help is folded to the width of the terminal, to 80 columns without one" {
   local columns
   run -0 bash -c 'for c in run acquire extend release status doctor help; do
-      redlock-cli help $c
+      redlock-cli $c --help
+      redlock-cli $c --help-all
     done | awk "length > 80"'
   assert_output ""
   for columns in 60 120; do
@@ -121,6 +136,13 @@ setup() { setup_one_server; }
   assert_refused 64 "there is no command relase; did you mean 'release'?" redlock-cli help relase
   assert_refused 64 "unknown option --wiat; did you mean '--wait'?" \
     redlock-cli run -k demo --wiat 5s true
+  assert_refused 64 "there is no command unlock; did you mean 'release'?" redlock-cli unlock
+  assert_refused 64 "there is no command ls; did you mean 'status'?" redlock-cli ls
+  assert_refused 64 "there is no command break; did you mean 'release --force'?" redlock-cli break
+  assert_refused 64 "unknown option --no-wait; did you mean '--nonblock'?" \
+    redlock-cli run -k demo --no-wait true
+  assert_refused 64 "unknown option --lock-timeout; did you mean '--wait'?" \
+    redlock-cli run -k demo --lock-timeout 5 true
   assert_refused 64 \
     "unknown option --nonblok; did you mean '--nonblock'? See \`redlock-cli run --help\`" \
     redlock-cli run -k demo --nonblok=x true
