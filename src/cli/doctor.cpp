@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +11,7 @@
 #include "cli/read_lock_options.hpp"
 #include "cli/redact.hpp"
 #include "output/doctor.hpp"
+#include "output/terminal.hpp"
 #include "run/command_error.hpp"
 #include "run/session.hpp"
 
@@ -32,7 +35,8 @@ asio::awaitable<run::Finish> diagnose_all(run::Session& session, std::vector<Ser
                                              std::move(links), std::move(request));
   const int code = code_of(set);
   const std::string text =
-      session.json() ? output::diagnosis_json(set, code) + "\n" : output::diagnosis_text(set);
+      session.json() ? output::diagnosis_json(set, code) + "\n"
+                     : output::diagnosis_text(set, output::width_of_output(STDOUT_FILENO));
   if (!session.console().is_quiet()) print_result(text);
   co_return run::Finish{code};
 }

@@ -54,6 +54,8 @@ run::Finish dispatch(const CommandLine& line, const run::Start& start) {
 
   if ((line.command->bit & takes_lock) != 0) output::StandardError::of_process().never_wait();
   const Settings settings(line);
+  if (line.command->bit == for_run && settings.get(option::json))
+    output::StandardError::of_process().write_json();
   refuse_misspelt_variables(settings);
   switch (line.command->bit) {
     case for_run:
@@ -83,6 +85,11 @@ std::optional<int> status_fd_of(const CommandLine& line) {
   const auto number = option::status_fd.type().read(text, text);
   if (!number || !is_given_for_writing(static_cast<int>(*number))) return std::nullopt;
   return static_cast<int>(*number);
+}
+
+bool is_run_with_json(const CommandLine& line) {
+  return line.command != nullptr && line.command->bit == for_run &&
+         line.find(option::json) != nullptr;
 }
 
 /// An error before a command began its work, in the form that the caller reads: `--json` and
@@ -133,7 +140,8 @@ run::Finish run_program(const std::vector<std::string>& arguments, const run::St
   } catch (const std::exception& error) {
     text = "internal error: " + escape_for_terminal(error.what());
   }
-  output::Console(/*quiet=*/false, /*verbosity=*/0).error(text);
+  // With `run --json` the result on stderr has the message.
+  if (!is_run_with_json(line)) output::Console(/*quiet=*/false, /*verbosity=*/0).error(text);
   tell_readers(line, code, text);
   return run::Finish{to_int(code)};
 }

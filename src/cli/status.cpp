@@ -178,12 +178,6 @@ output::StatusView view_of(const run::Session& session, const StatusOptions& opt
   return {listed, options.verbose && !session.json(), servers, options.slots};
 }
 
-/// Where lines are for people to see at once, they are folded.
-std::size_t width_of_stdout() {
-  return ::isatty(STDOUT_FILENO) == 1 ? output::terminal_size(STDOUT_FILENO).columns
-                                      : output::any_width;
-}
-
 /// Prints it once, or, without a terminal to draw on, again and again.
 asio::awaitable<run::Finish> print(run::Session& session, const StatusOptions& options) {
   const std::size_t servers = session.server_set().size();
@@ -199,8 +193,9 @@ asio::awaitable<run::Finish> print(run::Session& session, const StatusOptions& o
         options.openmetrics ? output::openmetrics_text(report, view)
         : session.json()
             ? output::status_json(report.keys, report.faults, report.skipped, exit_code) + "\n"
-        : options.checks() ? checked.text
-                           : output::status_text(report, view, width_of_stdout());
+        : options.checks()
+            ? checked.text
+            : output::status_text(report, view, output::width_of_output(STDOUT_FILENO));
     // A file of metrics that is empty would look like one without locks.
     if (!session.console().is_quiet() || options.openmetrics) print_result(text);
     if (options.watch) {

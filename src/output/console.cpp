@@ -41,10 +41,7 @@ std::string dropped_text(std::size_t count, std::string_view why) {
 void Console::say(int level, bool shown, std::string_view text) const {
   if (to_syslog_) write_to_log(level, text);
   if (!shown) return;
-  std::string line = "redlock-cli: ";
-  line += text;
-  line += '\n';
-  StandardError::of_process().write(level, line);
+  StandardError::of_process().message(level, text);
 }
 
 void Console::error(std::string_view text) const {

@@ -16,7 +16,8 @@ std::string dropped_text(std::size_t count, std::string_view why);
 /// Messages to stderr, one line each: `redlock-cli: TEXT`, and to the system log where that is
 /// wanted. StandardError says what becomes of a line that is not read; the system log is never
 /// waited for. Texts are safe for a terminal: what comes from outside is escaped by
-/// escape_for_terminal() (support/text.hpp). `--json` silences no message.
+/// escape_for_terminal() (support/text.hpp). `--json` silences no message; of `run` it makes each a
+/// line of JSON.
 class Console {
  public:
   /// `to_syslog`: the system log gets the messages, too, whether quiet or not.
@@ -29,8 +30,8 @@ class Console {
   /// What the user may want to know: not shown with -q.
   void notice(std::string_view text) const;
 
-  /// For the audit trail: to the system log, also without --syslog. What stops a command or breaks a
-  /// lock, and at whose request, can be found there.
+  /// For the audit trail: to the system log, also without --syslog. What stops a command or breaks
+  /// a lock, and at whose request, can be found there.
   void audit(std::string_view text) const;
 
   /// Only with -v, or -vv.

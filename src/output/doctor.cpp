@@ -115,7 +115,7 @@ Json server_json(const std::string& name, const Diagnosis& server,
 
 }  // namespace
 
-std::string diagnosis_text(const SetDiagnosis& set) {
+std::string diagnosis_text(const SetDiagnosis& set, std::size_t width) {
   const std::vector<std::string> headings = names_in(set, &Diagnosis::cells, &Cell::heading);
   Row all_headings{"SERVER", "VOTES", "ANSWERS"};
   all_headings.insert(all_headings.end(), headings.begin(), headings.end());
@@ -124,7 +124,7 @@ std::string diagnosis_text(const SetDiagnosis& set) {
     table.add(row_of(set.names[i], set.servers[i], headings));
   }
   std::string text;
-  const Table::Lines lines = table.lines(any_width);
+  const Table::Lines lines = table.lines(width);
   for (const std::string& line : lines.headings) text += line + "\n";
   for (const std::vector<std::string>& row : lines.rows) {
     for (const std::string& line : row) text += line + "\n";

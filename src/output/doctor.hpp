@@ -10,7 +10,7 @@ namespace redlock::output {
 
 /// The findings of `doctor` as a table, one line for each thing that is wrong or unknown, with a
 /// summary as the last line. Pure; everything from elsewhere is returned escaped for the terminal.
-std::string diagnosis_text(const SetDiagnosis& set);
+std::string diagnosis_text(const SetDiagnosis& set, std::size_t width);
 
 /// The same as JSON on one line, without a newline:
 /// {"command","result","exit_code","voting","needed",

@@ -1,10 +1,14 @@
 #include "output/standard_error.hpp"
 
+#include <fmt/format.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include <system_error>
 
 #include "output/console.hpp"
+#include "output/one_line.hpp"
+#include "support/text.hpp"
 
 namespace redlock::output {
 namespace {
@@ -12,9 +16,17 @@ namespace {
 /// For the reader of the last line: a pager that is just being scrolled, not one that is left.
 constexpr Milliseconds max_last_wait{1000};
 
-std::string with_dropped(std::size_t dropped, std::string_view lines) {
-  if (dropped == 0) return std::string(lines);
-  return "redlock-cli: " + dropped_text(dropped, "stderr was not read") + "\n" + std::string(lines);
+std::string_view word_of(int level) {
+  switch (level) {
+    case LOG_ERR:
+      return "error";
+    case LOG_NOTICE:
+      return "notice";
+    case LOG_INFO:
+      return "info";
+    default:
+      return "debug";
+  }
 }
 
 }  // namespace
@@ -34,6 +46,20 @@ void StandardError::write(int level, std::string_view lines) {
   if (!kept_.empty() && level > kept_level_) return;
   kept_ = lines;
   kept_level_ = level;
+}
+
+void StandardError::message(int level, std::string_view text) {
+  write(level, line(level, text));
+}
+
+std::string StandardError::line(int level, std::string_view text) const {
+  if (!json_) return fmt::format("redlock-cli: {}\n", text);
+  return one_line({{"level", word_of(level)}, {"message", to_valid_utf8(text)}}) + "\n";
+}
+
+std::string StandardError::with_dropped(std::size_t dropped, std::string_view lines) const {
+  if (dropped == 0) return std::string(lines);
+  return line(LOG_NOTICE, dropped_text(dropped, "stderr was not read")) + std::string(lines);
 }
 
 void StandardError::finish() {

@@ -20,12 +20,19 @@ class StandardError {
   /// once is dropped. A process that is forked later inherits it.
   void never_wait() noexcept { waits_ = false; }
 
+  /// From now on messages are lines of JSON, so that a reader of `run --json` gets nothing else
+  /// from redlock-cli. A process that is forked later inherits it.
+  void write_json() noexcept { json_ = true; }
+
   /// Text that is of no use later, such as a line that is drawn again.
   void draw(std::string_view text);
 
   /// Lines for the reader; they end with a newline. What is dropped is counted, and reported in
   /// front of the next that is written. `level`: of syslog(3), the lower the more important.
   void write(int level, std::string_view lines);
+
+  /// A message for the reader: `redlock-cli: TEXT`, or {"level":"error","message":TEXT}.
+  void message(int level, std::string_view text);
 
   /// At the end, when nothing depends on this process any more: of what was dropped the last that
   /// was most important waits for its reader after all, for at most a second.
@@ -43,10 +50,13 @@ class StandardError {
 
  private:
   bool try_to_write(std::string_view text);
+  [[nodiscard]] std::string line(int level, std::string_view text) const;
+  [[nodiscard]] std::string with_dropped(std::size_t dropped, std::string_view lines) const;
   void nothing_dropped() noexcept;
   [[nodiscard]] LineWriter* writer();
 
   bool waits_ = true;
+  bool json_ = false;
   std::optional<LineWriter> writer_;  ///< from the first line on
   std::size_t dropped_ = 0;
   int kept_level_ = 0;

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "output/table.hpp"
 #include "support/environment.hpp"
 
 namespace redlock::output {
@@ -17,6 +18,10 @@ constexpr TerminalSize usual_size{24, 80};
 bool can_draw_on(int fd) {
   const std::string term = environment_value("TERM");
   return ::isatty(fd) == 1 && !term.empty() && term != "dumb";
+}
+
+std::size_t width_of_output(int fd) {
+  return ::isatty(fd) == 1 ? terminal_size(fd).columns : any_width;
 }
 
 TerminalSize terminal_size(int fd) {

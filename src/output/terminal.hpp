@@ -15,4 +15,7 @@ struct TerminalSize {
 /// The size of the terminal at this descriptor; 24 by 80 where it does not tell.
 TerminalSize terminal_size(int fd);
 
+/// The width for a table: that of a terminal, where lines are folded, else any_width.
+std::size_t width_of_output(int fd);
+
 }  // namespace redlock::output

@@ -76,8 +76,9 @@ void Printer::tell(const event::Waiting& waiting) {
 
 void Printer::tell(const event::StillWaiting&) {
   const Instant now = clock_.now();
-  const std::string line = wait_->line(now);
-  if (line_ && !line.empty() && line_->draw("redlock-cli: " + line)) {
+  constexpr std::string_view prefix = "redlock-cli: ";
+  const std::string line = line_ ? wait_->line(now, line_->width() - prefix.size()) : std::string();
+  if (!line.empty() && line_->draw(std::string(prefix).append(line))) {
     wait_->shown(now);
     wait_shown_ = true;
   } else if (const auto news = wait_->news(now)) {
@@ -145,9 +146,9 @@ void Printer::tell(const event::VotesChanged& changed) {
 }
 
 void Printer::tell(const event::Lost& lost) {
-  const std::string text =
-      lost.resource ? fmt::format("{}: lost: {}", key_text(*lost.resource), lost.reason)
-                    : fmt::format("{}: {}", key_, lost.reason);
+  const std::string text = lost.resource
+                               ? fmt::format("{}: lost: {}", key_text(*lost.resource), lost.reason)
+                               : fmt::format("{}: {}", key_, lost.reason);
   console_.error(text);
   console_.audit(text);
   status(fmt::format("lost {}: {}", key_, lost.reason));

@@ -28,12 +28,15 @@ bool WaitLine::in_foreground() const {
   return ::tcgetpgrp(STDERR_FILENO) == job_group_;
 }
 
+std::size_t WaitLine::width() const {
+  return output::terminal_size(STDERR_FILENO).columns - 1;
+}
+
 bool WaitLine::draw(std::string_view text) {
   if (!can_draw_ || !in_foreground()) return false;
   drawn_ = true;
   // After text in the last column some terminals move to the next line.
-  const std::string_view shown =
-      first_columns(text, output::terminal_size(STDERR_FILENO).columns - 1);
+  const std::string_view shown = first_columns(text, width());
   output::StandardError::of_process().draw(std::string("\r").append(shown).append(erase_rest));
   return true;
 }

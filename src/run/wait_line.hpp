@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <string_view>
 
 namespace redlock::run {
@@ -18,6 +19,9 @@ class WaitLine {
   ~WaitLine();
   WaitLine(const WaitLine&) = delete;
   WaitLine& operator=(const WaitLine&) = delete;
+
+  /// The columns of the line.
+  [[nodiscard]] std::size_t width() const;
 
   /// Shows `text`. False where there is no such terminal: then it must be reported in another way.
   bool draw(std::string_view text);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "output/describe.hpp"
+#include "support/columns.hpp"
 #include "support/duration.hpp"
 
 namespace redlock::run {
@@ -56,6 +57,17 @@ Holder later(Holder holder, Duration elapsed) {
   return holder;
 }
 
+/// Of what remains of a text that gives way to others.
+constexpr std::size_t min_shown = 8;
+constexpr std::string_view ellipsis = "...";
+
+/// The text in at most `width` columns, or min_shown.
+std::string shortened(const std::string& text, std::size_t width) {
+  width = std::max(width, min_shown);
+  if (columns_of(text) <= width) return text;
+  return std::string(first_columns(text, width - ellipsis.size())).append(ellipsis);
+}
+
 /// Whole seconds: a line that is redrawn every second can show nothing finer.
 std::string seconds_text(Duration span) {
   return format_duration(std::chrono::floor<std::chrono::seconds>(span));
@@ -78,20 +90,30 @@ std::string WaitReport::queue_text() const {
                                       : std::string();
 }
 
-std::string WaitReport::obstacle_text(Instant now) const {
-  const AttemptFailure& failure = known_->failure;
+std::string WaitReport::obstacle_text(const AttemptFailure& failure, Instant now) const {
   if (is_free(failure)) return "free at the moment, and on its way to the next in the queue";
   AttemptFailure as_of_now = failure;
   if (failure.holder) as_of_now.holder = later(*failure.holder, now - known_->at);
   return output::failure_text(known_->resource, as_of_now, servers_);
 }
 
-std::string WaitReport::line(Instant now) const {
+std::string WaitReport::line(Instant now, std::size_t width) const {
   if (!has_something(now)) return {};
+  std::string key = output::key_text(known_->resource);
+  AttemptFailure failure = known_->failure;
   const std::string queue = queue_text();
-  return fmt::format("waiting for {} ({}{}{}): {}", output::key_text(known_->resource),
-                     seconds_text(now - began_), queue.empty() ? "" : ", ", queue,
-                     obstacle_text(now));
+  const auto text = [&] {
+    return fmt::format("waiting for {} ({}{}{}): {}", key, seconds_text(now - began_),
+                       queue.empty() ? "" : ", ", queue, obstacle_text(failure, now));
+  };
+  const auto shorten = [&](std::string& part) {
+    const std::size_t all = columns_of(text());
+    if (all > width)
+      part = shortened(part, columns_of(part) - std::min(all - width, columns_of(part)));
+  };
+  shorten(key);
+  if (failure.holder && failure.holder->owner) shorten(failure.holder->owner->note);
+  return text();
 }
 
 std::optional<std::string> WaitReport::news(Instant now) {
@@ -103,7 +125,7 @@ std::optional<std::string> WaitReport::news(Instant now) {
   shown(now);
   const std::string queue = queue_text();
   return fmt::format("waiting for {}: {}; {}{}for {}", output::key_text(known_->resource),
-                     obstacle_text(now), queue, queue.empty() ? "waited " : ", ",
+                     obstacle_text(known_->failure, now), queue, queue.empty() ? "waited " : ", ",
                      seconds_text(now - began_));
 }
 

@@ -18,10 +18,10 @@ class WaitReport {
   /// An attempt has failed, and the wait continues.
   void learn(const Resource& resource, const AttemptFailure& failure, Instant now);
 
-  /// `waiting for demo (12s, 2nd in queue): held by …`: the most important part first, since a
-  /// terminal may have no room for the rest. Empty while there is nothing to report: a wait of less
-  /// than a second is not reported.
-  [[nodiscard]] std::string line(Instant now) const;
+  /// `waiting for demo (12s, 2nd in queue): held by …`. In more than `width` columns the key is
+  /// shortened first, then the note, so that the holder is shown; the caller cuts the rest. Empty
+  /// while there is nothing to report: a wait of less than a second is not reported.
+  [[nodiscard]] std::string line(Instant now, std::size_t width) const;
 
   /// The same for output that stays, `waiting for demo: held by …; 2nd in queue, for 12s`. Nothing
   /// unless there is news: another holder, or another obstacle, that was in the way for a second,
@@ -41,7 +41,7 @@ class WaitReport {
   };
 
   [[nodiscard]] bool has_something(Instant now) const;
-  [[nodiscard]] std::string obstacle_text(Instant now) const;
+  [[nodiscard]] std::string obstacle_text(const AttemptFailure& failure, Instant now) const;
   [[nodiscard]] std::string queue_text() const;
 
   Instant began_;

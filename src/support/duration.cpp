@@ -165,7 +165,10 @@ std::string format_duration(Duration span) {
   if (span < 10 * second.length) return seconds_with_decimal(span);
   if (span < minute.length) return in_unit(span / second.length, second);
   if (span < hour.length) return in_two_units(span, minute, second);
-  if (span < day.length) return in_two_units(span, hour, minute);
+  // 26h, as people write it, not 1d2h.
+  const bool is_whole_days = span % day.length < hour.length;
+  if (span < day.length || (span < 2 * day.length && !is_whole_days))
+    return in_two_units(span, hour, minute);
   return in_two_units(span, day, hour);
 }
 

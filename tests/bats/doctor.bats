@@ -345,7 +345,7 @@ proxy() {
     'nonblock = false (default)' 'wait = infinity (default)' 'unavailable-wait = 10s (default)'
     'conflict-exit-code = 75 (default)'
     'shared = false (default)' 'exclusive = true (default)' 'slots (not set)'
-    'note = the URL of the CI job that runs us (default)' 'retry-delay = 100ms (default)'
+    'note = the URL of the CI job (default)' 'retry-delay = 100ms (default)'
     'stop-signal = TERM (default)' 'on-lost = kill (default)' 'descendants = leave (default)'
     'min-hold = 0s (default)'
     'isolate = none (default)' 'status-fd (not set)' 'server (not set)' 'replicas = 0 (default)'

@@ -64,7 +64,7 @@ setup() {
   run -0 redlock-cli run -k demo -- true
   run -0 redlock-cli status demo --max-age 26h
   assert_output --regexp \
-    '^demo: last success [0-9.ms]+ ago on .* \([0-9.ms]+, exit 0\), within 1d2h$'
+    '^demo: last success [0-9.ms]+ ago on .* \([0-9.ms]+, exit 0\), within 26h$'
   run -1 redlock-cli status demo --max-age 1ms
   assert_output --regexp '^demo: last success .*, not within 1ms$'
   run -1 redlock-cli status demo other --max-age 26h

@@ -192,3 +192,15 @@ logged() { grep -qE "$1" "$(background_stdout log)"; }
   wait_until logged "^<13>.*: demo: $me broke it with .release --force. \(\"stuck\"\): broken; it was"
   wait_until logged "^<13>.*: demo: lost: $me broke it"
 }
+
+# --- --json ---
+
+@test "run --json: what redlock-cli writes on stderr is lines of JSON alone, the result last" {
+  hold holder
+  run -75 --separate-stderr redlock-cli run -k demo --json -vv -w 1500ms -- true
+  assert_equal "$(jq -r '.result // .level' <<<"$stderr" | sort -u | xargs)" "busy debug info notice"
+  assert_equal "$(tail -n 1 <<<"$stderr" | jq -r '.command + " " + (.exit_code | tostring)')" "run 75"
+  /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py" <<<"$stderr"
+  run -64 --separate-stderr redlock-cli run --json --ttl 5x -k demo -- true
+  assert_equal "$(jq -r .result <<<"$stderr")" usage
+}

@@ -56,7 +56,7 @@ void check_report(std::string_view text) {
   const Finding lock{Level::good, "lock", "it can be locked"};
   const std::vector<Diagnosis> two(2, diagnosis_of(report, lock, {Milliseconds(1000), 1}));
   const SetDiagnosis set = judge({"redis://a", "redis://b"}, two, Milliseconds(50));
-  std::string shown = output::diagnosis_text(set);
+  std::string shown = output::diagnosis_text(set, output::any_width);
   for (std::string_view rest = shown; !rest.empty();) check(is_printable_utf8(take(rest, '\n')));
   const std::string json = output::diagnosis_json(set, 0);
   check(json.find_first_of("\n\r\x1b") == std::string::npos);

@@ -16,6 +16,8 @@ def part_for(output):
     for part in "event", "settings":
         if part in output:
             return part
+    if "level" in output:
+        return "message"
     return {"status": "status", "doctor": "diagnosis"}.get(output.get("command"), "result")
 
 

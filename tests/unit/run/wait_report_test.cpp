@@ -10,6 +10,7 @@ using Why = AcquireDecision;
 
 const Resource demo = Resource::from("demo").value();
 const Instant began{100s};
+constexpr std::size_t wide = 500;
 
 AttemptFailure held_by(const std::string& user, Duration age = 10s) {
   AttemptFailure failure{};
@@ -52,22 +53,34 @@ class WaitReportTest : public testing::Test {
 };
 
 TEST_F(WaitReportTest, TellsNothingBeforeASecondHasPassed) {
-  EXPECT_EQ(report_.line(began + 5s), "");
+  EXPECT_EQ(report_.line(began + 5s, wide), "");
   report_.learn(demo, held_by("a"), began);
-  EXPECT_EQ(report_.line(began + 999ms), "");
+  EXPECT_EQ(report_.line(began + 999ms, wide), "");
   EXPECT_EQ(report_.news(began + 999ms), std::nullopt);
-  EXPECT_NE(report_.line(began + 1s), "");
+  EXPECT_NE(report_.line(began + 1s, wide), "");
   EXPECT_NE(report_.news(began + 1s), std::nullopt);
 }
 
 TEST_F(WaitReportTest, GoesOnFromWhatIsKnown) {
   report_.learn(demo, held_by("a"), began);
   EXPECT_EQ(
-      report_.line(began + 1s),
+      report_.line(began + 1s, wide),
       "waiting for demo (1s, 2nd in queue): held by a@host (run pid 7: job), for 11s, renewed");
   EXPECT_EQ(
-      report_.line(began + 14s),
+      report_.line(began + 14s, wide),
       "waiting for demo (14s, 2nd in queue): held by a@host (run pid 7: job), for 24s, renewed");
+}
+
+TEST_F(WaitReportTest, ShortensTheKeyThenTheNoteAndNeverTheHolder) {
+  AttemptFailure failure = held_by("a");
+  failure.holder->owner->note = "release 4.2 of the web shop";
+  report_.learn(Resource::from("deploy:production:eu-central-1").value(), failure, began);
+  EXPECT_EQ(report_.line(began + 1s, 125),
+            "waiting for deploy:pr... (1s, 2nd in queue): held by a@host (run pid 7: "
+            "job), \"release 4.2 of the web shop\", for 11s, renewed");
+  EXPECT_EQ(report_.line(began + 1s, 80),
+            "waiting for deplo... (1s, 2nd in queue): held by a@host (run pid 7: job), "
+            "\"relea...\", for 11s, renewed");
 }
 
 TEST_F(WaitReportTest, CountsDownWhatNothingRenews) {
@@ -76,10 +89,10 @@ TEST_F(WaitReportTest, CountsDownWhatNothingRenews) {
   failure.holder->owner->renewed_for = Duration::zero();
   report_.learn(demo, failure, began);
   EXPECT_EQ(
-      report_.line(began + 5s),
+      report_.line(began + 5s, wide),
       "waiting for demo (5s, 2nd in queue): held by a@host (pid 7: job), for 15s, expires in 15s");
   EXPECT_EQ(
-      report_.line(began + 25s),
+      report_.line(began + 25s, wide),
       "waiting for demo (25s, 2nd in queue): held by a@host (pid 7: job), for 35s, expires in 0s");
 }
 
@@ -87,7 +100,7 @@ TEST_F(WaitReportTest, DoesNotNameThePreviousHolderWhenNoneHoldsTheLock) {
   report_.learn(demo, held_by("a"), began);
   for (const Why why : {Why::busy, Why::split, Why::maybe_busy}) {
     report_.learn(demo, without_holder(why), began + 2s);
-    EXPECT_EQ(report_.line(began + 3s),
+    EXPECT_EQ(report_.line(began + 3s, wide),
               "waiting for demo (3s, 1st in queue): free at the moment, and on its way to the next "
               "in the queue");
     EXPECT_EQ(report_.news(began + 3s), std::nullopt);
@@ -138,7 +151,8 @@ TEST_F(WaitReportTest, CountsInEnglish) {
       {12, "12th"}, {13, "13th"}, {21, "21st"}, {102, "102nd"}, {111, "111th"}};
   for (const auto& [number, text] : expected) {
     report_.learn(demo, without_holder(Why::busy, number - 1), began);
-    EXPECT_NE(report_.line(began + 1s).find(", " + text + " in queue)"), std::string::npos) << text;
+    EXPECT_NE(report_.line(began + 1s, wide).find(", " + text + " in queue)"), std::string::npos)
+        << text;
   }
 }
 
