@@ -26,7 +26,7 @@ PAGE_OF = {
     "status": "man/redlock-cli-status.1",
     "doctor": "man/redlock-cli-doctor.1",
 }
-CONCEPTS = "man/redlock-cli.7"
+SERVERS = "man/redlock-cli-servers.7"
 SETTINGS = "man/redlock-cli.toml.5"
 
 # What is compared, of which no setting of the caller's shall be seen.
@@ -163,7 +163,8 @@ def file_options():
 @functools.cache
 def lint(page):
     """What mandoc and groff have to say, but for whether the manuals of other programs are
-    installed here."""
+    installed here, and for the order of sections: ours is that of util-linux, with EXIT STATUS
+    behind OPTIONS."""
     mandoc = output_of("mandoc", "-Tlint", "-W", "style", text=page).replace("<stdin>", "line")
     groff = output_of("groff", "-mandoc", "-ww", "-z", "-", text=page).replace(
         "<standard input>", "line"
@@ -171,7 +172,7 @@ def lint(page):
     return "; ".join(
         line
         for line in (mandoc + groff).splitlines()
-        if "referenced manual not found" not in line and "mandoc.db" not in line
+        if not re.search("referenced manual not found|mandoc.db|conventional order", line)
     )
 
 
@@ -282,7 +283,7 @@ def man_commands(page):
 
 
 def man_rights(page):
-    lines = "\n".join(section(page, "DEPLOYMENTS"))
+    lines = "\n".join(section(page, "ACCESS RIGHTS"))
     rights = re.search(r"ACL SETUSER.*?(?:\n\n|\Z)", lines, re.S)
     return re.findall(r"\+([a-z]+)", rights[0]) if rights else []
 
@@ -392,9 +393,9 @@ def check_manual(tree, problems):
     scripts = "".join(tree.text(script) for script in tree.glob("src/store/scripts/*.lua"))
     called = [name.lower() for name in re.findall(r"redis\.p?call\('([A-Z]+)'", scripts)]
     problems.same(
-        f"{CONCEPTS}: rights",
+        f"{SERVERS}: rights",
         called and [*called, "eval", "evalsha", "subscribe"],
-        man_rights(tree.text(CONCEPTS)),
+        man_rights(tree.text(SERVERS)),
     )
 
 
