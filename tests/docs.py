@@ -271,7 +271,7 @@ def man_listed(page, title):
 
 
 def man_exit_codes(page):
-    for line in section(page, "EXIT CODES"):
+    for line in section(page, "EXIT STATUS"):
         if code := re.match(r" {5}([0-9]+(?:, [0-9]+)*|128\+n) +(.*)", line):
             yield f"{code[1]}: {code[2]}"
 
@@ -381,12 +381,12 @@ def check_manual(tree, problems):
 
     codes = list(man_exit_codes(overview))
     problems.same(
-        f"{OVERVIEW}: EXIT CODES",
+        f"{OVERVIEW}: EXIT STATUS",
         help_exit_codes(),
         [code for code in codes if not code.startswith("128+n: ")],
     )
     if not any(code.startswith("128+n: ") for code in codes):
-        problems.append(f"{OVERVIEW}: EXIT CODES: 128+n is missing")
+        problems.append(f"{OVERVIEW}: EXIT STATUS: 128+n is missing")
 
     # The rights of an ACL user: the commands that the scripts call, those that carry the scripts,
     # and those by which a waiter subscribes.
