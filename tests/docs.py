@@ -306,6 +306,9 @@ def check_form(tree, problems):
         # Quotes within parentheses on one line of a macro are shown as one inside the other.
         if broken := re.findall("‘[^’\n]*‘[^’\n]*|’’", shown(page, "utf8")):
             problems.append(f"{file}: quotes within quotes: {'; '.join(broken)}")
+        lines = shown(page, "utf8", 80).splitlines()
+        if wide := [line.strip() for line in lines if len(line) > 80]:
+            problems.append(f"{file}: wider than 80 columns: {'; '.join(wide)}")
         for name in re.findall(r"^\.(?:Xr|Pq see Xr) (redlock-cli\S* [0-9])", page, re.M):
             if name not in known:
                 problems.append(f"{file}: there is no page {name}")
