@@ -26,7 +26,7 @@ PAGE_OF = {
     "status": "man/redlock-cli-status.1",
     "doctor": "man/redlock-cli-doctor.1",
 }
-CONCEPTS = "man/redlock-cli.7"
+SERVERS = "man/redlock-cli-servers.7"
 SETTINGS = "man/redlock-cli.toml.5"
 
 # What is compared, of which no setting of the caller's shall be seen.
@@ -164,7 +164,8 @@ def file_options():
 @functools.cache
 def lint(page):
     """What mandoc and groff have to say, but for whether the manuals of other programs are
-    installed here."""
+    installed here, and for the order of sections: ours is that of util-linux, with EXIT STATUS
+    behind OPTIONS."""
     mandoc = output_of("mandoc", "-Tlint", "-W", "style", text=page).replace("<stdin>", "line")
     groff = output_of("groff", "-mandoc", "-ww", "-z", "-", text=page).replace(
         "<standard input>", "line"
@@ -172,7 +173,7 @@ def lint(page):
     return "; ".join(
         line
         for line in (mandoc + groff).splitlines()
-        if "referenced manual not found" not in line and "mandoc.db" not in line
+        if not re.search("referenced manual not found|mandoc.db|conventional order", line)
     )
 
 
@@ -271,7 +272,7 @@ def man_listed(page, title):
 
 
 def man_exit_codes(page):
-    for line in section(page, "EXIT CODES"):
+    for line in section(page, "EXIT STATUS"):
         if code := re.match(r" {5}([0-9]+(?:, [0-9]+)*|128\+n) +(.*)", line):
             yield f"{code[1]}: {code[2]}"
 
@@ -283,7 +284,7 @@ def man_commands(page):
 
 
 def man_rights(page):
-    lines = "\n".join(section(page, "DEPLOYMENTS"))
+    lines = "\n".join(section(page, "ACCESS RIGHTS"))
     rights = re.search(r"ACL SETUSER.*?(?:\n\n|\Z)", lines, re.S)
     return re.findall(r"\+([a-z]+)", rights[0]) if rights else []
 
@@ -306,6 +307,9 @@ def check_form(tree, problems):
         # Quotes within parentheses on one line of a macro are shown as one inside the other.
         if broken := re.findall("‘[^’\n]*‘[^’\n]*|’’", shown(page, "utf8")):
             problems.append(f"{file}: quotes within quotes: {'; '.join(broken)}")
+        lines = shown(page, "utf8", 80).splitlines()
+        if wide := [line.strip() for line in lines if len(line) > 80]:
+            problems.append(f"{file}: wider than 80 columns: {'; '.join(wide)}")
         for name in re.findall(r"^\.(?:Xr|Pq see Xr) (redlock-cli\S* [0-9])", page, re.M):
             if name not in known:
                 problems.append(f"{file}: there is no page {name}")
@@ -381,21 +385,21 @@ def check_manual(tree, problems):
 
     codes = list(man_exit_codes(overview))
     problems.same(
-        f"{OVERVIEW}: EXIT CODES",
+        f"{OVERVIEW}: EXIT STATUS",
         help_exit_codes(),
         [code for code in codes if not code.startswith("128+n: ")],
     )
     if not any(code.startswith("128+n: ") for code in codes):
-        problems.append(f"{OVERVIEW}: EXIT CODES: 128+n is missing")
+        problems.append(f"{OVERVIEW}: EXIT STATUS: 128+n is missing")
 
     # The rights of an ACL user: the commands that the scripts call, those that carry the scripts,
     # and those by which a waiter subscribes.
     scripts = "".join(tree.text(script) for script in tree.glob("src/store/scripts/*.lua"))
     called = [name.lower() for name in re.findall(r"redis\.p?call\('([A-Z]+)'", scripts)]
     problems.same(
-        f"{CONCEPTS}: rights",
+        f"{SERVERS}: rights",
         called and [*called, "eval", "evalsha", "subscribe"],
-        man_rights(tree.text(CONCEPTS)),
+        man_rights(tree.text(SERVERS)),
     )
 
 

@@ -8,18 +8,25 @@ setup() {
   common_setup
   # What is denied is told of one attempt: enough for a machine that is busy.
   export REDLOCK_SERVER_TIMEOUT=4s
-  # The rule as the manual shows it, a word a line; without the user's name and password.
-  mapfile -t RULE < <(mandoc -Tascii -Owidth=200 "$BATS_TEST_DIRNAME/../../man/redlock-cli.7" |
-    sed 's/.\x08//g' |
-    sed -n '/ACL SETUSER locker/,/^$/p' | tr -s ' ' '\n' |
-    grep -vxE '|ACL|SETUSER|locker|reset|on|>PASSWORD')
+  mapfile -t RULE < <(rule_of locker)
   assert [ "${#RULE[@]}" -ge 15 ]
+}
+
+# The page of the manual that has the rules, as text.
+manual() {
+  mandoc -Tascii -Owidth=200 "$BATS_TEST_DIRNAME/../../man/redlock-cli-servers.7" |
+    sed 's/.\x08//g'
+}
+
+# rule_of NAME: the rule of the manual for this user, a word a line, without name and password.
+rule_of() {
+  manual | sed -n "/ACL SETUSER $1/,/^$/p" | tr -s ' ' '\n' |
+    grep -vxE "|ACL|SETUSER|$1|reset|on|>PASSWORD"
 }
 
 # more_for FEATURE: the rights that the manual adds for it.
 more_for() {
-  mandoc -Tascii -Owidth=200 "$BATS_TEST_DIRNAME/../../man/redlock-cli.7" | sed 's/.\x08//g' |
-    sed -n '/ Add to the first rule, for$/,/Where a right/p' | grep -A1 "^ *$1\( \|\$\)" |
+  manual | sed -n '/^ *Additional rights$/,/^ *Missing rights$/p' | grep -A1 "^ *$1\( \|\$\)" |
     grep -m 1 -oE '\+[a-z][a-z +|]*' | head -n 1
 }
 
@@ -123,18 +130,10 @@ without_last_runs() {
   assert_output --partial "a lock can be held, but the last run cannot be remembered"
 }
 
-# rule_of NAME: the rule of the manual for this user, a word a line, without name and password.
-rule_of() {
-  mandoc -Tascii -Owidth=200 "$BATS_TEST_DIRNAME/../../man/redlock-cli.7" | sed 's/.\x08//g' |
-    sed -n "/ACL SETUSER $1/,/^$/p" | tr -s ' ' '\n' |
-    grep -vxE "|ACL|SETUSER|$1|reset|on|>PASSWORD"
-}
-
 @test "names with a common beginning can be allowed together, also with braces in them" {
   start_server
   local key patterns
-  mapfile -t patterns < <(mandoc -Tascii -Owidth=200 "$BATS_TEST_DIRNAME/../../man/redlock-cli.7" |
-    sed 's/.\x08//g' | sed -n '/begin with .job:./,/A user that only looks/p' |
+  mapfile -t patterns < <(manual | sed -n '/begin with .job:./,/A user for monitoring/p' |
     grep -oE '[~&][^ ,]*job:\*')
   assert_equal "${#patterns[@]}" 5
   allow 0 "${RULE[@]}" resetkeys resetchannels "${patterns[@]}"

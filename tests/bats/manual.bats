@@ -257,17 +257,17 @@ has_shown() { grep -q "$1" "$(background_stdout watch)"; }
 }
 
 # bats test_tags=redis
-@test "doctor and redlock-cli(7): as a user with the rights that the manual names" {
+@test "doctor and redlock-cli-servers(7): as a user with the rights that the manual names" {
   start_servers 2
   local nr
   echo PASSWORD >locker.password
   chmod 600 locker.password
   for nr in 0 1 2; do
     # shellcheck disable=SC2046  # a word each
-    assert_equal "$(redis "$nr" $(example .7 acl))" OK
+    assert_equal "$(redis "$nr" $(example -servers.7 acl))" OK
     redis "$nr" acl setuser locker +info '+config|get' >/dev/null
     # shellcheck disable=SC2046
-    assert_equal "$(redis "$nr" $(example .7 monitor))" OK
+    assert_equal "$(redis "$nr" $(example -servers.7 monitor))" OK
   done
   export SERVERS
   REDLOCK_SERVER_TIMEOUT=20s run sh -c "$(example -doctor.1 doctor-user)"
