@@ -275,6 +275,28 @@ has_shown() { grep -q "$1" "$(background_stdout watch)"; }
   assert_output --partial "3 of 3"
 }
 
+# --- redlock-cli-output(5) ---
+
+@test "output: the result of a run, and how its command ended" {
+  executable job <<<$'#!/bin/sh\nexit 7' >/dev/null
+  run -0 sh -c "$(example -output.5 result)"
+  assert_output $'"released"\n7'
+}
+
+@test "output: who holds each lock" {
+  redlock-cli acquire -k deploy --ttl 1m >/dev/null
+  redis 0 set job theirs >/dev/null
+  run -0 sh -c "$(example -output.5 holders)"
+  assert_output "deploy $(uname -n)"
+}
+
+@test "output: the events are appended" {
+  executable job <<<$'#!/bin/sh\ntrue' >/dev/null
+  run -0 sh -c "$(example -output.5 events)"
+  run -0 sh -c "$(example -output.5 events)"
+  assert_equal "$(grep -c '"event":"released"' job.events)" 2
+}
+
 # --- The rest ---
 
 @test "fencing: a write of an earlier fence changes nothing" {
