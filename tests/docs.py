@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Fails when the documents and the program say different things: the options of each command (manual), their defaults, the exit codes (manual, README), the settings, the rights that
-the scripts need, the version; when a manual page is not clean, or a link leads nowhere.
+"""Fails when the documents and the program say different things: the options of each command
+(manual), their defaults, the exit codes (manual, README), the settings, the rights that the scripts
+need, the fields of JSON, the version; when a manual page is not clean, or a link leads nowhere.
 
 usage: REDLOCK_CLI=build/dev/src/redlock-cli tests/docs.py
 """
@@ -28,6 +29,8 @@ PAGE_OF = {
 }
 SERVERS = "man/redlock-cli-servers.7"
 SETTINGS = "man/redlock-cli.toml.5"
+OUTPUT = "man/redlock-cli-output.5"
+SCHEMA = "docs/output.schema.json"
 
 # What is compared, of which no setting of the caller's shall be seen.
 if "REDLOCK_CLI" not in os.environ:
@@ -378,7 +381,9 @@ def check_manual(tree, problems):
         told = [*man_defaults(overview, command), *man_defaults(page, command)]
         for name, default in help_defaults(command):
             count += 1
-            if not any(f"{name} " in line and f"Default: {default}." in line for line in told):
+            # Behind a semicolon stands what holds for other commands.
+            defaults = {f"Default: {text}." for text in [default, default.partition("; ")[0]]}
+            if not any(f"{name} " in line and text in line for line in told for text in defaults):
                 problems.append(f"{file}: {command}: {name}: missing: Default: {default}.")
     if count <= 40:
         problems.append(f"--help: {count} defaults")
@@ -400,6 +405,28 @@ def check_manual(tree, problems):
         f"{SERVERS}: rights",
         called and [*called, "eval", "evalsha", "subscribe"],
         man_rights(tree.text(SERVERS)),
+    )
+
+
+def names_in(schema):
+    """Of the fields, and the words that they may have as values."""
+    if isinstance(schema, dict):
+        yield from schema.get("properties", {})
+        values = [schema.get("const"), *schema.get("enum", [])]
+        yield from (value for value in values if isinstance(value, str))
+    parts = schema.values() if isinstance(schema, dict) else schema
+    for part in parts:
+        if isinstance(part, (dict, list)):
+            yield from names_in(part)
+
+
+def check_output(tree, problems):
+    text = shown(tree.text(OUTPUT), "ascii")
+    names = set(names_in(json.loads(tree.text(SCHEMA))))
+    problems.same(
+        f"{OUTPUT}: fields and values of {SCHEMA}",
+        names,
+        [name for name in names if re.search(rf"(?<![\w-]){name}(?![\w-])", text)],
     )
 
 
@@ -493,6 +520,7 @@ def problems_of(tree):
     check_form(tree, problems)
     check_manual(tree, problems)
     check_settings(tree, problems)
+    check_output(tree, problems)
     check_readme(tree, problems)
     check_version(tree, problems)
     check_changelog(tree, problems)

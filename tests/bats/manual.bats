@@ -105,52 +105,6 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
   assert count_runs 1
 }
 
-@test "run: a CI job runs under the lock, and not without its secret" {
-  program make <<<$'#!/bin/sh\necho "$REDLOCK_KEY: $*"'
-  local command
-  command=$(example -run.1 ci | sed -n 's/^run: //p')
-  run -0 sh -c "$command"
-  assert_output "staging: deploy"
-  REDLOCK_SERVER='' run -78 sh -c "$command"
-  refute_output --partial "deploy"
-}
-
-@test "run: what really happened" {
-  executable job <<<$'#!/bin/sh\nexit 7' >/dev/null
-  run -7 sh -c "$(example -run.1 status-fd)"
-  assert_equal "$(jq -r '.result, .command_exit' job.status | paste -sd ' ')" "released 7"
-}
-
-@test "run: what is written for other tools, and for us" {
-  executable job <<<$'#!/bin/sh\ntrue' >/dev/null
-  local line theirs ours count=0
-  while read -r line; do
-    theirs=${line%%  *}
-    ours=redlock-cli${line#*redlock-cli}
-    run -0 sh -c "$ours"
-    [[ $theirs == flock* ]] || continue
-    # Both get their lock, and give up with the same status.
-    theirs=${theirs/\/run/.}
-    run -0 sh -c "$theirs"
-    redlock-cli acquire -k job --ttl 1m --token-file lease >/dev/null
-    run -1 sh -c "${ours/-w 10/-w 0.1}"
-    redlock-cli release --token-file lease
-    run -1 flock job.lock sh -c "${theirs/-w 10/-w 0.1}"
-    count=$((count + 1))
-  done < <(example -run.1 others)
-  assert_equal "$count" 2
-}
-
-@test "run: the unit is in order, and its command runs" {
-  example -run.1 unit >import.service
-  program import <<<$'#!/bin/sh\necho "$REDLOCK_KEY"'
-  run -0 sh -c "exec $(sed -n 's|^ExecStart=/usr/bin/||p' import.service)"
-  assert_output import
-  command -v systemd-analyze >/dev/null || skip "no systemd-analyze here"
-  sed -i 's|^ExecStart=.*|ExecStart=/bin/true|' import.service
-  run -0 systemd-analyze --man=no verify ./import.service
-}
-
 # --- redlock-cli-acquire(1) ---
 
 @test "acquire: several steps of a script" {
@@ -273,6 +227,28 @@ has_shown() { grep -q "$1" "$(background_stdout watch)"; }
   REDLOCK_SERVER_TIMEOUT=20s run sh -c "$(example -doctor.1 doctor-user)"
   assert_in_range "$status" 0 1
   assert_output --partial "3 of 3"
+}
+
+# --- redlock-cli-output(5) ---
+
+@test "output: the result of a run, and how its command ended" {
+  executable job <<<$'#!/bin/sh\nexit 7' >/dev/null
+  run -0 sh -c "$(example -output.5 result)"
+  assert_output $'"released"\n7'
+}
+
+@test "output: who holds each lock" {
+  redlock-cli acquire -k deploy --ttl 1m >/dev/null
+  redis 0 set job theirs >/dev/null
+  run -0 sh -c "$(example -output.5 holders)"
+  assert_output "deploy $(uname -n)"
+}
+
+@test "output: the events are appended" {
+  executable job <<<$'#!/bin/sh\ntrue' >/dev/null
+  run -0 sh -c "$(example -output.5 events)"
+  run -0 sh -c "$(example -output.5 events)"
+  assert_equal "$(grep -c '"event":"released"' job.events)" 2
 }
 
 # --- The rest ---
