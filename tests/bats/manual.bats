@@ -269,8 +269,8 @@ has_shown() { grep -q "$1" "$(background_stdout watch)"; }
     # shellcheck disable=SC2046
     assert_equal "$(redis "$nr" $(example .7 monitor))" OK
   done
-  export SERVERS
-  REDLOCK_SERVER_TIMEOUT=20s run sh -c "$(example -doctor.1 doctor-user)"
+  REDLOCK_SERVER=$SERVERS REDLOCK_SERVER_TIMEOUT=20s \
+    run sh -c "$(example -doctor.1 doctor-user)"
   assert_in_range "$status" 0 1
   assert_output --partial "3 of 3"
 }
