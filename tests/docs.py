@@ -22,7 +22,7 @@ PAGE_OF = {
     "run": "man/redlock-cli-run.1",
     "acquire": "man/redlock-cli-acquire.1",
     "extend": "man/redlock-cli-acquire.1",
-    "release": "man/redlock-cli-acquire.1",
+    "release": "man/redlock-cli-release.1",
     "stop": "man/redlock-cli-stop.1",
     "status": "man/redlock-cli-status.1",
     "doctor": "man/redlock-cli-doctor.1",

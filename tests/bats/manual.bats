@@ -125,18 +125,43 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
   for kind in not renewed; do
     # It renews every three seconds.
     REDLOCK_TTL=9s REDLOCK_SERVER_TIMEOUT=1s run -0 sh -c "$(sed -n 1p "$kind")"
-    run -75 redlock-cli status deploy --exit-code
-    holder=$(redlock-cli status deploy --json | jq .locks[0].holder.pid)
+    run -75 redlock-cli status db --exit-code
+    holder=$(redlock-cli status db --json | jq .locks[0].holder.pid)
     run -0 sh -c "$(sed -n 2p "$kind")"
-    run -0 redlock-cli status deploy --exit-code
+    run -0 redlock-cli status db --exit-code
   done
   # It learns at its next renewal that its lease was released.
   wait_until has_ended "$holder"
 }
 
-@test "acquire: a lock is broken if it is still the one that was seen" {
+# --- redlock-cli-release(1) ---
+
+# A holder that renews every three seconds.
+start_deploy() {
+  start_background ours redlock-cli run -k deploy --ttl 9s --server-timeout 1s -- \
+    sh -c 'echo entered; exec sleep 1000'
+  wait_for_stdout ours entered
+}
+
+@test "release: a stuck deployment is stopped" {
+  start_deploy
+  run -0 sh -e -c "$(example -release.1 stuck)"
+  wait_background ours
+  assert_equal "$status" 143
+  wait_for_no_key 0 deploy
+}
+
+@test "release: the holder of a broken lock reports who broke it and why" {
+  start_deploy
+  run -0 sh -c "$(example -release.1 reason)"
+  wait_background ours
+  assert_equal "$status" 79
+  assert_regex "$stderr" 'broke it .*"web1 does not answer"'
+}
+
+@test "release: a lock is broken if it is still the one that was seen" {
   redlock-cli acquire -k deploy --ttl 1m >/dev/null
-  example -acquire.1 break >lines
+  example -release.1 break >lines
   run -79 sh -e lines
   assert_output --partial held
   sed -i -E "s/(--if-fence) [0-9]+/\1 $(fence_at 0 deploy)/" lines
@@ -144,9 +169,9 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
   wait_for_no_key 0 deploy
 }
 
-@test "acquire: what another program left is shown, and then broken" {
+@test "release: what another program left is shown, and then broken" {
   redis 0 set job crashed-before-expire >/dev/null
-  run -0 sh -c "$(example -acquire.1 foreign)"
+  run -0 sh -c "$(example -release.1 foreign)"
   assert_output --partial "job: left alone"
   wait_for_no_key 0 job
 }
@@ -154,9 +179,7 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
 # --- redlock-cli-stop(1) ---
 
 @test "stop: what runs is stopped, and no other slot" {
-  start_background ours redlock-cli run -k deploy --ttl 9s --server-timeout 1s -- \
-    sh -c 'echo entered; exec sleep 1000'
-  wait_for_stdout ours entered
+  start_deploy
   run -0 sh -c "$(example -stop.1 stop)"
   wait_background ours
   assert_equal "$status" 143
@@ -223,8 +246,8 @@ has_shown() { grep -q "$1" "$(background_stdout watch)"; }
     # shellcheck disable=SC2046
     assert_equal "$(redis "$nr" $(example -servers.7 monitor))" OK
   done
-  export SERVERS
-  REDLOCK_SERVER_TIMEOUT=20s run sh -c "$(example -doctor.1 doctor-user)"
+  REDLOCK_SERVER=$SERVERS REDLOCK_SERVER_TIMEOUT=20s \
+    run sh -c "$(example -doctor.1 doctor-user)"
   assert_in_range "$status" 0 1
   assert_output --partial "3 of 3"
 }
