@@ -19,11 +19,28 @@ constexpr std::string_view erase_below = "\x1b[J";
 
 }  // namespace
 
+void Screen::enter() {
+  entered_ = true;
+  termios modes{};
+  if (::tcgetattr(STDIN_FILENO, &modes) != 0) return;  // no terminal
+  modes_ = modes;
+  modes.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+  (void)::tcsetattr(STDIN_FILENO, TCSANOW, &modes);
+}
+
+std::optional<char> Screen::key() const {
+  char key = 0;
+  if (!in_foreground() || ::read(STDIN_FILENO, &key, 1) != 1) return std::nullopt;
+  return key;
+}
+
 bool Screen::draw(const std::vector<std::string>& lines) {
   if (!in_foreground()) return true;
   std::string text;
-  if (!entered_) text.append(enter_own_screen).append(hide_cursor).append(home).append(erase_below);
-  entered_ = true;
+  if (!entered_) {
+    enter();
+    text.append(enter_own_screen).append(hide_cursor).append(home).append(erase_below);
+  }
   text += home;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     // Erased first: behind text in the last column some terminals would erase that.
@@ -36,6 +53,9 @@ bool Screen::draw(const std::vector<std::string>& lines) {
 void Screen::leave() {
   if (!entered_) return;
   entered_ = false;
+  // In the background the terminal is another job's, whose shell has set it.
+  if (modes_ && in_foreground()) (void)::tcsetattr(STDIN_FILENO, TCSANOW, &*modes_);
+  modes_.reset();
   // Without a screen of its own the terminal goes on below what was drawn last.
   const std::string last_line = fmt::format("\x1b[{};1H", size().rows);
   (void)output::write_all(

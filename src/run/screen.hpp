@@ -1,5 +1,8 @@
 #pragma once
 
+#include <termios.h>
+
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,8 +11,8 @@
 namespace redlock::run {
 
 /// A terminal on which one screen after another is drawn in place. It has a screen of its own for
-/// that where it can, so that what was there before comes back. Draws only while our job is in the
-/// terminal's foreground.
+/// that where it can, so that what was there before comes back. Keys are not echoed meanwhile.
+/// Draws only while our job is in the terminal's foreground.
 class Screen {
  public:
   explicit Screen(int fd) : fd_(fd) {}
@@ -28,11 +31,16 @@ class Screen {
   /// The same as the destructor; the next draw() begins anew.
   void leave();
 
+  /// The next key that was typed, if it can be read now; nullopt when our job is in the background.
+  [[nodiscard]] std::optional<char> key() const;
+
  private:
   [[nodiscard]] bool in_foreground() const;
+  void enter();
 
   int fd_;
   bool entered_ = false;
+  std::optional<termios> modes_;  ///< of the terminal at stdin, before
 };
 
 }  // namespace redlock::run

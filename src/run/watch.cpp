@@ -1,12 +1,17 @@
 #include "run/watch.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <array>
+#include <asio/posix/stream_descriptor.hpp>
 #include <asio/signal_set.hpp>
+#include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 #include <cerrno>
+#include <chrono>
+#include <optional>
 
 #include "run/command_error.hpp"
 #include "support/text.hpp"
@@ -23,6 +28,7 @@ struct News {
 
   std::unique_ptr<Event> event;
   int ended_by = 0;
+  bool quit = false;
   bool redraw = false;
   bool refreshing = false;
 };
@@ -53,6 +59,24 @@ asio::awaitable<void> listen(asio::any_io_executor executor,
   }
 }
 
+/// Ends the watch when q is typed, as pagers and top(1) end.
+asio::awaitable<void> read_keys(asio::any_io_executor executor, const Screen& screen,
+                                std::shared_ptr<News> news) {
+  asio::posix::stream_descriptor input(executor, ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
+  asio::steady_timer pause(executor);
+  for (;;) {
+    co_await input.async_wait(asio::posix::stream_descriptor::wait_read, asio::use_awaitable);
+    const std::optional<char> key = screen.key();
+    if (key == 'q' || key == 'Q') break;
+    if (key) continue;
+    // Another job's input, or none any more.
+    pause.expires_after(std::chrono::seconds(1));
+    co_await pause.async_wait(asio::use_awaitable);
+  }
+  news->quit = true;
+  news->event->notify();
+}
+
 asio::awaitable<void> refresh(std::shared_ptr<News> news,
                               std::function<asio::awaitable<void>()> what) {
   co_await what();
@@ -70,6 +94,8 @@ asio::awaitable<Finish> watch(Session& session, const child::InheritedSignals& i
   Screen screen(STDOUT_FILENO);
   const auto news = std::make_shared<News>(clock);
   spawn(executor, [&] { return listen(executor, inherited, screen, news); });
+  if (::isatty(STDIN_FILENO) == 1)
+    spawn(executor, [&] { return read_keys(executor, screen, news); });
 
   bool has_lines = false;
   Instant due = clock.now();
@@ -81,6 +107,7 @@ asio::awaitable<Finish> watch(Session& session, const child::InheritedSignals& i
     }
     const Instant next = news->refreshing ? Instant::max() : due;
     co_await news->event->wait_until(next);
+    if (news->quit) co_return Finish{};
     if (news->ended_by != 0) co_return Finish{0, news->ended_by};
     if (!news->redraw) continue;
     has_lines = has_lines || !news->refreshing;

@@ -130,6 +130,18 @@ N locks not shown in full: the terminal has no room' -n '1,4p; ${s/[0-9]*/N/; p}
   release_hold first
 }
 
+@test "q ends --watch, and the terminal echoes as before" {
+  open_terminal
+  type_line 'export TERM=xterm'
+  see_status 0
+  type_line 'redlock-cli status demo --watch 0.1'
+  see '\x1b\[Kdemo: free'
+  press xq
+  see '\x1b\[\?25h\x1b\[\?1049l'
+  see_status 0
+  type_and_see_status "stty -a | grep -q ' icanon.* echo '" 0
+}
+
 @test "nothing is drawn in the background" {
   open_terminal
   type_line 'export TERM=xterm'
