@@ -38,6 +38,9 @@ ECHO = 1.5
 # From so many seconds on, not running us delays more than an answer.
 LONG_STALL = 0.25
 
+# The exit status of a witness that cannot do its work, as without room in the process table.
+WITNESS_FAILED, PIDS = 9, "process-table"
+
 # What a fault must be for these to be explained by it, besides those of the run's own processes.
 RESULT_CODES = {
     "released": 0,
@@ -367,6 +370,8 @@ class Checker:
         if status is None:
             untrue(f"ended with {code} and reported nothing")
             return
+        if code == WITNESS_FAILED and status.get("command_exit") == code and PIDS in kinds:
+            return  # the witness could not fork; its exit status is passed on
         if status["exit_code"] != code or RESULT_CODES.get(status["result"]) != code:
             untrue(f"ended with {code} and reported {status['result']}, {status['exit_code']}")
         if code == 0 and not (run.enter and run.leave):

@@ -337,6 +337,20 @@ class CheckerTest(unittest.TestCase):
             self.change(scene, "exit", "b", **changes)
             self.assert_found(scene, "truth", "and reported")
 
+    def test_a_witness_that_could_not_fork(self):
+        for kind, is_good in (("process-table", True), ("busy-loops", False)):
+            scene = one_after_the_other()
+            scene.entries.insert(
+                len(scene.entries) - 2,
+                {"t": scene.at, "what": "fault", "number": 1, "kind": kind, "ids": ["b"]},
+            )
+            status = {"result": "released", "exit_code": 9, "command_exit": 9}
+            self.change(scene, "exit", "b", code=9, status=status)
+            if is_good:
+                self.assert_good(scene)
+            else:
+                self.assert_found(scene, "truth", "b ended with 9")
+
     def test_busy_without_another(self):
         scene = Scene()
         scene.start("a", nonblock=True)
