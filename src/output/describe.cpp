@@ -1,11 +1,11 @@
 #include "output/describe.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "output/outcome.hpp"
+#include "output/status.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
 #include "support/timestamp.hpp"
@@ -92,16 +92,18 @@ std::string restarted_text(const std::vector<RestartedVote>& servers) {
   return text;
 }
 
-std::string sharers_text(const Owner& one) {
-  return one.slots > 0 ? "several in slots" : "some who share it";
+bool is_in_slots(const Holder& holder) {
+  return holder.shared && holder.owner && holder.owner->slots > 0;
 }
+
+constexpr std::string_view sharers = "processes that share it";
 
 std::string who_text(const Holder& holder) {
   if (holder.foreign) return foreign_text(holder);
-  if (holder.shared && !holder.owner) return "some who share it";
+  if (holder.shared && !holder.owner) return std::string(sharers);
   if (!holder.owner) return "a holder whose owner record cannot be read";
   if (!holder.shared) return owner_text(*holder.owner);
-  return sharers_text(*holder.owner) + ", the latest " + owner_text(*holder.owner);
+  return fmt::format("{}, the latest {}", sharers, owner_text(*holder.owner));
 }
 
 std::string kept_text(const Owner& owner, const Finished& finished,
@@ -154,6 +156,34 @@ std::string holder_text(const Holder& holder) {
   return text + age + expiry + " unless it is renewed";
 }
 
+/// `; asked to stop by …; a newer version holds it: …`, as far as there is something to tell.
+std::string notes_on(const Holder& holder) {
+  if (!holder.owner) return {};
+  const auto& request = holder.owner->stop_request;
+  return (request ? "; " + asked_text(*request) : "") +
+         (holder.owner->newer ? "; a newer version holds it: upgrade redlock-cli" : "");
+}
+
+/// `2 of 4 slots taken, the latest by …`, where `taken` says how many are.
+std::string slots_text(std::string_view taken, const Holder& holder) {
+  const Owner& latest = *holder.owner;
+  if (latest.finished) {
+    return fmt::format("{}, the last {}", taken,
+                       kept_text(latest, *latest.finished, holder.remaining));
+  }
+  const std::string age = holder.age ? ", for " + format_duration(*holder.age) : "";
+  return fmt::format("{}, the latest by {}{}{}", taken, owner_text(latest), age, notes_on(holder));
+}
+
+/// Of any lock but one in slots.
+std::string sole_or_shared_text(const Holder& holder) {
+  if (!holder.owner || !holder.owner->finished)
+    return "held by " + holder_text(holder) + notes_on(holder);
+  // Of those who share a lock this is the last to end, and no command runs under any share.
+  return (holder.shared ? fmt::format("held by {}, the last ", sharers) : std::string()) +
+         kept_text(*holder.owner, *holder.owner->finished, holder.remaining);
+}
+
 }  // namespace
 
 Renewal renewal_of(const Holder& holder) {
@@ -195,15 +225,7 @@ std::string moment_text(Milliseconds moment, Milliseconds now) {
 }
 
 std::string held_text(const Holder& holder) {
-  if (holder.owner && holder.owner->finished) {
-    // Of those who share a lock this is the last to end, and no command runs under any share.
-    return (holder.shared ? "held by " + sharers_text(*holder.owner) + ", the last " : "") +
-           kept_text(*holder.owner, *holder.owner->finished, holder.remaining);
-  }
-  const bool is_newer = holder.owner && holder.owner->newer;
-  const auto& request = holder.owner ? holder.owner->stop_request : std::nullopt;
-  return "held by " + holder_text(holder) + (request ? "; " + asked_text(*request) : "") +
-         (is_newer ? "; a newer version holds it: upgrade redlock-cli" : "");
+  return is_in_slots(holder) ? slots_text("held in slots", holder) : sole_or_shared_text(holder);
 }
 
 std::string key_option(const Resource& resource) {
@@ -257,7 +279,11 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
     case AcquireDecision::split:
       if (failure.queue.collector) return collector_text(*failure.queue.collector);
       if (failure.holder)
-        return held_text(*failure.holder) + freeing_advice(resource, *failure.holder);
+        return (is_in_slots(*failure.holder)
+                    ? slots_text(fmt::format("all {} slots taken", failure.holder->owner->slots),
+                                 *failure.holder)
+                    : held_text(*failure.holder)) +
+               freeing_advice(resource, *failure.holder);
       if (failure.queue.newer)
         return "a newer version waits for it and comes first: upgrade redlock-cli";
       return failure.why == AcquireDecision::busy ? "others wait for it and come first"
@@ -360,8 +386,12 @@ std::string inspection_text(const Inspection& inspection) {
       if (inspection.parties.shares > 0)
         return "free, but for what is left on less than a quorum of servers:";
       return "free";
-    case InspectState::held:
-      return held_text(*inspection.holder);
+    case InspectState::held: {
+      const Holder& holder = *inspection.holder;
+      const auto slots = taken_slots(inspection.parties, std::nullopt);
+      if (!is_in_slots(holder) || !slots || slots->limit == 0) return held_text(holder);
+      return slots_text(fmt::format("{} of {} slots taken", slots->taken, slots->limit), holder);
+    }
     case InspectState::partly_held:
       return "on less than a quorum of servers " +
              (inspection.holder ? held_text(*inspection.holder) : "held");
@@ -382,8 +412,11 @@ std::vector<std::string> parties_lines(const LockParties& parties) {
     lines.push_back(fmt::format("and {} more", parties.shares - parties.first_shares.size()));
   for (const Waiting& waiting : parties.first_waiters) {
     const bool takes_several = waiting.owner && waiting.owner->take > 1;
-    const std::string what = takes_several ? fmt::format(" for {} slots", waiting.owner->take)
-                                           : std::string(waiting.shared ? " to share it" : "");
+    const std::string what =
+        takes_several ? fmt::format(" for {} slots", waiting.owner->take)
+                      : std::string(!waiting.shared                             ? ""
+                                    : waiting.owner && waiting.owner->slots > 0 ? " for a slot"
+                                                                                : " to share it");
     lines.push_back(fmt::format("waiting{}: {}, for {}", what,
                                 waiting.owner ? owner_text(*waiting.owner) : "a waiter",
                                 format_duration(waiting.since)));

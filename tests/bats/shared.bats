@@ -11,7 +11,7 @@ setup() { setup_one_server; }
   run --separate-stderr redlock-cli run -n -k demo -- true
   assert_failure 75
   assert_regex "$stderr" \
-    "demo: held by some who share it, the latest .*run pid ${BACKGROUND_PID[two]}: "
+    "demo: held by processes that share it, the latest .*run pid ${BACKGROUND_PID[two]}: "
   run -0 redlock-cli run -n -s -k demo -- true
   release_hold one
   run -75 redlock-cli run -n -x -k demo -- true

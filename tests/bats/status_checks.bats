@@ -50,7 +50,7 @@ setup() {
   hold young -s
   run -1 redlock-cli status demo --max-held 1ms
   assert_output --regexp \
-    '^demo: held by some who share it, .*; a share for [0-9.ms]+, longer than 1ms$'
+    '^demo: held by processes that share it, .*; a share for [0-9.ms]+, longer than 1ms$'
   release_hold old
   release_hold young
 }

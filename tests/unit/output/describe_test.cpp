@@ -116,7 +116,7 @@ TEST(HeldText, OfAllWhoShareItGivesNoEnd) {
   Holder holder = held_by_run();
   holder.shared = true;
   EXPECT_EQ(held_text(holder),
-            "held by some who share it, the latest deploy@ci-7 (run pid 4711: deploy.sh), "
+            "held by processes that share it, the latest deploy@ci-7 (run pid 4711: deploy.sh), "
             "\"release 1.2\", for 4m");
 }
 
@@ -125,11 +125,11 @@ TEST(HeldText, OfThoseWhoShareItSaysThatNoneRunsAnyMore) {
   holder.shared = true;
   holder.owner->finished = Finished{5min, 0, std::nullopt};
   const auto begins = [&](std::string_view text) { return held_text(holder).starts_with(text); };
-  EXPECT_TRUE(begins("held by some who share it, the last kept until ")) << held_text(holder);
+  EXPECT_TRUE(begins("held by processes that share it, the last kept until ")) << held_text(holder);
   EXPECT_NE(held_text(holder).find(" by --min-hold of deploy@ci-7 (deploy.sh), \"release 1.2\""),
             std::string::npos);
   holder.owner->slots = 2;
-  EXPECT_TRUE(begins("held by several in slots, the last kept until ")) << held_text(holder);
+  EXPECT_TRUE(begins("held in slots, the last kept until ")) << held_text(holder);
 }
 
 TEST(InspectionText, DoesNotSayFreeAndThenNameHolders) {
