@@ -3,8 +3,10 @@
 
 usage: REDLOCK_CLI=build/release/src/redlock-cli docs/session/record.py >docs/session.svg
 
-Two panes show two hosts' terminals (both here, with a lock directory of their own): one deploys,
-the other waits for its turn. Every screen is what tmux shows; nothing is drawn by hand.
+Two panes show the terminals of two hosts: one deploys, the other waits for its turn. Both are on
+this machine and share a lock directory; unshare(1) gives each a host name and a user name. Every
+screen is what tmux shows; nothing is drawn by hand. A viewer without CSS animation shows the last
+screen.
 """
 import html
 import os
@@ -14,12 +16,27 @@ import sys
 import tempfile
 import time
 
-COLUMNS, ROWS = 104, 16
-CELL_WIDTH, CELL_HEIGHT, MARGIN = 8.4, 18, 12
-BACKGROUND, FOREGROUND = "#1d1f21", "#c5c8c6"
+# Narrow enough that the text is more than 9 px high on a phone 360 px wide.
+COLUMNS = 58
+ROWS = [10, 9]  # of each pane
+CELL_WIDTH, CELL_HEIGHT, MARGIN = 8.45, 18, 8
+# The frame sets the picture off from a dark page.
+BACKGROUND, FOREGROUND, FRAME = "#1d1f21", "#d8dad8", "#5c6370"
 COLOURS = ["#282a2e", "#cc6666", "#b5bd68", "#f0c674", "#81a2be", "#b294bb", "#8abeb7", "#c5c8c6"]
-STEP = 0.1  # seconds between two looks at the screen
+HOSTS = ["ann@web1", "ci@runner2"]  # of each pane
+STEP = 0.1  # seconds between two captures of the screen
 LAST_SCREEN = 4.0  # seconds
+
+
+def host_shell(directory, host, startup):
+    """The command of a shell that has the user name and the host name."""
+    user, name = host.split("@")
+    users = os.path.join(directory, f"users-{name}")
+    with open(users, "w") as file:
+        file.write(f"{user}:x:0:0::{directory}:/bin/bash\n")
+    set_names = f"hostname {name}; mount --bind {users} /etc/passwd"
+    shell = f"exec bash --noprofile --rcfile {startup}"
+    return f"unshare --map-root-user --uts --mount sh -c '{set_names}; {shell}'"
 
 
 class Terminal:
@@ -30,11 +47,13 @@ class Terminal:
         self.socket = os.path.join(directory, "tmux")
         startup = os.path.join(directory, "bashrc")
         with open(startup, "w") as file:
-            file.write(f"PS1='\\[\\e[1;32m\\]$\\[\\e[0m\\] '; cd {directory}; HISTFILE=; clear\n")
-        shell = f"bash --noprofile --rcfile {startup}"
-        self.tmux("new-session", "-d", "-x", str(COLUMNS), "-y", str(ROWS), shell)
+            file.write("PS1='\\[\\e[1;32m\\]\\h$\\[\\e[0m\\] '; HISTFILE=; clear\n")
+            file.write(f"cd {directory}\n")
+        upper, lower = (host_shell(directory, host, startup) for host in HOSTS)
+        size = ["-x", str(COLUMNS), "-y", str(sum(ROWS) + 1)]
+        self.tmux("new-session", "-d", *size, upper)
         self.tmux("set", "-g", "status", "off")
-        self.tmux("split-window", "-v", shell)
+        self.tmux("split-window", "-v", "-l", str(ROWS[1]), lower)
 
     def tmux(self, *words):
         command = ["tmux", "-f", "/dev/null", "-S", self.socket, *words]
@@ -65,7 +84,8 @@ class Recording:
     def look(self):
         screen = self.terminal.screen()
         if not self.frames or screen != self.frames[-1][1]:
-            self.frames.append((time.monotonic() - self.start, screen))
+            now = time.monotonic() - self.start if self.frames else 0.0
+            self.frames.append((now, screen))
         return "\n".join(screen)
 
     def until(self, pattern, limit=30):
@@ -127,32 +147,35 @@ def drawn(lines):
 
 
 def svg(frames, whole):
-    width, height = COLUMNS * CELL_WIDTH + 2 * MARGIN, (ROWS + 1) * CELL_HEIGHT + 2 * MARGIN
+    width = round(COLUMNS * CELL_WIDTH + 2 * MARGIN)
+    height = (sum(ROWS) + 1) * CELL_HEIGHT + 2 * MARGIN
+    last = len(frames) - 1
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'width="{width:.0f}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">',
         "<title>Two deploys: the second waits for the first</title>",
         "<style>",
-        f"text{{font:14px monospace;fill:{FOREGROUND};white-space:pre}}"
-        ".b{font-weight:bold}.d{opacity:.6}",
+        f"text{{font:14px ui-monospace,Menlo,Consolas,monospace;fill:{FOREGROUND};white-space:pre}}"
+        ".b{font-weight:bold}.d{opacity:.7}",
     ]
     out += [f".c{number}{{fill:{colour}}}" for number, colour in enumerate(COLOURS)]
     for number, (start, _) in enumerate(frames):
-        end = frames[number + 1][0] if number + 1 < len(frames) else whole
-        a, b = 100 * start / whole, 100 * end / whole
+        end = frames[number + 1][0] if number < last else whole
+        shown, hidden = (f"{100 * moment / whole:.2f}%" for moment in (start, end))
         out.append(
-            f"@keyframes f{number}{{0%{{visibility:hidden}}{a:.2f}%{{visibility:visible}}"
-            f"{b:.2f}%,100%{{visibility:hidden}}}}"
-            f"#f{number}{{visibility:hidden;animation:f{number} {whole:.1f}s step-end infinite}}"
+            f"@keyframes f{number}{{0%{{visibility:hidden}}{shown}{{visibility:visible}}"
+            + (f"{hidden},100%{{visibility:hidden}}}}" if number < last else "}")
+            + f"#f{number}{{animation:f{number} {whole:.1f}s step-end infinite}}"
         )
-    # Without animation, as in print: the last screen.
-    out.append(
-        "@media (prefers-reduced-motion:reduce){g{animation:none!important}"
-        f"#f{len(frames) - 1}{{visibility:visible!important}}}}"
-    )
-    out += ["</style>", f'<rect width="100%" height="100%" rx="6" fill="{BACKGROUND}"/>']
+    out += [
+        "@media (prefers-reduced-motion:reduce){g{animation:none!important}}",
+        "</style>",
+        f'<rect x=".5" y=".5" width="{width - 1}" height="{height - 1}" rx="6" '
+        f'fill="{BACKGROUND}" stroke="{FRAME}"/>',
+    ]
     for number, (_, lines) in enumerate(frames):
-        out += [f'<g id="f{number}" xml:space="preserve">', *drawn(lines), "</g>"]
+        # A viewer without animation shows the last screen alone.
+        visibility = "" if number == last else ' visibility="hidden"'
+        out += [f'<g id="f{number}"{visibility} xml:space="preserve">', *drawn(lines), "</g>"]
     return "\n".join(out + ["</svg>"])
 
 
@@ -180,17 +203,18 @@ def main():
         terminal = Terminal(directory, environment)
         try:
             recording = Recording(terminal)
-            recording.until(r"(?s)^\$.*\n\$")
+            recording.until(r"(?s)^web1\$.*\nrunner2\$")
             recording.frames.clear()
             recording.start = time.monotonic()
             recording.rest(0.8)
             terminal.type(0, "redlock-cli run -k deploy --note 4.2 ./deploy.sh")
             recording.until("(?m)^build$")
-            terminal.type(1, "redlock-cli run -k deploy --note 4.3 ./deploy.sh")
+            # At a terminal, the line about the wait would disappear with the wait.
+            terminal.type(1, "redlock-cli run -k deploy ./deploy.sh |& tee log")
             recording.until("waiting")
             recording.until(r"(?ms)─$.*^build$")
             terminal.type(0, "redlock-cli status deploy")
-            recording.until(r"(?ms)─$.*^switch$.*^\$ *$")
+            recording.until(r"(?ms)─$.*^switch$.*^runner2\$ *$")
             recording.rest(0.5)
             whole = recording.frames[-1][0] + LAST_SCREEN
             print(svg(recording.frames, whole))
