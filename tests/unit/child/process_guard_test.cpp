@@ -240,36 +240,32 @@ StopPlan held_at_most(Duration span, OnLost on_lost = OnLost::kill) {
   return limited;
 }
 
-TEST(ProcessGuard, WhatIsHeldForTooLongIsKilledWhateverOnLostSays) {
+/// `begin` begins to stop a process that ignores the stop signal.
+void expect_killed_whatever_on_lost_says(Duration max_hold, StopReason why,
+                                         const std::function<void(const GuardScene&)>& begin) {
   for (const OnLost on_lost : {OnLost::kill, OnLost::term, OnLost::warn}) {
-    in_child([on_lost] {
+    in_child([&] {
       const Running command(looping("trap '' TERM"), 1);
       const GuardOutcome outcome =
-          guarded(command.pid(), held_at_most(3min, on_lost), [](const GuardScene& scene) {
+          guarded(command.pid(), held_at_most(max_hold, on_lost), [&](const GuardScene& scene) {
             scene.when_stopping = [&clock = scene.clock] { clock.jump(guard_plan.grace); };
-            scene.clock.jump(3min);
+            begin(scene);
           });
-      expect_stopped(outcome, StopReason::max_hold);
+      expect_stopped(outcome, why);
       EXPECT_EQ(outcome.end.late, Duration::zero());
       EXPECT_EQ(WTERMSIG(status_of(command.pid())), SIGKILL);
     });
   }
 }
 
+TEST(ProcessGuard, WhatIsHeldForTooLongIsKilledWhateverOnLostSays) {
+  expect_killed_whatever_on_lost_says(3min, StopReason::max_hold,
+                                      [](const GuardScene& scene) { scene.clock.jump(3min); });
+}
+
 TEST(ProcessGuard, WhatIsAskedToStopIsKilledWhateverOnLostSays) {
-  for (const OnLost on_lost : {OnLost::kill, OnLost::term, OnLost::warn}) {
-    in_child([on_lost] {
-      const Running command(looping("trap '' TERM"), 1);
-      const GuardOutcome outcome =
-          guarded(command.pid(), held_at_most(10min, on_lost), [](const GuardScene& scene) {
-            scene.when_stopping = [&clock = scene.clock] { clock.jump(guard_plan.grace); };
-            scene.guard.stop_on_request();
-          });
-      expect_stopped(outcome, StopReason::request);
-      EXPECT_EQ(outcome.end.late, Duration::zero());
-      EXPECT_EQ(WTERMSIG(status_of(command.pid())), SIGKILL);
-    });
-  }
+  expect_killed_whatever_on_lost_says(
+      10min, StopReason::request, [](const GuardScene& scene) { scene.guard.stop_on_request(); });
 }
 
 TEST(ProcessGuard, OfTheLimitAndTheEndOfTheLeaseTheFirstDecides) {
