@@ -68,8 +68,7 @@ assert_refuses() {
 
 @test "a CA may come from a directory, from a configuration file, or from the system" {
   start_tls_server good ca --tls-auth-clients no
-  mkdir "$TLS/cas"
-  cp "$TLS/ca.crt" "$TLS/cas/$(openssl x509 -noout -subject_hash -in "$TLS/ca.crt").0"
+  make_directory cas ca
   run -0 redlock-cli run -S "$SERVERS" -k demo --cacertdir "$TLS/cas" -- true
   mkdir -p "$XDG_CONFIG_HOME/redlock-cli"
   printf 'server = "%s"\ncacert = "%s"\n' "$SERVERS" "$TLS/ca.crt" \
@@ -77,6 +76,118 @@ assert_refuses() {
   run -0 redlock-cli run -k demo -- true
   rm "$XDG_CONFIG_HOME/redlock-cli/config.toml"
   SSL_CERT_FILE=$TLS/ca.crt run -0 redlock-cli run -S "$SERVERS" -k demo -- true
+}
+
+# traced COMMAND…: runs it, and notes which files are opened, for assert_opened and refute_opened.
+traced() {
+  strace -f -o "$BATS_TEST_TMPDIR/probe" true 2>/dev/null || skip "strace cannot run here"
+  ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" \
+    run -0 strace -f -o "$BATS_TEST_TMPDIR/calls" -e trace=open,openat "$@"
+}
+
+assert_opened() { grep -F "$1" "$BATS_TEST_TMPDIR/calls"; }
+refute_opened() { ! assert_opened "$1"; }
+
+@test "the system's CAs are those of its directory and those of its bundle" {
+  start_tls_server good ca --tls-auth-clients no
+  make_authority other
+  make_directory none
+  make_directory ours ca
+  make_directory others other
+  export REDLOCK_SERVER=$SERVERS
+  local directory bundle
+  while read -r directory bundle; do
+    SSL_CERT_DIR=$TLS/$directory SSL_CERT_FILE=$TLS/$bundle.crt run -0 redlock-cli run -k demo -- true
+  done <<'END'
+none ca
+others ca
+ours other
+ours nowhere
+nowhere ca
+ours ca
+END
+  SSL_CERT_DIR=$TLS/others:$TLS/ours SSL_CERT_FILE=$TLS/other.crt \
+    run -0 redlock-cli run -k demo -- true
+  while read -r directory bundle; do
+    SSL_CERT_DIR=$TLS/$directory SSL_CERT_FILE=$TLS/$bundle.crt \
+      assert_refuses 77 "its certificate is not signed by a trusted CA; name its CA with --cacert"
+  done <<'END'
+none other
+others other
+nowhere nowhere
+others nowhere
+END
+}
+
+@test "the system's bundle is read only if its directory is not enough" {
+  make_authority other
+  make_authority root
+  make_authority older
+  make_intermediate between root
+  make_certificate leaf between IP:127.0.0.1
+  make_intermediate root older cross
+  # What a public CA's customer sends: the intermediate CA, and the root as an older one signed it.
+  cat "$TLS/between.crt" "$TLS/cross.crt" >>"$TLS/leaf.crt"
+  start_tls_server leaf root --tls-auth-clients no
+  make_directory roots root
+  make_directory others other
+  cp "$TLS/root.crt" "$TLS/bundle.crt"
+  export SSL_CERT_FILE=$TLS/bundle.crt
+  SSL_CERT_DIR=$TLS/roots traced redlock-cli run -S "$SERVERS" -k demo -- true
+  assert_opened "$TLS/roots/"
+  refute_opened bundle.crt
+  SSL_CERT_DIR=$TLS/others traced redlock-cli run -S "$SERVERS" -k demo -- true
+  assert_opened bundle.crt
+}
+
+@test "the system's CAs are not read with a CA of one's own, nor with --insecure" {
+  start_tls_server good ca --tls-auth-clients no
+  cp "$TLS/ca.crt" "$TLS/bundle.crt"
+  make_directory cas ca
+  make_directory none
+  export SSL_CERT_FILE=$TLS/bundle.crt
+  local directory
+  for directory in cas none; do
+    export SSL_CERT_DIR=$TLS/$directory
+    traced redlock-cli run -S "$SERVERS" -k demo --insecure -- true
+    refute_opened bundle.crt
+    refute_opened "$SSL_CERT_DIR"
+    traced redlock-cli run -S "$SERVERS" -k demo --cacert "$TLS/ca.crt" -- true
+    refute_opened bundle.crt
+    refute_opened "$SSL_CERT_DIR"
+  done
+}
+
+@test "with the system's CAs, too, names count and expired certificates do not" {
+  make_certificate elsewhere ca DNS:elsewhere.example
+  make_certificate old ca IP:127.0.0.1 0
+  start_tls_server elsewhere ca --tls-auth-clients no
+  start_tls_server old ca --tls-auth-clients no
+  make_directory none
+  make_directory ours ca
+  wait_until eval '! openssl x509 -checkend 0 -noout -in "$TLS/old.crt"'
+  local directory bundle
+  while read -r directory bundle; do
+    export SSL_CERT_DIR=$TLS/$directory SSL_CERT_FILE=$TLS/$bundle.crt
+    assert_refuses 77 "its certificate is not for 127.0.0.1" \
+      -S "rediss://127.0.0.1:${SERVER_PORT[0]}"
+    assert_refuses 77 "has expired" -S "rediss://127.0.0.1:${SERVER_PORT[1]}"
+    run -0 redlock-cli run -S "rediss://127.0.0.1:${SERVER_PORT[0]}" --sni elsewhere.example \
+      -k demo -- true
+  done <<'END'
+none ca
+ours nowhere
+ours ca
+END
+}
+
+@test "a CA in the system's directory does not hide another of its name in the bundle" {
+  make_directory others ca
+  make_authority ca
+  make_certificate good ca IP:127.0.0.1
+  start_tls_server good ca --tls-auth-clients no
+  SSL_CERT_DIR=$TLS/others SSL_CERT_FILE=$TLS/ca.crt \
+    run -0 redlock-cli run -S "$SERVERS" -k demo -- true
 }
 
 @test "a certificate that no trusted CA has signed is refused" {
@@ -249,6 +360,29 @@ assert_refuses() {
   assert_unlocked demo 0
 }
 
+@test "the system's bundle is read, too, after our certificate was renewed" {
+  make_certificate client ca DNS:client
+  make_authority next
+  make_certificate better next IP:127.0.0.1
+  make_certificate other ca DNS:client
+  make_directory ours ca
+  start_tls_server good ca
+  cp "$TLS/client.crt" "$TLS/own.crt"
+  cp "$TLS/client.key" "$TLS/own.key"
+  SSL_CERT_DIR=$TLS/ours SSL_CERT_FILE=$TLS/next.crt hold holder -S "$SERVERS" -t 30s \
+    --cert "$TLS/own.crt" --cert-key "$TLS/own.key"
+  cp "$TLS/other.crt" "$TLS/own.crt"
+  cp "$TLS/other.key" "$TLS/own.key"
+  redis 0 config set tls-cert-file "$TLS/better.crt" tls-key-file "$TLS/better.key"
+  local before
+  before=$(redis 0 pexpiretime demo)
+  redis 0 client kill type normal skipme yes
+  wait_until eval '(($(redis 0 pexpiretime demo) > before))'
+  release_hold holder
+  assert_equal "$status" 0
+  assert_unlocked demo 0
+}
+
 @test "it does not matter in what pieces the bytes come" {
   start_tls_server good ca --tls-auth-clients no
   export REDLOCK_CACERT=$TLS/ca.crt REDLOCK_SERVER_TIMEOUT=40s
@@ -333,13 +467,11 @@ an attacker on the network can grant fake locks"
 }
 
 @test "a run without TLS does not load it" {
-  strace -f -o "$BATS_TEST_TMPDIR/probe" true 2>/dev/null || skip "strace cannot run here"
   start_servers 1
-  local calls=$BATS_TEST_TMPDIR/calls
-  ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" \
-    run -0 strace -f -o "$calls" -e trace=open,openat redlock-cli run -S "$SERVERS" -k demo -- true
-  run -0 cat "$calls"
-  refute_output --regexp 'lib(ssl|crypto)'
+  traced redlock-cli run -S "$SERVERS" -k demo -- true
+  assert_opened libc.so
+  refute_opened libssl
+  refute_opened libcrypto
 }
 
 @test "a server that dies in the middle of a connection does no harm to us" {

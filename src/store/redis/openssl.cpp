@@ -42,6 +42,8 @@ Result<OpenSsl, std::string> load_all() {
     return unexpected("TLS needs OpenSSL 3, which is not what is here: " + last_error());
   REDLOCK_OPENSSL_FUNCTIONS(REDLOCK_LOAD)
 #undef REDLOCK_LOAD
+  // The kernel takes everything back sooner than OpenSSL could at our exit.
+  functions.OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
   return functions;
 }
 

@@ -3,7 +3,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
+#include <filesystem>
 #include <new>
+#include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "store/redis/openssl.hpp"
 #include "support/text.hpp"
@@ -14,6 +19,45 @@ namespace {
 /// Prevents OpenSSL from asking on the terminal.
 int refuse_passphrase(char*, int, int, void*) {
   return 0;
+}
+
+/// Whether it has a file that is named by its CA, such as `002c0b4f.0` (openssl-rehash(1)).
+bool is_hashed(const std::string& directory) {
+  constexpr std::size_t name_length = 10;
+  std::error_code failure;
+  std::filesystem::directory_iterator entry(directory, failure);
+  for (; entry != std::filesystem::directory_iterator(); entry.increment(failure)) {
+    const std::string name = entry->path().filename().string();
+    if (name.size() == name_length && name.ends_with(".0")) return true;
+  }
+  return false;
+}
+
+/// `directories` has colons between them.
+bool has_hashed(std::string_view directories) {
+  while (!directories.empty()) {
+    if (is_hashed(std::string(next_word(directories, ':')))) return true;
+  }
+  return false;
+}
+
+/// Whether `chain` can be verified with the CAs of these directories alone. Leaves it unverified.
+bool is_enough(const OpenSsl& openssl, const std::string& directories, X509_STORE_CTX* chain) {
+  X509_STORE* const store = openssl.X509_STORE_new();
+  X509_STORE_CTX* const attempt = openssl.X509_STORE_CTX_new();
+  // The parameters say whom we expect, for what purpose, and how strong keys must be.
+  const bool result =
+      store != nullptr && attempt != nullptr &&
+      openssl.X509_STORE_load_path(store, directories.c_str()) == 1 &&
+      openssl.X509_STORE_CTX_init(attempt, store, openssl.X509_STORE_CTX_get0_cert(chain),
+                                  openssl.X509_STORE_CTX_get0_untrusted(chain)) == 1 &&
+      openssl.X509_VERIFY_PARAM_set1(openssl.X509_STORE_CTX_get0_param(attempt),
+                                     openssl.X509_STORE_CTX_get0_param(chain)) == 1 &&
+      openssl.X509_verify_cert(attempt) == 1;
+  openssl.X509_STORE_CTX_free(attempt);
+  openssl.X509_STORE_free(store);
+  openssl.ERR_clear_error();
+  return result;
 }
 
 }  // namespace
@@ -70,9 +114,39 @@ std::optional<TlsSettingError> TlsContext::load_authorities(const TlsSettings& s
     if (openssl_.SSL_CTX_load_verify_dir(context_, settings.ca_directory->c_str()) != 1)
       return unusable("cacertdir", *settings.ca_directory);
   }
-  if (!settings.ca_file && !settings.ca_directory)
-    openssl_.SSL_CTX_set_default_verify_paths(context_);
+  if (!settings.ca_file && !settings.ca_directory && verifies_) load_system_authorities();
   return std::nullopt;
+}
+
+void TlsContext::load_system_authorities() {
+  const char* const named = std::getenv(openssl_.X509_get_default_cert_dir_env());
+  const char* const directory = named != nullptr ? named : openssl_.X509_get_default_cert_dir();
+  if (has_hashed(directory)) {
+    try_directory_first(directory);
+  } else {
+    // Now: in a handshake it would take from the server's time.
+    openssl_.SSL_CTX_set_default_verify_paths(context_);
+  }
+}
+
+void TlsContext::try_directory_first(std::string directory) {
+  directory_to_try_ = std::move(directory);
+  const auto verify = [](X509_STORE_CTX* chain, void* context) {
+    return static_cast<TlsContext*>(context)->verify(chain);
+  };
+  openssl_.SSL_CTX_set_cert_verify_callback(context_, verify, this);
+}
+
+int TlsContext::verify(X509_STORE_CTX* chain) {
+  if (!directory_to_try_.empty()) {
+    if (is_enough(openssl_, directory_to_try_, chain)) {
+      openssl_.X509_STORE_CTX_set_error(chain, X509_V_OK);
+      return 1;
+    }
+    openssl_.SSL_CTX_set_default_verify_paths(context_);
+    directory_to_try_.clear();
+  }
+  return openssl_.X509_verify_cert(chain);
 }
 
 std::optional<TlsSettingError> TlsContext::load_certificate(const TlsSettings& settings) {
@@ -89,6 +163,7 @@ std::optional<TlsSettingError> TlsContext::load_certificate(const TlsSettings& s
 
 void TlsContext::keep_authorities(const TlsContext& from) {
   openssl_.SSL_CTX_set1_cert_store(context_, openssl_.SSL_CTX_get_cert_store(from.context_));
+  if (!from.directory_to_try_.empty()) try_directory_first(from.directory_to_try_);
 }
 
 void TlsContext::keep_certificate(const TlsContext& from) {

@@ -8,6 +8,7 @@
 #include "support/result.hpp"
 
 struct ssl_ctx_st;
+struct x509_store_ctx_st;
 
 namespace redlock::redis {
 
@@ -15,6 +16,11 @@ struct OpenSsl;
 
 /// What TLS connections share: TLS 1.2 or later, the trusted CAs, our certificate. Never asks for a
 /// passphrase.
+///
+/// The system's CAs are in a directory and in a bundle, one file with all of them. Reading the
+/// bundle takes longer than everything else in a run. So where the directory is hashed, that is,
+/// OpenSSL finds a CA there by its name, the bundle is read only when a server's certificate cannot
+/// be verified with the directory alone. The outcome is then as if both had been read at the start.
 class TlsContext {
  public:
   /// What a new context has in common with one that is there.
@@ -44,8 +50,11 @@ class TlsContext {
  private:
   std::optional<TlsSettingError> load_authorities(const TlsSettings& settings);
   std::optional<TlsSettingError> load_certificate(const TlsSettings& settings);
+  void load_system_authorities();
   void keep_authorities(const TlsContext& from);
   void keep_certificate(const TlsContext& from);
+  void try_directory_first(std::string directory);
+  int verify(x509_store_ctx_st* chain);
   [[nodiscard]] TlsSettingError unusable(std::string setting, const std::string& file) const;
   [[nodiscard]] std::string reason() const;
 
@@ -53,6 +62,9 @@ class TlsContext {
   ssl_ctx_st* context_;
   std::optional<std::string> name_;
   bool verifies_;
+
+  /// The system's, as in SSL_CERT_DIR, while its bundle is not read; else empty.
+  std::string directory_to_try_;
 };
 
 }  // namespace redlock::redis

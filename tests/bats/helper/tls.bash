@@ -29,6 +29,28 @@ make_certificate() {
   } 2>"$TLS/log" || { cat "$TLS/log" >&2; return 1; }
 }
 
+# make_intermediate NAME CA [FILE]: a CA that CA signs, with the key of NAME if there is one; its
+# certificate is $TLS/FILE.crt.
+make_intermediate() {
+  {
+    [[ -e $TLS/$1.key ]] || openssl ecparam -name prime256v1 -genkey -noout -out "$TLS/$1.key" &&
+      openssl req -new -key "$TLS/$1.key" -subj "/CN=$1" \
+        -addext "basicConstraints=critical,CA:TRUE" -out "$TLS/$1.csr" &&
+      openssl x509 -req -in "$TLS/$1.csr" -CA "$TLS/$2.crt" -CAkey "$TLS/$2.key" -CAcreateserial \
+        -days 30 -copy_extensions copy -out "$TLS/${3-$1}.crt"
+  } 2>"$TLS/log" || { cat "$TLS/log" >&2; return 1; }
+}
+
+# make_directory NAME CA…: $TLS/NAME, in which OpenSSL finds the CAs by their names.
+make_directory() {
+  local directory=$TLS/$1 authority
+  mkdir -p "$directory"
+  for authority in "${@:2}"; do
+    cp "$TLS/$authority.crt" \
+      "$directory/$(openssl x509 -noout -subject_hash -in "$TLS/$authority.crt").0"
+  done
+}
+
 # start_tls_server CERTIFICATE CA [OPTION…]: one more server, with TLS on a free port of 127.0.0.1
 # and ::1 (its URL) and with a unix socket (for `redis`). It wants a certificate that CA signed,
 # unless an option says otherwise.
