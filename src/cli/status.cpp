@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "child/ancestry.hpp"
 #include "child/process_stat.hpp"
@@ -24,6 +26,7 @@
 #include "run/command_error.hpp"
 #include "run/session.hpp"
 #include "run/watch.hpp"
+#include "support/duration.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -106,8 +109,12 @@ std::vector<output::AwaitedProcess> awaited_by_holder(const Inspection& inspecti
   return awaited;
 }
 
+/// What inspect_locks() calls for each lock, with the wall clock's time.
+using Show = std::function<void(const output::KeyStatus&, Milliseconds)>;
+
 asio::awaitable<output::StatusReport> inspect_locks(run::Session& session,
-                                                    const StatusOptions& options) {
+                                                    const StatusOptions& options, Show show) {
+  const Instant began = session.clock().now();
   ServerSet& server_set = session.server_set();
   output::StatusReport report;
   std::vector<Resource> resources = options.resources;
@@ -121,55 +128,28 @@ asio::awaitable<output::StatusReport> inspect_locks(run::Session& session,
     Listing listing = co_await list_resources(server_set, std::move(request));
     line.erase();
     resources = std::move(listing.resources);
+    if (!session.json() && !options.openmetrics) std::ranges::sort(resources, output::comes_before);
     report.other_key = std::move(listing.other_key);
     report.faults = std::move(listing.faults);
     report.skipped = std::move(listing.skipped);
   }
-  auto all_votes = co_await inspect_all(server_set, resources);
-  for (std::size_t i = 0; i < resources.size(); ++i) {
-    std::vector<InspectVote>& votes = all_votes[i];
+  const auto inspected = [&](const Resource& resource, std::vector<InspectVote> votes) {
     if (options.limits.max_age) demand_runs(votes);
     if (report.faults.empty())
       report.faults = faults_among(server_set, [&](std::size_t s) { return &votes[s]; });
-    output::KeyStatus key{resources[i], summarize(votes), server_set.names(), std::move(votes)};
+    output::KeyStatus key{resource, summarize(votes), server_set.names(), std::move(votes)};
     key.awaited = awaited_by_holder(key.inspection);
     if (options.runs) {
       key.runs = kept_runs(key.inspection.runs_by_server);
       if (key.runs->size() > *options.runs) key.runs->resize(*options.runs);
     }
-    report.keys.push_back(std::move(key));
-  }
+    show(key, session.clock().wall());
+  };
+  const RunsTold runs = options.runs ? RunsTold::kept : RunsTold::last;
+  co_await inspect_all(server_set, resources, runs, inspected);
   report.at = session.clock().wall();
+  report.took = session.clock().now() - began;
   co_return report;
-}
-
-ExitCode code_of(const output::StatusReport& report, const StatusOptions& options,
-                 std::size_t servers) {
-  const auto any = [&](auto test) { return std::ranges::any_of(report.keys, test); };
-  const bool unknown = any([](const output::KeyStatus& key) {
-    return key.inspection.state == InspectState::unavailable;
-  });
-  if (unknown || servers - report.faults.size() < quorum_of(servers)) {
-    return output::code_of(output::result_for_faults(report.faults, servers));
-  }
-  const bool taken = any([&](const output::KeyStatus& key) {
-    if (options.slots) return free_slots(key.votes, *options.slots) == 0;
-    return key.inspection.state != InspectState::free;
-  });
-  if (!options.exit_code) return ExitCode::done;
-  if (taken) return ExitCode::busy;
-  return report.skipped.empty() ? ExitCode::done : ExitCode::unavailable;  // not known to be free
-}
-
-/// One line for each key, as a monitoring system shows it.
-output::CheckResult check(const output::StatusReport& report, const output::CheckLimits& limits) {
-  output::CheckResult all{true, {}};
-  for (const output::KeyStatus& key : report.keys) {
-    const output::CheckResult one = output::check(key.inspection, limits);
-    all.within = all.within && one.within;
-    all.text += fmt::format("{}: {}\n", output::key_text(key.resource), one.text);
-  }
-  return all;
 }
 
 output::StatusView view_of(const run::Session& session, const StatusOptions& options,
@@ -178,50 +158,131 @@ output::StatusView view_of(const run::Session& session, const StatusOptions& opt
   return {listed, options.verbose && !session.json(), servers, options.slots};
 }
 
+/// What is printed, from lock to lock, and how the command ends.
+class Printout {
+ public:
+  Printout(run::Session& session, const StatusOptions& options)
+      : options_(options),
+        servers_(session.server_set().size()),
+        json_(session.json()),
+        // A file of metrics that is empty would look like one without locks.
+        prints_(!session.console().is_quiet() || options.openmetrics),
+        for_people_(view_of(session, options, servers_)),
+        metrics_(options.slots) {}
+
+  void add(const output::KeyStatus& lock, Milliseconds at) {
+    const bool is_free = lock.inspection.state == InspectState::free;
+    unknown_ = unknown_ || lock.inspection.state == InspectState::unavailable;
+    taken_ = taken_ || (options_.slots ? free_slots(lock.votes, *options_.slots) == 0 : !is_free);
+    // One line for each key, as a monitoring system shows it.
+    if (options_.checks()) {
+      const output::CheckResult one = output::check(lock.inspection, options_.limits);
+      checked_.within = checked_.within && one.within;
+      checked_.text += fmt::format("{}: {}\n", output::key_text(lock.resource), one.text);
+    }
+    if (!prints_) return;
+    if (options_.openmetrics) {
+      metrics_.add(lock, at);
+    } else if (json_) {
+      as_json_.add(lock);
+    } else if (!options_.checks()) {
+      for_people_.add(lock, at);
+    }
+  }
+
+  [[nodiscard]] bool is_answered(const output::StatusReport& report) const {
+    const ExitCode code = code_by_servers(report);
+    return code == ExitCode::done || code == ExitCode::busy;
+  }
+
+  [[nodiscard]] int exit_code(const output::StatusReport& report) const {
+    const bool is_beyond = is_answered(report) && options_.checks() && !checked_.within;
+    return is_beyond ? exit_beyond_limits : to_int(code_by_servers(report));
+  }
+
+  /// Once, when all were added.
+  void print(const output::StatusReport& report) {
+    if (!prints_) return;
+    if (options_.openmetrics) {
+      print_result(std::move(metrics_).text());
+    } else if (json_) {
+      print_result(std::move(as_json_).text(report.faults, report.skipped, exit_code(report)) +
+                   "\n");
+    } else if (options_.checks()) {
+      print_result(checked_.text);
+    } else {
+      print_result(for_people_.text(report, output::width_of_output(STDOUT_FILENO)));
+    }
+  }
+
+ private:
+  [[nodiscard]] ExitCode code_by_servers(const output::StatusReport& report) const {
+    if (unknown_ || servers_ - report.faults.size() < quorum_of(servers_)) {
+      return output::code_of(output::result_for_faults(report.faults, servers_));
+    }
+    if (!options_.exit_code) return ExitCode::done;
+    if (taken_) return ExitCode::busy;
+    return report.skipped.empty() ? ExitCode::done : ExitCode::unavailable;  // not known to be free
+  }
+
+  const StatusOptions& options_;
+  std::size_t servers_;
+  bool json_;
+  bool prints_;
+  bool unknown_ = false;  ///< of a lock
+  bool taken_ = false;    ///< a lock, so that it cannot be acquired
+  output::CheckResult checked_{true, {}};
+  output::ShownLocks for_people_;
+  output::StatusJson as_json_;
+  output::OpenMetrics metrics_;
+};
+
 /// Prints it once, or, without a terminal to draw on, again and again.
 asio::awaitable<run::Finish> print(run::Session& session, const StatusOptions& options) {
   const std::size_t servers = session.server_set().size();
-  const output::StatusView view = view_of(session, options, servers);
+  bool told_late = false;
   for (;;) {
-    const output::StatusReport report = co_await inspect_locks(session, options);
-    const ExitCode code = code_of(report, options, servers);
-    const bool answered = code == ExitCode::done || code == ExitCode::busy;
-    const output::CheckResult checked = check(report, options.limits);
-    const bool is_beyond = answered && options.checks() && !checked.within;
-    const int exit_code = is_beyond ? exit_beyond_limits : to_int(code);
-    const std::string text =
-        options.openmetrics ? output::openmetrics_text(report, view)
-        : session.json()
-            ? output::status_json(report.keys, report.faults, report.skipped, exit_code) + "\n"
-        : options.checks()
-            ? checked.text
-            : output::status_text(report, view, output::width_of_output(STDOUT_FILENO));
-    // A file of metrics that is empty would look like one without locks.
-    if (!session.console().is_quiet() || options.openmetrics) print_result(text);
+    const Instant began = session.clock().now();
+    Printout printout(session, options);
+    const Show show = [&](const auto& lock, Milliseconds at) { printout.add(lock, at); };
+    const output::StatusReport report = co_await inspect_locks(session, options, show);
+    printout.print(report);
     if (options.watch) {
-      co_await sleep_until(session.clock(), session.clock().now() + *options.watch);
+      if (report.took > *options.watch && !std::exchange(told_late, true)) {
+        session.console().notice(fmt::format("{}: longer than --watch {}",
+                                             output::took_text(report),
+                                             format_duration(*options.watch)));
+      }
+      co_await sleep_until(session.clock(), began + *options.watch);
       continue;
     }
-    if (!answered && !report.faults.empty()) {
+    if (!printout.is_answered(report) && !report.faults.empty()) {
       const char* const quorum = servers > 1 ? "no quorum; " : "";
       session.console().error(quorum + output::faults_text(report.faults));
     }
     co_await session.server_set().close(CloseMode::immediate);
-    co_return run::Finish{exit_code};
+    co_return run::Finish{printout.exit_code(report)};
   }
 }
 
 asio::awaitable<run::Finish> draw(run::Session& session, const StatusOptions& options,
                                   const child::InheritedSignals& inherited) {
-  const auto report = std::make_shared<output::StatusReport>();
+  struct Found {
+    output::ShownLocks locks;
+    output::StatusReport report;
+  };
   const output::StatusView view = view_of(session, options, session.server_set().size());
-  const run::Watched watched{[&session, &options, report]() -> asio::awaitable<void> {
-                               *report = co_await inspect_locks(session, options);
-                             },
-                             [&options, report, view](output::TerminalSize size) {
-                               return output::status_screen(*report, view, *options.watch,
-                                                            size.rows, size.columns);
-                             }};
+  const auto found = std::make_shared<Found>(Found{output::ShownLocks(view), {}});
+  const auto refresh = [&session, &options, view, found]() -> asio::awaitable<void> {
+    output::ShownLocks locks(view);
+    const Show show = [&](const auto& lock, Milliseconds at) { locks.add(lock, at); };
+    found->report = co_await inspect_locks(session, options, show);
+    found->locks = std::move(locks);
+  };
+  const auto lines = [&options, found](output::TerminalSize size) {
+    return found->locks.screen(found->report, *options.watch, size.rows, size.columns);
+  };
+  const run::Watched watched{refresh, lines};
   co_return co_await run::watch(session, inherited, *options.watch, watched);
 }
 

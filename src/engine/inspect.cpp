@@ -54,23 +54,26 @@ class TotalProgress {
 
 }  // namespace
 
-asio::awaitable<std::vector<InspectVote>> inspect(ServerSet& server_set, Resource resource) {
+asio::awaitable<std::vector<InspectVote>> inspect(ServerSet& server_set, Resource resource,
+                                                  RunsTold runs) {
   const Instant deadline = server_set.clock().now() + server_set.server_timeout();
-  return ask_each<InspectVote>(server_set,
-                               [resource = std::move(resource), deadline](LockServer& server) {
-                                 return server.inspect(resource, std::nullopt, deadline);
-                               });
+  return ask_each<InspectVote>(
+      server_set, [resource = std::move(resource), deadline, runs](LockServer& server) {
+        return server.inspect(resource, std::nullopt, deadline, runs);
+      });
 }
 
-asio::awaitable<std::vector<std::vector<InspectVote>>> inspect_all(
-    ServerSet& server_set, const std::vector<Resource>& resources) {
+asio::awaitable<void> inspect_all(ServerSet& server_set, const std::vector<Resource>& resources,
+                                  RunsTold runs, Inspected inspected) {
   std::vector<std::vector<InspectVote>> votes(resources.size());
+  std::size_t next = 0;
   const auto inspect_one = [&](std::size_t i) -> asio::awaitable<void> {
-    votes[i] = co_await inspect(server_set, resources[i]);
+    votes[i] = co_await inspect(server_set, resources[i], runs);
+    for (; next < votes.size() && !votes[next].empty(); ++next)
+      inspected(resources[next], std::exchange(votes[next], {}));
   };
   co_await run_all(server_set.executor(), server_set.clock(), resources.size(), inspect_one,
                    max_at_once);
-  co_return votes;
 }
 
 asio::awaitable<std::vector<SkipVote>> count_skip(ServerSet& server_set, Resource resource,

@@ -15,12 +15,17 @@ namespace redlock {
 /// know what each server says.
 
 /// Tells who holds the resource, server by server; summarize() combines the votes.
-asio::awaitable<std::vector<InspectVote>> inspect(ServerSet& server_set, Resource resource);
+asio::awaitable<std::vector<InspectVote>> inspect(ServerSet& server_set, Resource resource,
+                                                  RunsTold runs = RunsTold::last);
+
+/// What inspect_all() calls with the votes on one resource.
+using Inspected = std::function<void(const Resource&, std::vector<InspectVote>)>;
 
 /// The same for several resources, some at a time: a server that does not answer delays all of them
-/// hardly longer than one. In their order.
-asio::awaitable<std::vector<std::vector<InspectVote>>> inspect_all(
-    ServerSet& server_set, const std::vector<Resource>& resources);
+/// hardly longer than one. Calls `inspected` for each as soon as it may, in their order, so that
+/// the votes on many need not be kept.
+asio::awaitable<void> inspect_all(ServerSet& server_set, const std::vector<Resource>& resources,
+                                  RunsTold runs, Inspected inspected);
 
 /// Counts a run that did not run its command, at every server that answers.
 asio::awaitable<std::vector<SkipVote>> count_skip(ServerSet& server_set, Resource resource,

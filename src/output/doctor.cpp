@@ -124,10 +124,10 @@ std::string diagnosis_text(const SetDiagnosis& set, std::size_t width) {
     table.add(row_of(set.names[i], set.servers[i], headings));
   }
   std::string text;
-  const Table::Lines lines = table.lines(width);
-  for (const std::string& line : lines.headings) text += line + "\n";
-  for (const std::vector<std::string>& row : lines.rows) {
-    for (const std::string& line : row) text += line + "\n";
+  const Table::Layout layout = table.layout(width);
+  for (const std::string& line : table.headings(layout)) text += line + "\n";
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    for (const std::string& line : table.row(i, layout)) text += line + "\n";
   }
 
   for (const Level level : {Level::bad, Level::warning, Level::unknown}) {

@@ -427,32 +427,39 @@ std::string run_json(const RunState& state) {
   return one_line(json);
 }
 
-std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<ServerFault>& faults,
-                        const std::vector<ServerFault>& skipped, int exit_code) {
+void StatusJson::add(const KeyStatus& key) {
+  Json lock;
+  set_key(lock, key.resource);
+  lock["state"] = state_name(key.inspection.state);
+  if (key.inspection.holder) lock["holder"] = holder_json(*key.inspection.holder);
+  for (const AwaitedProcess& process : key.awaited) lock["awaits"].push_back(process.pid);
+  set_parties(lock, key.inspection.parties);
+  set_runs(lock, key.inspection.runs);
+  if (key.runs) {
+    lock["runs"] = Json::array();
+    for (const PastRun& run : *key.runs) lock["runs"].push_back(past_run_json(run));
+  }
+  lock["servers"] = Json::array();
+  for (std::size_t i = 0; i < key.votes.size(); ++i)
+    lock["servers"].push_back(vote_json(key.servers[i], key.votes[i]));
+  if (!locks_.empty()) locks_ += ',';
+  locks_ += one_line(lock);
+}
+
+std::string StatusJson::text(const std::vector<ServerFault>& faults,
+                             const std::vector<ServerFault>& skipped, int exit_code) && {
   Json json;
   json["command"] = "status";
   json["exit_code"] = exit_code;
   json["locks"] = Json::array();
-  for (const KeyStatus& key : keys) {
-    Json lock;
-    set_key(lock, key.resource);
-    lock["state"] = state_name(key.inspection.state);
-    if (key.inspection.holder) lock["holder"] = holder_json(*key.inspection.holder);
-    for (const AwaitedProcess& process : key.awaited) lock["awaits"].push_back(process.pid);
-    set_parties(lock, key.inspection.parties);
-    set_runs(lock, key.inspection.runs);
-    if (key.runs) {
-      lock["runs"] = Json::array();
-      for (const PastRun& run : *key.runs) lock["runs"].push_back(past_run_json(run));
-    }
-    lock["servers"] = Json::array();
-    for (std::size_t i = 0; i < key.votes.size(); ++i)
-      lock["servers"].push_back(vote_json(key.servers[i], key.votes[i]));
-    json["locks"].push_back(std::move(lock));
-  }
   if (!faults.empty()) json["faults"] = faults_json(faults);
   if (!skipped.empty()) json["skipped"] = faults_json(skipped);
-  return one_line(json);
+  const std::string around = one_line(json);
+  // The words before the list are ours: its first brackets are those of the locks.
+  const std::size_t middle = around.find("[]") + 1;
+  locks_.insert(0, around, 0, middle);
+  locks_.append(around, middle);
+  return std::move(locks_);
 }
 
 }  // namespace redlock::output

@@ -70,7 +70,17 @@ struct KeyStatus {
 /// status:
 /// {"command","exit_code","locks":[{"key","state","holder","awaits","shares":{"count","first":[…]},
 /// "waiters":{"count","first":[…]},"last","last_success","skips","runs":[…],"servers":[…]}],"faults":[…]}.
-std::string status_json(const std::vector<KeyStatus>& keys, const std::vector<ServerFault>& faults,
-                        const std::vector<ServerFault>& skipped, int exit_code);
+/// Of each lock it keeps the text alone, as there may be many.
+class StatusJson {
+ public:
+  void add(const KeyStatus& key);
+
+  /// All of it, once.
+  [[nodiscard]] std::string text(const std::vector<ServerFault>& faults,
+                                 const std::vector<ServerFault>& skipped, int exit_code) &&;
+
+ private:
+  std::string locks_;
+};
 
 }  // namespace redlock::output

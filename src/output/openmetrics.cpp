@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "output/check.hpp"
 #include "output/exit_code.hpp"
+#include "output/status.hpp"
 #include "support/encoding.hpp"
 #include "support/text.hpp"
 
@@ -23,8 +25,8 @@ std::string seconds(Duration span) {
 /// A lock, and what its values depend on besides.
 struct Subject {
   const KeyStatus& key;
-  const StatusView& view;
-  Milliseconds at;  ///< wall clock
+  std::optional<std::size_t> slots;  ///< of each lock, where that is given
+  Milliseconds at;                   ///< wall clock
 
   [[nodiscard]] const Inspection& inspection() const { return key.inspection; }
   [[nodiscard]] bool is_known() const { return key.inspection.state != InspectState::unavailable; }
@@ -54,9 +56,8 @@ Value max_wait(const Subject& of) {
 }
 
 std::optional<TakenSlots> slots_of(const Subject& of) {
-  if (of.inspection().state == InspectState::free && of.view.slots)
-    return TakenSlots{0, *of.view.slots};
-  return taken_slots(of.inspection().parties, of.view.slots);
+  if (of.inspection().state == InspectState::free && of.slots) return TakenSlots{0, *of.slots};
+  return taken_slots(of.inspection().parties, of.slots);
 }
 
 Value slots_taken(const Subject& of) {
@@ -145,16 +146,25 @@ std::string labels_of(const Resource& resource) {
 
 }  // namespace
 
-std::string openmetrics_text(const StatusReport& report, const StatusView& view) {
+OpenMetrics::OpenMetrics(std::optional<std::size_t> slots)
+    : slots_(slots), samples_(metrics.size()) {}
+
+void OpenMetrics::add(const KeyStatus& key, Milliseconds at) {
+  const std::string labels = labels_of(key.resource);
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    if (const Value value = metrics[i].value({key, slots_, at}))
+      samples_[i] += fmt::format("{}{{{}}} {}\n", metrics[i].name, labels, *value);
+  }
+}
+
+std::string OpenMetrics::text() && {
   std::string text;
-  for (const Metric& metric : metrics) {
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    const Metric& metric = metrics[i];
     text += fmt::format("# TYPE {} gauge\n", metric.name);
     if (!metric.unit.empty()) text += fmt::format("# UNIT {} {}\n", metric.name, metric.unit);
     text += fmt::format("# HELP {} {}\n", metric.name, metric.help);
-    for (const KeyStatus& key : report.keys) {
-      if (const Value value = metric.value({key, view, report.at}))
-        text += fmt::format("{}{{{}}} {}\n", metric.name, labels_of(key.resource), *value);
-    }
+    text += std::exchange(samples_[i], {});
   }
   return text + "# EOF\n";
 }

@@ -20,7 +20,10 @@ namespace {
 /// More lines would hide the locks that could be read.
 constexpr std::size_t max_skipped_lines = 10;
 
-/// In a folded paragraph, all lines but the first.
+/// Of all lines of a paragraph but the first.
+constexpr std::size_t paragraph_indent = 2;
+
+/// In a folded line, all of its lines but the first.
 constexpr std::size_t hanging_indent = 4;
 
 using Lines = std::vector<std::string>;
@@ -149,12 +152,6 @@ Lines details_of(const KeyStatus& key, Milliseconds now, bool with_servers) {
   return lines;
 }
 
-/// The lines for each lock, and those above all of them.
-struct Body {
-  Lines headings;
-  std::vector<Lines> locks;
-};
-
 Lines fold_hanging(const std::string& text, std::size_t indent, std::size_t width) {
   Lines lines;
   const std::size_t rest = indent + hanging_indent;
@@ -165,93 +162,40 @@ Lines fold_hanging(const std::string& text, std::size_t indent, std::size_t widt
   return lines;
 }
 
-Body paragraphs(const StatusReport& report, const StatusView& view, std::size_t width) {
-  Body body;
-  for (const KeyStatus& key : report.keys) {
-    Lines& lines = body.locks.emplace_back(
-        fold_hanging(key_text(key.resource) + ": " + inspection_text(key.inspection), 0, width));
-    const bool with_servers =
-        view.verbose || view.servers > 1 || key.inspection.state == InspectState::unavailable;
-    const auto& holder = key.inspection.holder;
-    if (holder && holder->age) lines.push_back("  since " + ago_text(report.at, *holder->age));
-    for (const std::string& line : details_of(key, report.at, with_servers))
-      append(lines, fold_hanging(line, 2, width));
+Lines paragraph_of(const KeyStatus& key, const StatusView& view, Milliseconds at) {
+  Lines lines{key_text(key.resource) + ": " + inspection_text(key.inspection)};
+  const bool with_servers =
+      view.verbose || view.servers > 1 || key.inspection.state == InspectState::unavailable;
+  const auto& holder = key.inspection.holder;
+  if (holder && holder->age) lines.push_back("since " + ago_text(at, *holder->age));
+  append(lines, details_of(key, at, with_servers));
+  return lines;
+}
+
+Lines folded(const Lines& paragraph, std::size_t width) {
+  Lines lines;
+  for (const std::string& line : paragraph) {
+    append(lines, fold_hanging(line, lines.empty() ? 0 : paragraph_indent, width));
   }
-  return body;
+  return lines;
 }
 
-/// `job2` before `job10`.
-bool comes_before(const std::string& a, const std::string& b) {
-  const int order = ::strverscmp(a.c_str(), b.c_str());
-  return order != 0 ? order < 0 : a < b;  // keys may hold NUL
-}
-
-std::vector<const KeyStatus*> in_natural_order(const std::vector<KeyStatus>& keys) {
-  std::vector<const KeyStatus*> ordered;
-  ordered.reserve(keys.size());
-  for (const KeyStatus& key : keys) ordered.push_back(&key);
-  std::ranges::sort(ordered, [](const KeyStatus* a, const KeyStatus* b) {
-    return comes_before(a->resource.key(), b->resource.key());
-  });
-  return ordered;
-}
-
-Body rows(const StatusReport& report, const StatusView& view, std::size_t width) {
-  Table table({"KEY", "STATE", "HOLDER", "SINCE", "LEASE", "WAITING", "SLOTS"});
-  for (const KeyStatus* key : in_natural_order(report.keys)) {
-    const Inspection& inspection = key->inspection;
-    const Holder* const holder = inspection.holder ? &*inspection.holder : nullptr;
-    const std::size_t waiters = inspection.parties.waiters;
-    table.add(
-        {key_text(key->resource), std::string(state_cell(inspection)), holder_cell(inspection),
-         holder != nullptr && holder->age ? since_text(report.at, *holder->age) : "",
-         holder != nullptr ? lease_cell(*holder) : "", waiters > 0 ? std::to_string(waiters) : "",
-         slots_cell(inspection.parties, view.slots)},
-        view.verbose ? details_of(*key, report.at, true) : Lines{});
-  }
-  Table::Lines lines = table.lines(width);
-  if (report.keys.empty()) lines.headings.clear();
-  return {std::move(lines.headings), std::move(lines.rows)};
-}
-
-Body body_of(const StatusReport& report, const StatusView& view, std::size_t width) {
-  return view.listed ? rows(report, view, width) : paragraphs(report, view, width);
-}
-
-/// `40 locks: 31 held, 9 free; 12 waiting`.
-std::string totals(const StatusReport& report) {
-  std::array<std::size_t, states.size()> counts{};
-  std::size_t waiters = 0;
-  for (const KeyStatus& key : report.keys) {
-    const auto* const state = std::ranges::find(states, state_cell(key.inspection));
-    ++counts.at(static_cast<std::size_t>(state - states.begin()));
-    waiters += key.inspection.parties.waiters;
-  }
-  std::string text =
-      fmt::format("{} lock{}", report.keys.size(), report.keys.size() == 1 ? "" : "s");
-  bool is_first = true;
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    if (counts.at(i) == 0) continue;
-    text += fmt::format("{} {} {}", is_first ? ":" : ",", counts.at(i), states.at(i));
-    is_first = false;
-  }
-  return waiters > 0 ? text + fmt::format("; {} waiting", waiters) : text;
+std::vector<std::string> row_of(const KeyStatus& key, const StatusView& view, Milliseconds at) {
+  const Inspection& inspection = key.inspection;
+  const Holder* const holder = inspection.holder ? &*inspection.holder : nullptr;
+  const std::size_t waiters = inspection.parties.waiters;
+  return {key_text(key.resource),
+          std::string(state_cell(inspection)),
+          holder_cell(inspection),
+          holder != nullptr && holder->age ? since_text(at, *holder->age) : "",
+          holder != nullptr ? lease_cell(*holder) : "",
+          waiters > 0 ? std::to_string(waiters) : "",
+          slots_cell(inspection.parties, view.slots)};
 }
 
 /// All servers could be silent, and then nothing is known.
 bool is_known(const StatusReport& report, const StatusView& view) {
   return report.skipped.empty() && report.faults.size() < view.servers;
-}
-
-Lines summary_of(const StatusReport& report, const StatusView& view) {
-  if (!view.listed) return {};
-  if (!report.keys.empty()) return {totals(report)};
-  if (!is_known(report, view)) return {};
-  if (!report.other_key) return {"no locks"};
-  return {
-      fmt::format("no locks of redlock-cli; there are keys of other clients, such as {}: "
-                  "`redlock-cli status KEY` tells whether one is a lock",
-                  escape_for_terminal(*report.other_key))};
 }
 
 Lines problems_of(const StatusReport& report, const StatusView& view) {
@@ -266,10 +210,16 @@ Lines problems_of(const StatusReport& report, const StatusView& view) {
   return lines;
 }
 
-std::string joined(const Lines& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  return text;
+void append(std::string& text, const Lines& lines) {
+  for (const std::string& line : lines) text.append(line).append(1, '\n');
+}
+
+/// `2026-11-22 08:30:00, every 1s`.
+std::string heading(const StatusReport& report, Duration interval) {
+  const std::string text =
+      fmt::format("{}, every {}", local_time(report.at, "%F %T"), format_duration(interval));
+  if (report.took <= interval) return text;
+  return fmt::format("{} ({})", text, took_text(report));
 }
 
 }  // namespace
@@ -288,41 +238,93 @@ std::optional<TakenSlots> taken_slots(const LockParties& parties,
   return TakenSlots{static_cast<std::size_t>(std::count(free.begin(), end, '0')), limit};
 }
 
-std::string status_text(const StatusReport& report, const StatusView& view, std::size_t width) {
-  Body body = body_of(report, view, width);
-  Lines lines = std::move(body.headings);
-  for (Lines& lock : body.locks) append(lines, std::move(lock));
-  for (const std::string& line : problems_of(report, view))
-    append(lines, fold_hanging(line, 0, width));
-  append(lines, summary_of(report, view));
-  return joined(lines);
+std::string took_text(const StatusReport& report) {
+  return "reading the locks takes " + format_duration(report.took);
 }
 
-std::vector<std::string> status_screen(const StatusReport& report, const StatusView& view,
-                                       Duration interval, std::size_t rows, std::size_t columns) {
-  Lines lines =
-      fold(fmt::format("{}, every {}", local_time(report.at, "%F %T"), format_duration(interval)),
-           columns);
-  for (const std::string& line : summary_of(report, view)) append(lines, fold(line, columns));
-  for (const std::string& line : problems_of(report, view))
+bool comes_before(const Resource& a, const Resource& b) {
+  const int order = ::strverscmp(a.key().c_str(), b.key().c_str());
+  return order != 0 ? order < 0 : a < b;  // keys may hold NUL
+}
+
+void ShownLocks::add(const KeyStatus& key, Milliseconds at) {
+  ++states_[state_cell(key.inspection)];
+  waiters_ += key.inspection.parties.waiters;
+  if (!view_.listed) {
+    paragraphs_.push_back(paragraph_of(key, view_, at));
+    return;
+  }
+  table_.add(row_of(key, view_, at), view_.verbose ? details_of(key, at, true) : Lines{});
+}
+
+ShownLocks::Body ShownLocks::body(std::size_t width) const {
+  if (!view_.listed) {
+    return {{}, size(), [this, width](std::size_t i) { return folded(paragraphs_[i], width); }};
+  }
+  const Table::Layout layout = table_.layout(width);
+  return {size() > 0 ? table_.headings(layout) : Lines{}, size(),
+          [this, layout](std::size_t i) { return table_.row(i, layout); }};
+}
+
+/// `40 locks: 31 held, 9 free; 12 waiting`.
+std::string ShownLocks::totals() const {
+  std::string text = fmt::format("{} lock{}", size(), size() == 1 ? "" : "s");
+  const char* sign = ":";
+  for (const std::string_view state : states) {
+    const auto count = states_.find(state);
+    if (count == states_.end()) continue;
+    text += fmt::format("{} {} {}", sign, count->second, state);
+    sign = ",";
+  }
+  return waiters_ > 0 ? text + fmt::format("; {} waiting", waiters_) : text;
+}
+
+Lines ShownLocks::summary(const StatusReport& report) const {
+  if (!view_.listed) return {};
+  if (size() > 0) return {totals()};
+  if (!is_known(report, view_)) return {};
+  if (!report.other_key) return {"no locks"};
+  return {
+      fmt::format("no locks of redlock-cli; there are keys of other clients, such as {}: "
+                  "`redlock-cli status KEY` tells whether one is a lock",
+                  escape_for_terminal(*report.other_key))};
+}
+
+std::string ShownLocks::text(const StatusReport& report, std::size_t width) const {
+  const Body all = body(width);
+  std::string text;
+  append(text, all.headings);
+  for (std::size_t i = 0; i < all.locks; ++i) append(text, all.lines_of(i));
+  for (const std::string& line : problems_of(report, view_))
+    append(text, fold_hanging(line, 0, width));
+  append(text, summary(report));
+  return text;
+}
+
+Lines ShownLocks::screen(const StatusReport& report, Duration interval, std::size_t rows,
+                         std::size_t columns) const {
+  Lines lines = fold(heading(report, interval), columns);
+  for (const std::string& line : summary(report)) append(lines, fold(line, columns));
+  for (const std::string& line : problems_of(report, view_))
     append(lines, fold_hanging(line, 0, columns));
 
-  Body body = body_of(report, view, columns);
+  Body all = body(columns);
   lines.emplace_back();
-  append(lines, std::move(body.headings));
+  append(lines, std::move(all.headings));
   std::size_t shown = 0;
-  for (Lines& lock : body.locks) {
+  while (shown < all.locks) {
+    Lines lock = all.lines_of(shown);
     // The last line is for the number of those that do not fit, unless this is the last of them.
-    const std::size_t reserved = shown + 1 < body.locks.size() ? 1 : 0;
+    const std::size_t reserved = shown + 1 < all.locks ? 1 : 0;
     const bool fits = lines.size() + lock.size() + reserved <= rows;
     if (!fits && shown > 0) break;
     append(lines, std::move(lock));
     if (!fits) break;
     ++shown;
   }
-  if (shown < body.locks.size()) {
+  if (shown < all.locks) {
     lines.resize(std::min(lines.size(), rows > 0 ? rows - 1 : 0));
-    const std::size_t hidden = body.locks.size() - shown;
+    const std::size_t hidden = all.locks - shown;
     lines.push_back(fmt::format("{} lock{} not shown in full: the terminal has no room", hidden,
                                 hidden == 1 ? "" : "s"));
   }

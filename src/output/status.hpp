@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "output/json.hpp"
@@ -10,12 +13,12 @@
 
 namespace redlock::output {
 
-/// What `status` found out: the locks, and what could not be read.
+/// What `status` found out besides the locks.
 struct StatusReport {
-  std::vector<KeyStatus> keys;
-  std::vector<ServerFault> faults;         ///< of listing, or of the first key
-  std::vector<ServerFault> skipped;        ///< keys that may be locks, too, but could not be read
-  Milliseconds at{};                       ///< the wall clock's time
+  std::vector<ServerFault> faults{};       ///< of listing, or of the first key
+  std::vector<ServerFault> skipped{};      ///< keys that may be locks, too, but could not be read
+  Milliseconds at{};                       ///< the wall clock's time at the end
+  Duration took{};                         ///< until then
   std::optional<std::string> other_key{};  ///< where no lock is listed: a key of another client
 };
 
@@ -36,12 +39,47 @@ struct TakenSlots {
 /// given; else as many as its holders say.
 std::optional<TakenSlots> taken_slots(const LockParties& parties, std::optional<std::size_t> slots);
 
-/// `status` for people, folded to `width` columns: what could not be read, and totals, last.
-std::string status_text(const StatusReport& report, const StatusView& view, std::size_t width);
+/// `reading the locks takes 2.3s`.
+std::string took_text(const StatusReport& report);
 
-/// `status --watch`: the lines of one screen of exactly this size or smaller. At the top the clock,
-/// the totals and what could not be read; then as many whole locks as fit, and how many do not.
-std::vector<std::string> status_screen(const StatusReport& report, const StatusView& view,
-                                       Duration interval, std::size_t rows, std::size_t columns);
+/// The natural order, in which locks are listed for people: `job2` before `job10`.
+bool comes_before(const Resource& a, const Resource& b);
+
+/// The locks for people. Of each it keeps what is shown alone, as there may be many.
+class ShownLocks {
+ public:
+  explicit ShownLocks(const StatusView& view) : view_(view) {}
+
+  /// Shows it below those before it. `at`: the wall clock's time of the answer.
+  void add(const KeyStatus& key, Milliseconds at);
+
+  /// `status`, folded to `width` columns: what could not be read, and totals, last.
+  [[nodiscard]] std::string text(const StatusReport& report, std::size_t width) const;
+
+  /// `status --watch`: the lines of one screen of exactly this size or smaller. At the top the
+  /// clock, the totals and what could not be read; then as many whole locks as fit, and how many do
+  /// not.
+  [[nodiscard]] std::vector<std::string> screen(const StatusReport& report, Duration interval,
+                                                std::size_t rows, std::size_t columns) const;
+
+ private:
+  using Lines = std::vector<std::string>;
+
+  struct Body {
+    Lines headings;
+    std::size_t locks;
+    std::function<Lines(std::size_t)> lines_of;  ///< of one lock
+  };
+  [[nodiscard]] Body body(std::size_t width) const;
+  [[nodiscard]] std::size_t size() const { return table_.size() + paragraphs_.size(); }
+  [[nodiscard]] std::string totals() const;
+  [[nodiscard]] Lines summary(const StatusReport& report) const;
+
+  StatusView view_;
+  Table table_{{"KEY", "STATE", "HOLDER", "SINCE", "LEASE", "WAITING", "SLOTS"}};
+  std::vector<Lines> paragraphs_{};                   ///< where locks are not listed; not folded
+  std::map<std::string_view, std::size_t> states_{};  ///< how many locks are in each
+  std::size_t waiters_ = 0;
+};
 
 }  // namespace redlock::output

@@ -15,11 +15,7 @@ constexpr std::size_t indent = 2;
 /// Words that are longer are broken, so that one of them does not take the room of all others.
 constexpr std::size_t max_unbroken = 12;
 
-struct Column {
-  std::size_t index;
-  std::size_t width;
-  std::size_t min_width;
-};
+using Column = Table::Layout::Column;
 
 /// Of the widest word, in columns of a terminal.
 std::size_t max_word_width(std::string_view text) {
@@ -74,8 +70,8 @@ void Table::add(std::vector<std::string> cells, std::vector<std::string> below) 
   rows_.push_back({std::move(cells), std::move(below)});
 }
 
-Table::Lines Table::lines(std::size_t width) const {
-  std::vector<Column> columns;
+Table::Layout Table::layout(std::size_t width) const {
+  Layout layout{{}, width};
   for (std::size_t i = 0; i < headings_.size(); ++i) {
     Column column{i, 0, columns_of(headings_[i])};
     for (const Row& row : rows_) {
@@ -85,18 +81,24 @@ Table::Lines Table::lines(std::size_t width) const {
     }
     if (column.width == 0) continue;
     column.width = std::max(column.width, columns_of(headings_[i]));
-    columns.push_back(column);
+    layout.columns.push_back(column);
   }
-  narrow(columns, width);
+  narrow(layout.columns, width);
+  return layout;
+}
 
-  Lines lines{folded_row(headings_, columns), {}};
-  for (const Row& row : rows_) {
-    std::vector<std::string>& own = lines.rows.emplace_back(folded_row(row.cells, columns));
-    for (const std::string& text : row.below) {
-      const std::size_t room = width == any_width ? width : width - std::min(width, indent);
-      for (const std::string& line : fold(text, room)) {
-        own.push_back(std::string(indent, ' ') + line);
-      }
+std::vector<std::string> Table::headings(const Layout& layout) const {
+  return folded_row(headings_, layout.columns);
+}
+
+std::vector<std::string> Table::row(std::size_t index, const Layout& layout) const {
+  const Row& row = rows_[index];
+  std::vector<std::string> lines = folded_row(row.cells, layout.columns);
+  const std::size_t room =
+      layout.width == any_width ? any_width : layout.width - std::min(layout.width, indent);
+  for (const std::string& text : row.below) {
+    for (const std::string& line : fold(text, room)) {
+      lines.push_back(std::string(indent, ' ') + line);
     }
   }
   return lines;

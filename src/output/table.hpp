@@ -18,13 +18,22 @@ class Table {
   /// A row has a cell for each heading; `below` are lines of text under it.
   void add(std::vector<std::string> cells, std::vector<std::string> below = {});
 
-  /// The lines of the headings and of each row, for a terminal of that width. No line has blanks at
-  /// its end.
-  struct Lines {
-    std::vector<std::string> headings;
-    std::vector<std::vector<std::string>> rows;
+  /// The columns that are not empty, at a terminal of that width.
+  struct Layout {
+    struct Column {
+      std::size_t index;
+      std::size_t width;
+      std::size_t min_width;
+    };
+    std::vector<Column> columns;
+    std::size_t width;
   };
-  [[nodiscard]] Lines lines(std::size_t width) const;
+  [[nodiscard]] Layout layout(std::size_t width) const;
+
+  /// The lines of the headings, and of one row of size(). No line has blanks at its end.
+  [[nodiscard]] std::vector<std::string> headings(const Layout& layout) const;
+  [[nodiscard]] std::vector<std::string> row(std::size_t index, const Layout& layout) const;
+  [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }
 
  private:
   struct Row {

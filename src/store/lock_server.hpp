@@ -107,6 +107,13 @@ struct AskRequest {
   StopRequest request{};
 };
 
+/// Which runs an inspection tells.
+enum class RunsTold {
+  none,
+  last,  ///< the last one, the last success and the skips
+  kept,  ///< all that the server keeps, too: many times as long
+};
+
 /// Which locks a list has.
 enum class Listed {
   held,  ///< now or until a moment ago
@@ -158,7 +165,8 @@ class LockServer {
   virtual asio::awaitable<BreakVote> break_lock(BreakRequest request, Instant deadline) = 0;
   /// `share`: the id of a lease; if it is one share of several, the holder is that share.
   virtual asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share,
-                                               Instant deadline) = 0;
+                                               Instant deadline,
+                                               RunsTold runs = RunsTold::last) = 0;
 
   /// Counts a run that did not run its command, for people. `why`: one word.
   virtual asio::awaitable<SkipVote> count_skip(Resource /*resource*/, std::string /*why*/,

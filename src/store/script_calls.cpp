@@ -172,11 +172,13 @@ ScriptCall break_call(const BreakRequest& request) {
 }
 
 ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& share,
-                        bool wants_runs) {
-  Arguments arguments = empty_arguments(argument::inspect::count);
-  if (share) arguments[argument::inspect::share] = share->text;
-  const Runs runs = wants_runs ? Runs::wanted : Runs::none;
-  return call_of(scripts::inspect, resource, std::move(arguments), runs);
+                        RunsTold runs) {
+  namespace at = argument::inspect;
+  Arguments arguments = empty_arguments(at::count);
+  if (share) arguments[at::share] = share->text;
+  arguments[at::kept] = flag(runs == RunsTold::kept);
+  return call_of(scripts::inspect, resource, std::move(arguments),
+                 runs == RunsTold::none ? Runs::none : Runs::wanted);
 }
 
 ScriptCall skip_call(const Resource& resource, std::string why) {

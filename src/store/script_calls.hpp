@@ -18,7 +18,7 @@ ScriptCall heal_call(const HealRequest& request);
 ScriptCall release_call(const ReleaseRequest& request);
 ScriptCall break_call(const BreakRequest& request);
 ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& share,
-                        bool wants_runs);
+                        RunsTold runs);
 ScriptCall skip_call(const Resource& resource, std::string why);
 ScriptCall ask_call(const AskRequest& request);
 ScriptCall leave_call(const Resource& resource, const std::string& waiter);

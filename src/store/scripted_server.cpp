@@ -55,14 +55,13 @@ asio::awaitable<BreakVote> ScriptedServer::break_lock(BreakRequest request, Inst
 }
 
 asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource,
-                                                     std::optional<LeaseId> share,
-                                                     Instant deadline) {
-  InspectVote vote =
-      inspect_vote(co_await call(inspect_call(resource, share, /*wants_runs=*/true), deadline));
+                                                     std::optional<LeaseId> share, Instant deadline,
+                                                     RunsTold runs) {
+  InspectVote vote = inspect_vote(co_await call(inspect_call(resource, share, runs), deadline));
   std::optional<Fault> unreadable;
   if (const Fault* const denial = denial_in(vote)) {
     InspectVote rest =
-        inspect_vote(co_await call(inspect_call(resource, share, /*wants_runs=*/false), deadline));
+        inspect_vote(co_await call(inspect_call(resource, share, RunsTold::none), deadline));
     // A user who may not look at all is told of that.
     if (std::holds_alternative<Fault>(rest)) co_return vote;
     unreadable = *denial;

@@ -40,6 +40,7 @@ bool among(const std::array<CodePointRange, count>& ranges, char32_t code_point)
 
 std::size_t columns_of(const Character& character) {
   if (!character.code_point) return character.bytes.size();
+  if (*character.code_point < without_width.front().first) return 1;  // as most are
   if (among(without_width, *character.code_point)) return 0;
   return among(wide, *character.code_point) ? 2 : 1;
 }

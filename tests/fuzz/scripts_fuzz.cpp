@@ -151,7 +151,7 @@ ScriptCall call_of(char step, const Token& token) {
     case 'l':
       return leave_call(key, entry.id);
     case 'i':
-      return inspect_call(key, LeaseId{sha1_hex(token.secret())}, /*wants_runs=*/true);
+      return inspect_call(key, LeaseId{sha1_hex(token.secret())}, RunsTold::kept);
     case 'a':
       return ask_call({key, LeaseId{sha1_hex(token.secret())}, {}, {"web1", "alice", "why"}});
     case 'p':

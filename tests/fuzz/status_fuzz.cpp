@@ -77,19 +77,24 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (status.votes.empty()) return 0;
   status.inspection = summarize(status.votes);
   report.skipped = report.faults;
-  report.keys.assign(2, status);
 
   output::StatusView view{(data[0] & 1U) != 0, (data[0] & 2U) != 0, status.votes.size()};
   if ((data[0] & 4U) != 0) view.slots = 3;
   const std::size_t width = data[0] / 8U;
+  output::ShownLocks locks(view);
+  output::StatusJson as_json;
+  for (int i = 0; i < 2; ++i) {
+    locks.add(status, at);
+    as_json.add(status);
+  }
   for (const std::size_t columns : {width, output::any_width})
-    check_lines(output::status_text(report, view, columns));
-  const auto screen = output::status_screen(report, view, at, width, width + 1);
+    check_lines(locks.text(report, columns));
+  const auto screen = locks.screen(report, at, width, width + 1);
   check(screen.size() <= width);
   for (const std::string& line : screen)
     check(is_printable_utf8(line) && columns_of(line) <= width + 1);
 
-  const std::string json = output::status_json(report.keys, report.faults, report.skipped, 0);
+  const std::string json = std::move(as_json).text(report.faults, report.skipped, 0);
   check(json.find_first_of("\n\r\x1b") == std::string::npos);
   check(is_json(json));
   return 0;

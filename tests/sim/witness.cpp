@@ -55,8 +55,8 @@ asio::awaitable<InspectVote> Witness::ask_holder(AskRequest request, Instant dea
   return server_->ask_holder(std::move(request), deadline);
 }
 asio::awaitable<InspectVote> Witness::inspect(Resource resource, std::optional<LeaseId> share,
-                                              Instant deadline) {
-  return server_->inspect(std::move(resource), std::move(share), deadline);
+                                              Instant deadline, RunsTold runs) {
+  return server_->inspect(std::move(resource), std::move(share), deadline, runs);
 }
 asio::awaitable<Result<LockList, Fault>> Witness::list(ListRequest request) {
   return server_->list(std::move(request));

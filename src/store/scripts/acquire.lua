@@ -131,6 +131,7 @@ if ARGV.wants_runs == '1' then
   -- Else a run that the period forbids would be made again (R11).
   runs, unreadable = stored_runs()
   if not runs then return unreadable end
+  runs = without_kept(runs)
 end
 
 local fence

@@ -1,5 +1,6 @@
 -- Tells who holds the lock and who waits for it. Changes nothing.
--- ARGV: the id of a lease; if that lease is a share, it is described instead of all shares together
+-- ARGV: the id of a lease; if that lease is a share, it is described instead of all shares together;
+--       whether to tell the kept runs, too (0 or 1)
 -- -> {'free', parties} | {'held', …, parties} | an error
 --    parties: {number of waiters, {{mode, ms waited, record}, …},
 --              number of shares, {as `held` with the slot at the end, …},
@@ -13,6 +14,7 @@ local state, value, type_name = lock_state(time)
 if not state then return value end
 local runs, unreadable = stored_runs(true)
 if not runs then return unreadable end
+if ARGV.kept ~= '1' then runs = without_kept(runs) end
 
 local waiters = {}
 for _, id in ipairs(KEYS.queue and redis.call('ZRANGE', KEYS.queue, 0, MOST - 1) or {}) do

@@ -12,6 +12,11 @@ local function stored_runs(lenient)
   return stored or ''
 end
 
+-- Such a text without the kept runs: they are most of it, and only `status --runs` shows them.
+local function without_kept(text)
+  return string.match(text, '^[^\n]*\n?[^\n]*\n?[^\n]*\n?[^\n]*')
+end
+
 -- The fields of the first line of such a text, the three lines behind it and all others, '' where
 -- there is none; nil if it does not begin so.
 local function read_runs(text)

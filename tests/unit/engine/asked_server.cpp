@@ -79,9 +79,9 @@ asio::awaitable<BreakVote> AskedServer::break_lock(BreakRequest request, Instant
 }
 
 asio::awaitable<InspectVote> AskedServer::inspect(Resource resource, std::optional<LeaseId> share,
-                                                  Instant deadline) {
+                                                  Instant deadline, RunsTold runs) {
   note(Question::inspect);
-  return server_->inspect(std::move(resource), std::move(share), deadline);
+  return server_->inspect(std::move(resource), std::move(share), deadline, runs);
 }
 
 asio::awaitable<InspectVote> AskedServer::ask_holder(AskRequest request, Instant deadline) {

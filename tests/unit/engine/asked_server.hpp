@@ -65,7 +65,7 @@ class AskedServer final : public LockServer {
   asio::awaitable<ReleaseVote> release(ReleaseRequest request, Instant deadline) override;
   asio::awaitable<BreakVote> break_lock(BreakRequest request, Instant deadline) override;
   asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share,
-                                       Instant deadline) override;
+                                       Instant deadline, RunsTold runs) override;
   asio::awaitable<InspectVote> ask_holder(AskRequest request, Instant deadline) override;
   asio::awaitable<Result<LockList, Fault>> list(ListRequest request) override;
   void undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue,

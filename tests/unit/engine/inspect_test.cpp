@@ -44,6 +44,32 @@ TEST_F(Survey, DoesNotWaitLongerThanTheSlowestAnswer) {
   EXPECT_EQ(world.since_start(), 300ms);
 }
 
+/// More than are asked about at once, and the answers about the first come last.
+TEST_F(Survey, TellsOfManyInTheirOrder) {
+  std::vector<Resource> resources;
+  for (int i = 0; i < 300; ++i) resources.push_back(resource(std::to_string(i)));
+  lock(0, resources.front().key());
+  lock(0, resources.back().key());
+  client.server(1).random_fate = [first = true]() mutable {
+    return Fate{.silent = std::exchange(first, false)};
+  };
+  std::vector<Resource> told;
+  std::vector<Resource> taken;
+  const Inspected inspected = [&](const Resource& one, const std::vector<InspectVote>& votes) {
+    EXPECT_EQ(votes.size(), 3);
+    told.push_back(one);
+    if (std::holds_alternative<Taken>(votes.at(0))) taken.push_back(one);
+  };
+  const auto all = [&]() -> asio::awaitable<bool> {
+    co_await inspect_all(client.server_set, resources, RunsTold::last, inspected);
+    co_return true;
+  };
+  world.run(all());
+  EXPECT_EQ(world.since_start(), server_timeout);
+  EXPECT_EQ(told, resources);
+  EXPECT_EQ(taken, (std::vector{resources.front(), resources.back()}));
+}
+
 TEST_F(Survey, BreaksWhatIsNoLeaseOnlyWhereItWasNamed) {
   world.store(0).hold_foreign(resource(), "theirs", std::nullopt);
   world.store(2).hold_foreign(resource(), "another", std::nullopt);

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <sstream>
 
+#include "output/openmetrics.hpp"
 #include "support/columns.hpp"
 
 namespace redlock::output {
@@ -57,8 +59,16 @@ LockParties slots_taken(const std::string& free_slots, std::size_t limit) {
   return parties;
 }
 
-StatusReport report_of(std::vector<KeyStatus> keys) {
-  return {std::move(keys), {}, {}, at};
+const StatusReport complete{.at = at};
+
+const StatusReport incomplete{
+    .faults = {{"redis://c:6379", Fault{FaultKind::silent, "connection refused"}}}, .at = at};
+
+/// In the order in which they are given.
+ShownLocks shown(const std::vector<KeyStatus>& keys, const StatusView& view = {}) {
+  ShownLocks locks(view);
+  for (const KeyStatus& key : keys) locks.add(key, at);
+  return locks;
 }
 
 class StatusText : public ::testing::Test {
@@ -70,10 +80,10 @@ class StatusText : public ::testing::Test {
 };
 
 TEST_F(StatusText, SaysThatThereAreNoLocks) {
-  EXPECT_EQ(status_text(report_of({}), {}, any_width), "no locks\n");
-  StatusReport among_others = report_of({});
+  EXPECT_EQ(shown({}).text(complete, any_width), "no locks\n");
+  StatusReport among_others = complete;
   among_others.other_key = "users";
-  EXPECT_EQ(status_text(among_others, {}, any_width),
+  EXPECT_EQ(shown({}).text(among_others, any_width),
             "no locks of redlock-cli; there are keys of other clients, such as users: "
             "`redlock-cli status KEY` tells whether one is a lock\n");
 }
@@ -92,11 +102,11 @@ TEST_F(StatusText, HasARowForEachLockAndTotals) {
   shared.shared = true;
   LockParties waiting;
   waiting.waiters = 12;
-  StatusReport report =
-      report_of({held_lock("job10", by_hand), held_lock("job9", running(), waiting),
-                 held_lock("theirs", foreign), held_lock("nightly", kept), free_lock("left"),
-                 held_lock("gpu", shared, slots_taken("0010", 4))});
-  EXPECT_EQ(status_text(report, {}, any_width),
+  const ShownLocks locks =
+      shown({held_lock("gpu", shared, slots_taken("0010", 4)),
+             held_lock("job9", running(), waiting), held_lock("job10", by_hand), free_lock("left"),
+             held_lock("nightly", kept), held_lock("theirs", foreign)});
+  EXPECT_EQ(locks.text(complete, any_width),
             "KEY      STATE    HOLDER                                          SINCE "
             "         LEASE      WAITING  SLOTS\n"
             "gpu      slots    ci@runner-9 deploy.sh \"release 4.2\" and 2 more  08:2"
@@ -113,10 +123,19 @@ TEST_F(StatusText, HasARowForEachLockAndTotals) {
             "6 locks: 2 held, 1 slots, 1 kept, 1 foreign, 1 free; 12 waiting\n");
 }
 
+TEST(NaturalOrder, IsThatOfTheNumbersInKeys) {
+  const auto key = [](std::string text) { return Resource::from(std::move(text)).value(); };
+  const std::string nul("a\0b", 3);
+  std::vector<Resource> keys{key("job10"), key(nul), key("job9"), key("a"), key("job"), key("b")};
+  std::ranges::sort(keys, comes_before);
+  EXPECT_EQ(keys,
+            (std::vector{key("a"), key(nul), key("b"), key("job"), key("job9"), key("job10")}));
+}
+
 TEST_F(StatusText, FoldsRowsToTheWidth) {
-  const StatusReport report = report_of(
-      {held_lock("a-key-that-is-much-too-long-for-this", running("a note of some length"))});
-  EXPECT_EQ(status_text(report, {}, 60),
+  const ShownLocks locks =
+      shown({held_lock("a-key-that-is-much-too-long-for-this", running("a note of some length"))});
+  EXPECT_EQ(locks.text(complete, 60),
             "KEY             STATE  HOLDER           SINCE        LEASE\n"
             "a-key-that-is-  held   ci@runner-9      08:26:00 4m  renewed\n"
             "much-too-long-         deploy.sh \"a\n"
@@ -126,15 +145,15 @@ TEST_F(StatusText, FoldsRowsToTheWidth) {
 }
 
 TEST_F(StatusText, EscapesWhatATerminalWouldActOn) {
-  const StatusReport report = report_of({held_lock("x\ny\x1b[2J", running("\u202egnp.exe"))});
-  const std::string text = status_text(report, {}, any_width);
+  const ShownLocks locks = shown({held_lock("x\ny\x1b[2J", running("\u202egnp.exe"))});
+  const std::string text = locks.text(complete, any_width);
   EXPECT_NE(text.find("x\\ny\\x1b[2J"), std::string::npos);
   EXPECT_NE(text.find("\\u202egnp.exe"), std::string::npos);
 }
 
 TEST_F(StatusText, AlignsWideCharacters) {
-  const StatusReport report = report_of({free_lock("日本"), free_lock("abcd"), free_lock("é")});
-  EXPECT_EQ(status_text(report, {}, any_width),
+  const ShownLocks locks = shown({free_lock("abcd"), free_lock("é"), free_lock("日本")});
+  EXPECT_EQ(locks.text(complete, any_width),
             "KEY   STATE\nabcd  free\né     free\n日本  free\n3 locks: 3 free\n");
 }
 
@@ -144,14 +163,14 @@ TEST_F(StatusText, CountsSlotsAsAskedFor) {
   StatusView view;
   view.slots = 2;
   const std::string text =
-      status_text(report_of({held_lock("gpu", shared, slots_taken("0010", 4))}), view, any_width);
+      shown({held_lock("gpu", shared, slots_taken("0010", 4))}, view).text(complete, any_width);
   EXPECT_NE(text.find("2 of 2"), std::string::npos) << text;
 }
 
 TEST_F(StatusText, ShowsServersWhenVerbose) {
   StatusView view;
   view.verbose = true;
-  EXPECT_EQ(status_text(report_of({held_lock("deploy", running(""))}), view, any_width),
+  EXPECT_EQ(shown({held_lock("deploy", running(""))}, view).text(complete, any_width),
             "KEY     STATE  HOLDER                 SINCE        LEASE\n"
             "deploy  held   ci@runner-9 deploy.sh  08:26:00 4m  renewed\n"
             "  fence 42\n"
@@ -162,10 +181,10 @@ TEST_F(StatusText, ShowsServersWhenVerbose) {
 TEST_F(StatusText, ShowsAParagraphForAKeyThatIsNamed) {
   StatusView view;
   view.listed = false;
-  EXPECT_EQ(status_text(report_of({held_lock("deploy", running())}), view, any_width),
+  EXPECT_EQ(shown({held_lock("deploy", running())}, view).text(complete, any_width),
             "deploy: held by ci@runner-9 (run pid 4711: deploy.sh), \"release 4.2\", for 4m, "
             "renewed\n  since 08:26:00\n  fence 42\n");
-  EXPECT_EQ(status_text(report_of({held_lock("deploy", running())}), view, 50),
+  EXPECT_EQ(shown({held_lock("deploy", running())}, view).text(complete, 50),
             "deploy: held by ci@runner-9 (run pid 4711:\n"
             "    deploy.sh), \"release 4.2\", for 4m, renewed\n"
             "  since 08:26:00\n"
@@ -173,28 +192,24 @@ TEST_F(StatusText, ShowsAParagraphForAKeyThatIsNamed) {
 }
 
 TEST_F(StatusText, TellsWhatCouldNotBeRead) {
-  StatusReport report = report_of({});
-  report.faults.push_back({"redis://c:6379", Fault{FaultKind::silent, "connection refused"}});
   StatusView view;
   view.servers = 3;
-  EXPECT_EQ(status_text(report, view, any_width),
+  EXPECT_EQ(shown({}, view).text(incomplete, any_width),
             "incomplete: redis://c:6379: connection refused\nno locks\n");
   view.servers = 1;
-  EXPECT_EQ(status_text(report, view, any_width),
+  EXPECT_EQ(shown({}, view).text(incomplete, any_width),
             "incomplete: redis://c:6379: connection refused\n")
       << "nothing is known";
 }
 
-StatusReport forty_locks() {
+ShownLocks forty_locks(const StatusView& view) {
   std::vector<KeyStatus> keys;
   for (int i = 1; i <= 40; ++i) {
     LockParties waiting;
     waiting.waiters = static_cast<std::size_t>(i % 3);
     keys.push_back(held_lock("job" + std::to_string(i), running(), waiting));
   }
-  StatusReport report = report_of(std::move(keys));
-  report.faults.push_back({"redis://c:6379", Fault{FaultKind::silent, "connection refused"}});
-  return report;
+  return shown(keys, view);
 }
 
 /// A screen as tests/expected has it.
@@ -208,23 +223,63 @@ std::string expected(const std::string& name) {
 TEST_F(StatusText, FillsAScreenAndSaysHowMuchDoesNotFit) {
   StatusView view;
   view.servers = 3;
-  EXPECT_EQ(joined(status_screen(forty_locks(), view, 1s, 24, 80)), expected("watch-40-80x24.txt"));
-  EXPECT_EQ(joined(status_screen(forty_locks(), view, 1s, 50, 200)),
-            expected("watch-40-200x50.txt"));
-  EXPECT_EQ(joined(status_screen(report_of({}), view, 2s, 24, 80)),
+  const ShownLocks forty = forty_locks(view);
+  EXPECT_EQ(joined(forty.screen(incomplete, 1s, 24, 80)), expected("watch-40-80x24.txt"));
+  EXPECT_EQ(joined(forty.screen(incomplete, 1s, 50, 200)), expected("watch-40-200x50.txt"));
+  EXPECT_EQ(joined(shown({}).screen(complete, 2s, 24, 80)),
             "2026-11-22 08:30:00, every 2s\nno locks\n\n");
+}
+
+TEST_F(StatusText, SaysThatReadingTakesLongerThanTheInterval) {
+  StatusReport slow = complete;
+  slow.took = 2s;
+  EXPECT_EQ(shown({}).screen(slow, 2s, 24, 80).at(0), "2026-11-22 08:30:00, every 2s");
+  slow.took = 2345ms;
+  EXPECT_EQ(shown({}).screen(slow, 2s, 24, 80).at(0),
+            "2026-11-22 08:30:00, every 2s (reading the locks takes 2.3s)");
 }
 
 TEST_F(StatusText, NeverExceedsAScreenOfAnySize) {
   StatusView view;
   view.verbose = true;
+  const ShownLocks forty = forty_locks(view);
   for (std::size_t rows = 1; rows < 60; rows += 3) {
     for (std::size_t columns = 2; columns < 120; columns += 7) {
-      const auto lines = status_screen(forty_locks(), view, 1s, rows, columns);
+      const auto lines = forty.screen(incomplete, 1s, rows, columns);
       EXPECT_LE(lines.size(), rows);
       for (const std::string& line : lines) EXPECT_LE(columns_of(line), columns) << line;
     }
   }
+}
+
+TEST(StatusJson, IsOneObjectOfAnyNumberOfLocks) {
+  const auto json_of = [](const std::vector<KeyStatus>& locks) {
+    StatusJson json;
+    for (const KeyStatus& lock : locks) json.add(lock);
+    return std::move(json).text({}, {}, 75);
+  };
+  const auto lock = [](const std::string& key) {
+    return R"({"key":")" + key +
+           R"(","state":"free","servers":[{"server":"redis://a:6379","state":"free"}]})";
+  };
+  const std::string head = R"({"command":"status","exit_code":75,"locks":[)";
+  EXPECT_EQ(json_of({}), head + "]}");
+  EXPECT_EQ(json_of({free_lock("a")}), head + lock("a") + "]}");
+  EXPECT_EQ(json_of({free_lock("a"), free_lock("b")}), head + lock("a") + "," + lock("b") + "]}");
+  EXPECT_EQ(StatusJson().text(incomplete.faults, {}, 69),
+            R"({"command":"status","exit_code":69,"locks":[],)"
+            R"("faults":[{"server":"redis://c:6379","fault":"connection refused"}]})");
+}
+
+/// OpenMetrics wants the samples of a metric one after the other.
+TEST(StatusMetrics, AreGroupedByMetricNotByLock) {
+  OpenMetrics metrics(std::nullopt);
+  metrics.add(free_lock("a"), at);
+  metrics.add(free_lock("b"), at);
+  const std::string text = std::move(metrics).text();
+  EXPECT_NE(text.find("redlock_lock_held{key=\"a\"} 0\nredlock_lock_held{key=\"b\"} 0\n# TYPE"),
+            std::string::npos)
+      << text;
 }
 
 }  // namespace

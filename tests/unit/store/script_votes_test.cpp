@@ -108,7 +108,7 @@ TEST(ScriptCalls, HaveTheKeysInTheOrderOfThePrelude) {
   EXPECT_EQ(heal_call({resource(), secret_token(), ttl(), Fence(1), provenance}).keys, keys);
   EXPECT_EQ(release_call({resource(), secret_token(), true}).keys, keys);
   EXPECT_EQ(break_call({resource()}).keys, keys);
-  EXPECT_EQ(inspect_call(resource(), std::nullopt, /*wants_runs=*/false).keys, keys);
+  EXPECT_EQ(inspect_call(resource(), std::nullopt, RunsTold::none).keys, keys);
   EXPECT_EQ(leave_call(resource(), "me").keys, keys);
 }
 
@@ -118,7 +118,7 @@ TEST(ScriptCalls, HaveTheKeyOfTheLastRunsWhereTheyAreWanted) {
   ReleaseRequest tells{resource(), secret_token()};
   tells.run.emplace();
   for (const ScriptCall& call : {acquire_call(asks), release_call(tells),
-                                 inspect_call(resource(), std::nullopt, /*wants_runs=*/true)}) {
+                                 inspect_call(resource(), std::nullopt, RunsTold::last)}) {
     ASSERT_EQ(call.keys.size(), 10U);
     EXPECT_EQ(call.keys.back(), "redlock:last:{deploy}");
   }
@@ -189,11 +189,11 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   EXPECT_EQ(ask_call({resource(), LeaseId{"id"}, {}, {"web1", "alice", "why"}}).arguments,
             (Strings{"id", "-1", R"({"host":"web1","reason":"why","user":"alice"})", "ask"}));
 
-  EXPECT_EQ(inspect_call(resource(), std::nullopt, /*wants_runs=*/true).script, &scripts::inspect);
-  EXPECT_EQ(inspect_call(resource(), std::nullopt, /*wants_runs=*/true).arguments,
-            (Strings{"", "inspect"}));
-  EXPECT_EQ(inspect_call(resource(), LeaseId{"id"}, /*wants_runs=*/true).arguments,
-            (Strings{"id", "inspect"}));
+  EXPECT_EQ(inspect_call(resource(), std::nullopt, RunsTold::last).script, &scripts::inspect);
+  EXPECT_EQ(inspect_call(resource(), std::nullopt, RunsTold::last).arguments,
+            (Strings{"", "0", "inspect"}));
+  EXPECT_EQ(inspect_call(resource(), LeaseId{"id"}, RunsTold::kept).arguments,
+            (Strings{"id", "1", "inspect"}));
 }
 
 TEST(AcquireVote, IsReadFromEveryReply) {

@@ -69,7 +69,8 @@ struct Server final : LockServer {
     lock.until = clock_.now();
     co_return Broken{shown(lock)};
   }
-  Answer<InspectVote> inspect(Resource resource, std::optional<LeaseId>, Instant) override {
+  Answer<InspectVote> inspect(Resource resource, std::optional<LeaseId>, Instant,
+                              RunsTold) override {
     const Lock& lock = at(resource);
     if (lock.token) co_return Taken{shown(lock), {lock.queue.size()}};
     co_return Free{{lock.queue.size()}};

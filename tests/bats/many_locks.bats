@@ -1,0 +1,72 @@
+#!/usr/bin/env bats
+# status of thousands of locks, and what it asks a server for.
+load helper/common
+
+setup() {
+  setup_one_server
+  # However busy this machine is, no server is given up.
+  export REDLOCK_SERVER_TIMEOUT=4s
+  LOCKS=2000
+}
+
+# lock_many: job1 to job$LOCKS, each a copy of one lock.
+lock_many() {
+  redlock-cli acquire -k job1 --ttl 1h --note many --token-file "$BATS_TEST_TMPDIR/lease"
+  # shellcheck disable=SC2016  # Lua
+  redis 0 eval 'for i = 2, ARGV[1] do
+    for _, form in ipairs{"%s", "redlock:owner:{%s}"} do
+      redis.call("RESTORE", string.format(form, "job" .. i), 3600000,
+        redis.call("DUMP", string.format(form, "job1")))
+    end
+  end' 0 "$LOCKS" >/dev/null
+}
+
+# told CMD…: how many bytes the server sent meanwhile, with the answer to one INFO.
+told() {
+  local before after
+  before=$(bytes_sent)
+  "$@" >/dev/null
+  after=$(bytes_sent)
+  echo $((after - before))
+}
+bytes_sent() { redis 0 info stats | sed -n 's/^total_net_output_bytes:\([0-9]*\).*/\1/p'; }
+
+@test "2,000 locks: a row for each in natural order, an element for each in JSON, a sample for each" {
+  lock_many
+  run -0 --separate-stderr redlock-cli status
+  assert_equal "$(awk '{ print $1 }' <<<"$output")" "KEY
+$(printf 'job%d\n' $(seq "$LOCKS"))
+$LOCKS"
+  assert_line "$LOCKS locks: $LOCKS held"
+  run -0 --separate-stderr redlock-cli status --json
+  /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py" <<<"$output"
+  assert_equal "$(jq -r '.locks[] | select(.state == "held" and .holder.note == "many") | .key' \
+    <<<"$output")" "$(printf 'job%d\n' $(seq "$LOCKS") | sort)"
+  run -0 --separate-stderr redlock-cli status --openmetrics
+  /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/openmetrics.py" <<<"$output"
+  assert_equal "$(grep -c '^redlock_lock_held{.* 1$' <<<"$output")" "$LOCKS"
+}
+
+@test "a server is asked for the runs that it keeps by --runs alone" {
+  local i note bytes
+  printf -v note '%200s' ''
+  for ((i = 0; i < 20; ++i)); do redlock-cli run -k demo -q --note "$note$i" -- true; done
+  bytes=$(told redlock-cli status demo --runs)
+  ((bytes > 8000)) || fail "with --runs it told $bytes bytes"
+  for i in "status demo" "status --all" "status --openmetrics" "run -q -k demo --once-per 1h -- true"; do
+    # shellcheck disable=SC2086
+    bytes=$(told redlock-cli $i)
+    ((bytes < 4000)) || fail "$i: it told $bytes bytes"
+  done
+}
+
+@test "--watch says once that it cannot keep its interval" {
+  start_servers 2
+  pause_server 2
+  start_background watcher redlock-cli status -S "$SERVERS" --server-timeout 300ms --watch 100ms
+  wait_until has_listed 3
+  kill -INT "${BACKGROUND_PID[watcher]}"
+  wait_background watcher
+  assert_regex "$stderr" '^redlock-cli: reading the locks takes [0-9.ms]+: longer than --watch 100ms$'
+}
+has_listed() { (($(grep -c 'no locks' "$(background_stdout watcher)") >= $1)); }
