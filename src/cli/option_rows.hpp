@@ -115,6 +115,11 @@ inline constexpr Flag supersede{
      "Newest wins: those that wait for the lock with --supersede longer than this one give up with "
      "75; the one that holds it is left alone"}};
 
+inline constexpr Flag replace{
+    {"--replace", for_run, OptionSource::line, Section::lock,
+     "Newest wins, what runs included: as --supersede, and CMD of an older run with --replace is "
+     "stopped; this one starts when all of it is dead"}};
+
 /// More than any queue has.
 inline constexpr std::uint64_t max_queue_bound = 1'000'000;
 inline constexpr Option<NumberType> max_waiting{
@@ -415,6 +420,7 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
     &slots,
     &take,
     &supersede,
+    &replace,
     &max_waiting,
     &once_per,
     &fresh_exit_code,

@@ -166,9 +166,10 @@ void Printer::tell(const event::Stopping& stopping) {
     return console_.error(fmt::format(
         "{}: the process that started redlock-cli has ended; stopping what runs under it", key_));
   }
-  if (stopping.why == child::StopReason::request) {
-    return console_.error(fmt::format("{}: {}; stopping what runs under it", key_,
-                                      output::asked_text(*stopping.request)));
+  if (stopping.request) {
+    const std::string asked = output::asked_text(*stopping.request);
+    status(fmt::format("stops what runs under {}: {}", key_, asked));
+    return console_.error(fmt::format("{}: {}; stopping what runs under it", key_, asked));
   }
   if (stopping.why != child::StopReason::max_hold) return;  // the loss is told
   console_.error(
