@@ -42,6 +42,7 @@ enum class StopReason {
   max_hold,       ///< the lease stands, and was held for as long as it may be
   parent_gone,    ///< the lease stands, and the process that started us has ended
   request,        ///< the lease stands, and its holder was asked to stop
+  replaced,       ///< the lease stands, and a newer run is to have it (--replace)
   front_killed,   ///< the front process was killed, and what it guards with us must not go on
   shield_killed,  ///< the same of the shield
 };
@@ -57,6 +58,8 @@ constexpr std::string_view word_of(StopReason reason) {
       return "parent_gone";
     case StopReason::request:
       return "request";
+    case StopReason::replaced:
+      return "replaced";
     case StopReason::front_killed:
     case StopReason::shield_killed:
       break;
@@ -67,7 +70,7 @@ constexpr std::string_view word_of(StopReason reason) {
 /// Whether the lease is kept until what is stopped is dead, so that it ends whatever OnLost says.
 constexpr bool keeps_lease(StopReason why) {
   return why == StopReason::max_hold || why == StopReason::parent_gone ||
-         why == StopReason::request;
+         why == StopReason::request || why == StopReason::replaced;
 }
 
 /// When and how a command is stopped, relative to the deadline of its lease.

@@ -112,6 +112,11 @@ inline constexpr Flag supersede{{"--supersede", takes_lock, OptionSource::line, 
                                  "The newest waiter wins: older waiters with --supersede give up "
                                  "with 75; the holder is left alone"}};
 
+inline constexpr Flag replace{
+    {"--replace", for_run, OptionSource::line, Section::lock,
+     "Newest wins, what runs included: as --supersede, and CMD of an older run with --replace is "
+     "stopped; this one starts when all of it is dead"}};
+
 /// More than any queue has.
 inline constexpr std::uint64_t max_queue_bound = 1'000'000;
 inline constexpr Option<NumberType> max_waiting{
@@ -406,6 +411,7 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
     &slots,
     &take,
     &supersede,
+    &replace,
     &max_waiting,
     &once_per,
     &fresh_exit_code,

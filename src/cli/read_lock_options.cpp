@@ -58,26 +58,34 @@ WaitPolicy read_wait_policy(const Settings& settings) {
   return policy;
 }
 
+/// Which of --supersede and --replace was given; empty: neither.
+std::string_view newest_wins_option(const Settings& settings) {
+  if (settings.get(option::replace)) return "--replace";
+  return settings.get(option::supersede) ? "--supersede" : "";
+}
+
 /// Only what waits, and for the lock alone, can take another's place.
-void check_supersede(const Settings& settings, const WaitPolicy& wait, const Mode& mode,
-                     std::size_t keys) {
-  if (!settings.get(option::supersede)) return;
+void check_newest_wins(const Settings& settings, const WaitPolicy& wait, const Mode& mode,
+                       std::size_t keys) {
+  const std::string_view given = newest_wins_option(settings);
+  if (given.empty()) return;
+  const auto refuse = [given](std::string_view why) {
+    throw CommandError(ExitCode::usage, fmt::format("{} {}", given, why));
+  };
+  if (settings.get(option::replace) && settings.get(option::supersede))
+    refuse("supersedes older waiters, too; leave out --supersede");
   if (wait.wait == Duration::zero()) {
-    throw CommandError(
-        ExitCode::usage,
-        "--supersede takes the place of older waiters, and -n (or --wait 0) does not "
-        "wait; leave one of them out");
+    refuse(
+        "takes the place of older waiters, and -n (or --wait 0) does not wait; leave one of "
+        "them out");
   }
   if (mode.shared) {
-    throw CommandError(ExitCode::usage,
-                       "--supersede is for a lock that one holds alone: with -s or --slots several "
-                       "that wait get in; leave one of them out");
+    refuse(
+        "is for a lock that one holds alone: with -s or --slots several that wait get in; leave "
+        "one of them out");
   }
-  if (keys > 1) {
-    throw CommandError(ExitCode::usage,
-                       "--supersede goes with one -k only: of several keys each could have another "
-                       "newest waiter");
-  }
+  if (keys > 1)
+    refuse("goes with one -k only: of several keys each could have another newest waiter");
 }
 
 /// Only what waits for its turn can find that too many do.
@@ -91,10 +99,10 @@ std::optional<std::size_t> read_max_waiting(const Settings& settings, const Wait
                      "limits how many wait, and -n (or --wait 0) does not wait; leave one "
                      "of them out");
   }
-  if (settings.get(option::supersede)) {
-    Settings::refuse(setting,
-                     "keeps newcomers out, and --supersede puts them first; leave one of "
-                     "them out");
+  if (const auto newest_wins = newest_wins_option(settings); !newest_wins.empty()) {
+    Settings::refuse(setting, fmt::format("keeps newcomers out, and {} puts them first; leave one "
+                                          "of them out",
+                                          newest_wins));
   }
   return static_cast<std::size_t>(*max_waiting);
 }
@@ -239,7 +247,7 @@ run::LockOptions read_lock_options(const Settings& settings, std::vector<Resourc
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
   const Mode mode = read_mode(settings, resources);
   const WaitPolicy wait = read_wait_policy(settings);
-  check_supersede(settings, wait, mode, resources.size());
+  check_newest_wins(settings, wait, mode, resources.size());
   owner.slots = mode.slots;
   owner.take = mode.take;
   return {std::move(resources),
@@ -250,7 +258,8 @@ run::LockOptions read_lock_options(const Settings& settings, std::vector<Resourc
           std::move(servers),
           timeout,
           mode,
-          settings.get(option::supersede),
+          !newest_wins_option(settings).empty(),
+          settings.get(option::replace),
           read_max_waiting(settings, wait),
           settings.find(option::wait).has_value()};
 }

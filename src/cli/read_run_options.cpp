@@ -169,6 +169,11 @@ run::RunOptions read_run_options(const Settings& settings) {
                      fmt::format("{} is longer than the --max-hold of {}",
                                  format_duration(min_hold), format_duration(*max_hold)));
   }
+  if (settings.get(option::replace) && !*owner.stoppable) {
+    Settings::refuse(*settings.find(option::replace),
+                     "stops CMD for a newer run, and --on-lost warn never stops it; leave one of "
+                     "them out");
+  }
   raise_restart_guard(settings, servers, option::min_hold, min_hold);
   run::LockOptions lock =
       read_lock_options(settings, std::move(resources), ttl, std::move(servers), std::move(owner));

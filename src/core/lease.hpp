@@ -28,6 +28,8 @@ struct Lease {
   std::optional<RunRecord> fresh{};
   /// Of a lease that was handed over: it had this stop request by then.
   std::optional<StopRequest> stop_request{};
+  /// With --replace: a stop request of a newer run is obeyed. Nothing: those by hand alone.
+  std::optional<Place> place{};
 };
 
 enum class LeaseState { held, lost, expired };

@@ -11,11 +11,6 @@
 
 namespace redlock {
 
-/// A position in the queue (PROTOCOL Q1). The smaller ticket is served first; of equal ones, the
-/// waiter with the smaller id. In milliseconds of the servers' clocks, so that the order is that of
-/// arrival.
-using Ticket = std::uint64_t;
-
 /// Whether a bounded queue has room for us, until a round has shown that (PROTOCOL W).
 enum class Room {
   unknown,    ///< no bound, or no server says how many wait

@@ -20,11 +20,24 @@ struct Finished {
   std::optional<int> signal;     ///< the signal that ended it
 };
 
+/// A position in the queue (PROTOCOL Q1). The smaller ticket is served first; of equal ones, the
+/// waiter with the smaller id. In milliseconds of the servers' clocks, so that the order is that of
+/// arrival.
+using Ticket = std::uint64_t;
+
+/// A waiter's place in the order of all waiters: the newer of two has the larger.
+struct Place {
+  Ticket ticket = 0;
+  std::string waiter;  ///< its id
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
 /// The process that keeps a lease was asked to stop what runs under it.
 struct StopRequest {
   std::string host;  ///< whose request it is
   std::string user;
-  std::string reason;  ///< --reason; may be empty
+  std::string reason;            ///< --reason, or the --note of the newer run; may be empty
+  std::optional<Place> newer{};  ///< of the run that is to replace it; nothing: asked by hand
 };
 
 /// The owner of a lease, as its owner record shows it to other people. Never arguments, never
@@ -48,6 +61,7 @@ struct Owner {
       stoppable{};  ///< whether its holder process stops what runs under it at a stop
                     ///< request; nothing: an older version, which knows of none
   std::optional<StopRequest> stop_request{};
+  std::optional<Place> place{};      ///< with --replace: a newer such run may ask it to stop
   unsigned long long pid_start = 0;  ///< of --while-pid: when its process began, in clock ticks
                                      ///< since boot; with the pid it names one process of a host
 };

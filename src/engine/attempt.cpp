@@ -40,13 +40,25 @@ bool granted_it(const AcquireTally& tally, std::size_t server, const ServerFacts
   return granted != nullptr && granted->server.run_id == raised.run_id;
 }
 
+/// Its place in the order of those that replace each other; nothing: it does not.
+std::optional<Place> place_of(const AcquireOrder& order) {
+  return order.supersession && order.supersession->replaces ? order.supersession->place
+                                                            : std::nullopt;
+}
+
+Owner owner_of(const AcquireOrder& order) {
+  Owner owner = order.owner;
+  owner.place = place_of(order);
+  return owner;
+}
+
 /// One attempt while it lasts.
 class Attempt {
  public:
   Attempt(ServerSet& server_set, AcquireOrder order, Interrupt& interrupt, AttemptOptions options)
       : server_set_(server_set),
         order_(std::move(order)),
-        owner_(order_.owner),
+        owner_(owner_of(order_)),
         interrupt_(interrupt),
         options_(std::move(options)),
         t0_(server_set.clock().now()),
@@ -85,6 +97,7 @@ class Attempt {
     ballot_->granted = true;
     Lease lease{order_.resource, token_, own_id(), fence, order_.ttl, deadline};
     lease.hold = Hold{order_.mode.shared, tally().slots()};
+    lease.place = place_of(order_);
     if (order_.once_per) lease.fresh = fresh_run(*order_.once_per);
     co_return lease;
   }
@@ -98,6 +111,9 @@ class Attempt {
         order_.mode,     options_.slots, std::nullopt, order_.supersession != nullptr};
     request.wants_runs = order_.once_per.has_value();
     request.max_waiting = order_.max_waiting;
+    if (const auto place = place_of(order_))
+      request.replacement =
+          StopRequest{order_.owner.host, order_.owner.user, order_.owner.note, place};
     const Instant answer_by = t0_ + server_set_.server_timeout();
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       if (options_.member != nullptr) {

@@ -26,11 +26,12 @@ struct ParentClaim {
   Hold hold{};
 };
 
-/// A waiter with --supersede, in all of its attempts, also when it gave up its turn and waits
-/// again: of several the newest wins, by ticket and id (PROTOCOL Q9).
+/// A waiter with --supersede or --replace, in all of its attempts, also when it gave up its turn
+/// and waits again: of several the newest wins (PROTOCOL Q9).
 struct Supersession {
-  std::string id;  ///< of the waiter; empty: it has no ticket yet
-  Ticket ticket = 0;
+  bool replaces = false;  ///< it stops an older holder with --replace, and a newer one may stop
+                          ///< it when it is the holder (PROTOCOL Q11)
+  std::optional<Place> place;     ///< nothing: it has no ticket yet
   std::optional<Instant> polled;  ///< when the last round began that a quorum answered
 };
 

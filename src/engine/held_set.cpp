@@ -23,16 +23,23 @@ int severity(ReleaseDecision decision) {
   return 0;
 }
 
+/// One server's word is enough, and it may have forgotten who came last. So the holder itself knows
+/// which runs are newer (Q11).
+bool is_obeyed(const std::optional<Place>& ours, const StopRequest& request) {
+  return !request.newer || (ours && *ours < *request.newer);
+}
+
 }  // namespace
 
 void HeldSet::add(const Lease& lease) {
   leases_.push_back(lease);
   keepers_.emplace_back(server_set_, lease);
   if (HeldLease* const held = keepers_.back().held()) {
-    held->on_stop_request(
-        [weak = weak_from_this(), resource = lease.resource](const StopRequest& request) {
-          if (const auto self = weak.lock()) self->note_stop_request(resource, request);
-        });
+    held->on_stop_request([weak = weak_from_this(), resource = lease.resource,
+                           place = lease.place](const StopRequest& request) {
+      const auto self = weak.lock();
+      if (self && is_obeyed(place, request)) self->note_stop_request(resource, request);
+    });
   }
   if (lease.stop_request) note_stop_request(lease.resource, *lease.stop_request);
   if (events_) start(keepers_.size() - 1);

@@ -90,18 +90,15 @@ void Waiter::take_ticket(Ticket ticket) {
     member_.emplace(server_set_, order_.resource, ticket, new_id());
     return;
   }
-  Supersession& ours = *order_.supersession;
-  if (ours.id.empty()) {
-    ours.id = new_id();
-    ours.ticket = ticket;
-  }
-  member_.emplace(server_set_, order_.resource, ours.ticket, ours.id);
+  std::optional<Place>& ours = order_.supersession->place;
+  if (!ours) ours = Place{ticket, new_id()};
+  member_.emplace(server_set_, order_.resource, ours->ticket, ours->waiter);
 }
 
 asio::awaitable<Result<Lease, AttemptFailure>> Waiter::attempt_with_ticket(
     AttemptOptions& options) {
   Supersession& ours = *order_.supersession;
-  if (!member_ && !ours.id.empty()) take_ticket(ours.ticket);
+  if (!member_ && ours.place) take_ticket(ours.place->ticket);
   for (;;) {
     // Also between drawing the ticket and showing it.
     if (stood_still_too_long()) {
@@ -122,6 +119,8 @@ asio::awaitable<Result<Lease, AttemptFailure>> Waiter::attempt_with_ticket(
     const QueueView& queue = result.error().queue;
     if (queue.next_ticket && (!member_ || queue.has_largest)) ours.polled = t0;
     if (member_ || !queue.next_ticket) co_return result;
+    // Who holds it is told before it may be asked to stop: it may be a run around us.
+    if (ours.replaces && result.error().holder) co_return result;
     take_ticket(*queue.next_ticket);
   }
 }

@@ -208,11 +208,13 @@ std::string keys_text(const std::vector<Resource>& resources) {
 }
 
 std::string asked_text(const StopRequest& request) {
-  return "asked to stop by " + request_text(request);
+  return (request.newer ? "asked to stop for a newer run of " : "asked to stop by ") +
+         request_text(request);
 }
 
 std::string stopped_text(const StopRequest& request) {
-  return "stopped at the request of " + request_text(request);
+  return (request.newer ? "stopped for a newer run of " : "stopped at the request of ") +
+         request_text(request);
 }
 
 std::string broke_text(const Owner& breaker) {

@@ -111,7 +111,7 @@ struct Strained {
 struct Stopping {
   child::StopReason why;
   std::optional<Duration> max_hold;
-  std::optional<StopRequest> request{};  ///< for child::StopReason::request
+  std::optional<StopRequest> request{};  ///< for child::StopReason::request and replaced
 };
 
 /// These processes survive KILL; the lock is kept.

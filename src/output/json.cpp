@@ -50,7 +50,8 @@ void set_owner(Json& json, const Owner& owner) {
 Json stop_request_json(const StopRequest& request) {
   return {{"host", to_valid_utf8(request.host)},
           {"user", to_valid_utf8(request.user)},
-          {"reason", to_valid_utf8(request.reason)}};
+          {"reason", to_valid_utf8(request.reason)},
+          {"replaces", request.newer.has_value()}};
 }
 
 void set_finished(Json& json, const Finished& finished, std::optional<Duration> remaining) {

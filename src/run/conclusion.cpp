@@ -38,12 +38,13 @@ output::Outcome outcome_of_end(const output::RunState& state, const RunOptions& 
     return outcome_of("run", options.resources, CommandResult::timed_out,
                       "the command was stopped at the end of --max-hold");
   }
-  const bool is_asked =
-      end.stopped == StopReason::request || end.stopped == StopReason::parent_gone;
+  const bool is_requested =
+      end.stopped == StopReason::request || end.stopped == StopReason::replaced;
+  const bool is_asked = is_requested || end.stopped == StopReason::parent_gone;
   // A lease that was lost while the command was stopped for another reason: never its own 0.
   if (is_asked && !state.loss) {
     output::Outcome outcome =
-        end.stopped == StopReason::request
+        is_requested
             ? outcome_of("run", options.resources, CommandResult::stopped,
                          output::stopped_text(*state.stop_request))
             : outcome_of(

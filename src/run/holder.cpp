@@ -38,6 +38,10 @@ namespace {
 namespace event = output::event;
 using output::CommandResult;
 
+child::StopReason reason_of(const StopRequest& request) {
+  return request.newer ? child::StopReason::replaced : child::StopReason::request;
+}
+
 /// One `run`, from the wait to the release, in the holder process. `state_` is what is known of it;
 /// what tells of it reads that, or listens to the events. Single-threaded.
 class HolderProcess {
@@ -133,8 +137,9 @@ class HolderProcess {
     }
     WaitPolicy policy = options_.wait;
     if (policy.wait) policy.wait = std::max(Duration::zero(), *policy.wait - (now() - began_));
-    co_return co_await wait_for_locks(session_, std::move(orders), policy,
-                                      options_.insists_on_wait);
+    // What it waits for may be a run around it: to stop that would stop us, too.
+    const bool insists_on_wait = options_.insists_on_wait && !options_.replaces;
+    co_return co_await wait_for_locks(session_, std::move(orders), policy, insists_on_wait);
   }
 
   /// Under the lease of a process around this one there is no release that could record a run, or
@@ -298,7 +303,7 @@ class HolderProcess {
     };
     events.stop_requested = [this](const StopRequested& asked) {
       state_.stop_request = asked.request;
-      supervisor_->stop_for(child::StopReason::request);
+      supervisor_->stop_for(reason_of(asked.request));
       changed_->notify();
     };
     leases_->keep(std::move(events));
@@ -329,7 +334,8 @@ class HolderProcess {
 
   void report_stopping(child::StopReason why) {
     std::optional<StopRequest> request;
-    if (why == child::StopReason::request) request = state_.stop_request;
+    if (why == child::StopReason::request || why == child::StopReason::replaced)
+      request = state_.stop_request;
     session_.events().report(event::Stopping{why, options_.stop.max_hold, std::move(request)});
   }
 
@@ -425,7 +431,7 @@ class HolderProcess {
 
   [[nodiscard]] child::StopReason reason_to_stop_nested_runs() const {
     if (parent_gone_) return child::StopReason::parent_gone;
-    return state_.stop_request ? child::StopReason::request : child::StopReason::max_hold;
+    return state_.stop_request ? reason_of(*state_.stop_request) : child::StopReason::max_hold;
   }
 
   [[nodiscard]] Duration left_of_min_hold() const {

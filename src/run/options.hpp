@@ -27,6 +27,7 @@ struct LockOptions {
   Duration server_timeout;
   Mode mode;
   bool supersedes;  ///< newest wins: older waiters that supersede, too, give up
+  bool replaces;    ///< and an older holder that does so, too, is stopped; with `supersedes`
   std::optional<std::size_t> max_waiting;  ///< give up at once if so many wait already
   bool insists_on_wait;                    ///< how long to wait was given, and is not the default
 };

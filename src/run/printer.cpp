@@ -170,9 +170,10 @@ void Printer::tell(const event::Stopping& stopping) {
     return console_.error(fmt::format(
         "{}: the process that started redlock-cli has ended; stopping what runs under it", key_));
   }
-  if (stopping.why == child::StopReason::request) {
-    const std::string text = fmt::format("{}: {}; stopping what runs under it", key_,
-                                         output::asked_text(*stopping.request));
+  if (stopping.request) {
+    const std::string asked = output::asked_text(*stopping.request);
+    status(fmt::format("stops what runs under {}: {}", key_, asked));
+    const std::string text = fmt::format("{}: {}; stopping what runs under it", key_, asked);
     console_.audit(text);
     return console_.error(text);
   }

@@ -38,6 +38,8 @@ struct AcquireRequest {
   bool wants_runs = false;            ///< tell Granted::runs
   std::optional<std::size_t> max_waiting{};  ///< tell QueueStatus::others, and drop waiters that
                                              ///< are gone where so many wait; more than zero
+  /// Ask a holder with an older Owner::place to stop; only with `supersedes`, for the newest.
+  std::optional<StopRequest> replacement{};
 };
 
 /// What to queue again when an attempt is undone.

@@ -53,17 +53,39 @@ std::optional<bool> flag_field(const Json& record, const char* name) {
   return field->get<bool>();
 }
 
-Json to_json(const StopRequest& request) {
-  return {{"host", to_valid_utf8(request.host)},
-          {"user", to_valid_utf8(request.user)},
-          {"reason", to_valid_utf8(request.reason)}};
+Json to_json(const Place& place) {
+  return {{"ticket", place.ticket}, {"waiter", place.waiter}};
 }
 
-std::optional<StopRequest> stop_request_of(const Json& record) {
-  const auto field = record.find(protocol::word::stop_field);
+std::optional<Place> place_of(const Json& record) {
+  const auto field = record.find(protocol::word::place_field);
+  if (field == record.end() || !field->is_object()) return std::nullopt;
+  const auto ticket = number_field(*field, "ticket", std::numeric_limits<Ticket>::max());
+  if (!ticket) return std::nullopt;
+  return Place{*ticket, text_field(*field, "waiter")};
+}
+
+Json to_json(const StopRequest& request) {
+  Json json{{"host", to_valid_utf8(request.host)},
+            {"user", to_valid_utf8(request.user)},
+            {"reason", to_valid_utf8(request.reason)}};
+  if (request.newer) json[std::string(protocol::word::place_field)] = to_json(*request.newer);
+  return json;
+}
+
+std::optional<StopRequest> stop_request_in_field(const Json& record, std::string_view name) {
+  const auto field = record.find(name);
   if (field == record.end() || !field->is_object()) return std::nullopt;
   return StopRequest{text_field(*field, "host"), text_field(*field, "user"),
-                     text_field(*field, "reason")};
+                     text_field(*field, "reason"), place_of(*field)};
+}
+
+/// One by hand, or else that of a newer run.
+std::optional<StopRequest> stop_request_of(const Json& record) {
+  auto by_hand = stop_request_in_field(record, protocol::word::stop_field);
+  if (by_hand) return by_hand;
+  auto replacing = stop_request_in_field(record, protocol::word::replaced_field);
+  return replacing && replacing->newer ? replacing : std::nullopt;
 }
 
 std::optional<int> small_field(const Json& record, const char* name) {
@@ -91,6 +113,7 @@ std::string encode_owner(const Owner& owner) {
   if (owner.stoppable) record["stoppable"] = *owner.stoppable;
   if (owner.stop_request)
     record[std::string(protocol::word::stop_field)] = to_json(*owner.stop_request);
+  if (owner.place) record[std::string(protocol::word::place_field)] = to_json(*owner.place);
   if (owner.finished) {
     record[std::string(protocol::word::kept_field)] = milliseconds(owner.finished->expire_in);
     if (owner.finished->exit_code) record["exit"] = *owner.finished->exit_code;
@@ -104,7 +127,10 @@ std::string encode_stop_request(const StopRequest& request) {
 }
 
 std::optional<StopRequest> stop_request_in(std::string_view record) {
-  if (record.find(protocol::word::stop_field) == std::string_view::npos) return std::nullopt;
+  const auto has = [record](std::string_view name) {
+    return record.find(name) != std::string_view::npos;
+  };
+  if (!has(protocol::word::stop_field) && !has(protocol::word::replaced_field)) return std::nullopt;
   const Json parsed = Json::parse(record, nullptr, /*allow_exceptions=*/false);
   return parsed.is_object() ? stop_request_of(parsed) : std::nullopt;
 }
@@ -124,6 +150,7 @@ std::optional<Owner> decode_owner(std::string_view record) {
   owner.detached = flag_field(parsed, "detached").value_or(false);
   owner.stoppable = flag_field(parsed, "stoppable");
   owner.stop_request = stop_request_of(parsed);
+  owner.place = place_of(parsed);
   owner.pid_start =
       number_field(parsed, "start", std::numeric_limits<unsigned long long>::max()).value_or(0);
   owner.renewed_for = duration_field(parsed, "renewed_ms");

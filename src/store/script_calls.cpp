@@ -102,6 +102,7 @@ ScriptCall acquire_call(const AcquireRequest& request) {
   arguments[at::supersedes] = flag(request.supersedes);
   arguments[at::wants_runs] = flag(request.wants_runs);
   arguments[at::max_waiting] = std::to_string(request.max_waiting.value_or(0));
+  if (request.replacement) arguments[at::replacement] = encode_stop_request(*request.replacement);
   const Runs runs = request.wants_runs ? Runs::wanted : Runs::none;
   return call_of(scripts::acquire, request.resource, std::move(arguments), runs);
 }

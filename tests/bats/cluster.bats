@@ -83,6 +83,16 @@ setup() {
   run -0 redlock-cli status "${CLUSTER_KEY[@]}" --max-age 1h
 }
 
+@test "with --replace the newest stops the running one, at the master that has their slot" {
+  local -a replace=(redlock-cli run -k "${CLUSTER_KEY[1]}" -t 15s --server-timeout 2s --replace)
+  start_background old "${replace[@]}" -- sh -c 'echo entered; exec sleep 99'
+  wait_for_stdout old entered
+  run -0 "${replace[@]}" -- echo new
+  assert_output --partial new
+  wait_background old
+  assert_equal "$status" 143
+}
+
 waits_at() { [[ $(redis "$1" zcard "redlock:queue:{$2}") == 1 ]]; }
 
 @test "doctor examines all masters, and tries a lock" {

@@ -414,6 +414,28 @@ of_the_build() { grep -lsFz "JENKINS_NODE_COOKIE=$1" /proc/[0-9]*/environ | cut 
   assert_output --partial "status 0"
 }
 
+@test "CI: with --replace the newer job of each system stops the older one" {
+  unset REDLOCK_SERVER_TIMEOUT
+  export REDLOCK_TTL=9s
+  program make <<<$'#!/bin/sh\necho entered; until [ -e enough ]; do sleep 0.2; done'
+  block recipes/ci.md github-replace | sed -n 's/^ *- run: //p' >github
+  block recipes/ci.md gitlab-replace | sed -n 's/^ *- //p' >gitlab
+  block recipes/ci.md jenkins-replace | sed -En "s/.*script: '(.*)'.*/\1/p" >jenkins
+  start_background github bash -e github
+  wait_for_stdout github entered
+  start_background gitlab bash -e gitlab
+  wait_background github
+  assert_equal "$status" 143
+  wait_for_stdout gitlab entered
+  start_background jenkins bash -e jenkins
+  wait_background gitlab
+  assert_equal "$status" 143
+  wait_for_stdout jenkins entered
+  : >enough
+  wait_background jenkins
+  assert_equal "$status" 0
+}
+
 @test "CI: two keys" {
   program make <<<$'#!/bin/sh\necho "$REDLOCK_KEY: $*"'
   run -0 sh -c "$(block recipes/ci.md two-keys)"

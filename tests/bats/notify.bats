@@ -57,6 +57,21 @@ told() { grep -qE "$1" "$(background_stdout manager)"; }
   wait_until told "STOPPING=1"
 }
 
+@test "a run that is asked to stop, or replaced: the status says for whom" {
+  start_manager "$BATS_TEST_TMPDIR/notify"
+  start_background ours redlock-cli run -k demo -t 9s --replace --sd-notify -- sleep 1000
+  wait_until told READY=1
+  run -0 redlock-cli run -k demo --replace --note new -- true
+  wait_background ours
+  assert_equal "$status" 143
+  wait_until told "STATUS=stops what runs under demo: asked to stop for a newer run of .*\"new\""
+  start_background ours redlock-cli run -k demo -t 9s --sd-notify -- sleep 1000
+  wait_for_key 0 demo
+  run -0 redlock-cli stop demo -w 60s --reason why
+  wait_background ours
+  wait_until told "STATUS=stops what runs under demo: asked to stop by .*\"why\""
+}
+
 @test "a run that is left out was ready, too: a service that exits before is a failed one" {
   start_manager "$BATS_TEST_TMPDIR/notify"
   run -0 redlock-cli run -k demo --once-per 20h -- true

@@ -120,6 +120,22 @@ start_deployment() {
   assert_equal "$status: $output" "0: entered"
 }
 
+@test "with --replace the newest stops the running one, also when the master changes meanwhile" {
+  start_deployment
+  local -a replace=(redlock-cli run -k demo -t 24s --server-timeout 3s --unavailable-wait 1m --replace)
+  start_background old "${replace[@]}" -- sh -c 'echo entered; exec sleep 99'
+  wait_for_stdout old entered
+  wait_for_key 1 demo
+  start_background new "${replace[@]}" -- echo new
+  wait_until eval 'redis 0 hget "redlock:owner:{demo}" record | grep -q replaced_by'
+  kill_server 0
+  wait_until master_is 1
+  wait_background old
+  assert_equal "$status" 143
+  wait_background new
+  assert_equal "$status $output" "0 new"
+}
+
 @test "the last run goes with the master, as far as its replica has it" {
   start_deployment
   run -0 redlock-cli run -k demo --once-per 20h -- true

@@ -2,7 +2,7 @@
 """Stops a `run` from another host at random moments of its life, and asks the kernel whether
 anything of it lived when its lock went to the next.
 
-usage: stops.py [--rounds N] [--lanes N] [--servers N]... [--seed N]
+usage: stops.py [--replace] [--rounds N] [--lanes N] [--servers N]... [--seed N]
 
 Each round: a run whose command leaves a child that ignores TERM and one in a session of its own;
 all inherit a shared flock(2) on a witness file. Another run waits for the same key, and tries to
@@ -13,7 +13,14 @@ this needs root.
 Beside overlaps it compares what the three say: `stop` exits with 0, or with 79 where the next run
 had the lock by then; a run that it stopped has the result `stopped`, the exit code of its command
 and one event `stopping` with why, by whom and the reason, and no other has; and then `stop` says
-`stopped` as well. Prints a line for each number of servers, with what came of the rounds.
+`stopped` as well.
+
+With --replace the next ones are up to ten runs that come at once, from both hosts, and all have
+`--replace`. Each takes the flock exclusively, without waiting. A run that was replaced tells so as
+above, with why `replaced`; one that was superseded exits with 75 and ran nothing; and the last one,
+by its fence, ends by itself.
+
+Prints a line for each number of servers, with what came of the rounds.
 
 Needs REDLOCK_CLI: the path of the program. Exit status: 0 when nothing was wrong, else 1.
 """
@@ -41,6 +48,11 @@ REASON = "called off"
 COMMAND = """exec 9<"$1"; flock -s 9
 setsid sleep 1000 & sh -c 'trap "" TERM; sleep 1000' & echo "$REDLOCK_FENCE"; sleep "$2" """
 TERM = 128 + 15
+BUSY = 75
+MOST_COMERS = 10
+OVERLAP = 3
+REPLACING = f"""exec 9<"$1"; flock -n -x 9 || exit {OVERLAP}
+setsid sleep 1000 & sh -c 'trap "" TERM; sleep 1000' & echo "$REDLOCK_FENCE"; sleep "$2" """
 
 
 class Wrong(Exception):
@@ -51,11 +63,13 @@ class Round:
     def __init__(self, deployment, directory, lane, chance):
         self.deployment, self.random = deployment, chance
         self.key = f"stops{lane}"
-        self.files = {
-            name: os.path.join(directory, f"{self.key}.{name}")
-            for name in ("witness", "report", "events")
-        }
-        open(self.files["witness"], "a").close()
+        self.directory = directory
+        self.lock = ("-k", self.key, "--ttl", TTL, "--grace", GRACE)
+        self.witness = self.file("witness")
+        open(self.witness, "a").close()
+
+    def file(self, name):
+        return os.path.join(self.directory, f"{self.key}.{name}")
 
     def words(self, host, *words):
         network = self.deployment.hosts[host]
@@ -81,19 +95,28 @@ class Round:
             **options,
         )
 
+    def start_run(self, name, host, text, work, *options):
+        with open(self.file(f"report{name}"), "w") as report:
+            with open(self.file(f"events{name}"), "w") as events:
+                tell = ("--status-fd", str(report.fileno()), "--events-fd", str(events.fileno()))
+                command = ("sh", "-c", text, "-", self.witness, str(work))
+                words = ("run", *self.lock, *tell, "--descendants", "kill", *options, "--", *command)
+                return self.start(host, *words, pass_fds=(report.fileno(), events.fileno()))
+
+    def told(self, name):
+        """-> what the run reports, and its events `stopping`"""
+        with open(self.file(f"report{name}")) as file:
+            report = json.load(file)
+        with open(self.file(f"events{name}")) as file:
+            events = [json.loads(line) for line in file]
+        return report, [event for event in events if event["event"] == "stopping"]
+
     def play(self):
         work = self.random.uniform(0.1, 3)
-        lock = ("-k", self.key, "--ttl", TTL, "--grace", GRACE)
-        with open(self.files["report"], "w") as report, open(self.files["events"], "w") as events:
-            tell = ("--status-fd", str(report.fileno()), "--events-fd", str(events.fileno()))
-            command = ("sh", "-c", COMMAND, "-", self.files["witness"], str(work))
-            run = self.start(
-                *(0, "run", *lock, *tell, "--descendants", "kill", "--", *command),
-                pass_fds=(report.fileno(), events.fileno()),
-            )
+        run = self.start_run("", 0, COMMAND, work)
         fence = run.stdout.readline().strip()
-        check = ("flock", "-n", "-x", self.files["witness"], "true")
-        following = self.start(1, "run", *lock, "--wait", f"{LIMIT}s", "--", *check)
+        check = ("flock", "-n", "-x", self.witness, "true")
+        following = self.start(1, "run", *self.lock, "--wait", f"{LIMIT}s", "--", *check)
         time.sleep(self.random.uniform(0, work * 1.1))
         words = ("stop", self.key, "--json", "--if-fence", fence, "--reason", REASON, "-w", "20s")
         stop = self.start(1, *words, "--server-timeout", STOP_TIMEOUT)
@@ -106,11 +129,7 @@ class Round:
 
     def judge(self, run_code, stop_code, said):
         """-> what came of it"""
-        with open(self.files["report"]) as file:
-            report = json.load(file)
-        with open(self.files["events"]) as file:
-            events = [json.loads(line) for line in file]
-        stopping = [event for event in events if event["event"] == "stopping"]
+        report, stopping = self.told("")
         result = said["result"]
         if (result, stop_code) not in (("stopped", 0), ("free", 0), ("lost", 79)):
             raise Wrong(f"stop ends with {stop_code}: {said}")
@@ -132,12 +151,61 @@ class Round:
         return f"{result}, run {report['result']}"
 
 
-def play(deployment, directory, todo, lane, seed, counts, failures):
+class Replacement(Round):
+    def play(self):
+        work = self.random.uniform(0.1, 3)
+        runs = [self.start_run(0, 0, REPLACING, work, "--replace")]
+        runs[0].stdout.readline()
+        time.sleep(self.random.uniform(0, work * 1.1))
+        comers = self.random.choice((1, 2, MOST_COMERS))
+        for number in range(1, comers + 1):
+            words = ("--replace", "--note", str(number), "--wait", f"{LIMIT}s")
+            work = self.random.uniform(0.1, 1)
+            runs.append(self.start_run(number, number % 2, REPLACING, work, *words))
+        results = collections.Counter()
+        last = (0, None)
+        for number, run in enumerate(runs):
+            run.communicate(timeout=LIMIT)
+            result, fence = self.judge_run(number, run.returncode)
+            results[result] += 1
+            last = max(last, (fence, result))
+        if last[1] == "stopped":
+            raise Wrong(f"the last run was replaced: {results}")
+        told = ", ".join(result for result in sorted(results))
+        return f"{comers} at once: {told}"
+
+    def judge_run(self, number, code):
+        """-> its result and its fence (0: it did not run)"""
+        report, stopping = self.told(number)
+        result = report["result"]
+        if code == OVERLAP:
+            raise Wrong(f"OVERLAP: run {number} finds the witness held")
+        tells = f"run {number} exits with {code}, tells {stopping}, and says {report}"
+        if result == "stopped":
+            request = report["stop_request"]
+            told = [(event["why"], event["reason"]) for event in stopping]
+            if not request["replaces"] or told not in ([], [("replaced", request["reason"])]):
+                raise Wrong(tells)
+            # Without the event it was stopped before its command had started.
+            if code not in (TERM, -15) or report["exit_code"] != TERM:
+                raise Wrong(tells)
+        elif result == "superseded":
+            if code != BUSY or stopping or "superseded_by" not in report:
+                raise Wrong(tells)
+        elif result == "lost":
+            if code != LOST:
+                raise Wrong(tells)
+        elif result not in ("released", "unreleased") or code != 0 or stopping:
+            raise Wrong(tells)
+        return result, report.get("fence", 0)
+
+
+def play(kind, deployment, directory, todo, lane, seed, counts, failures):
     chance = random.Random(seed)
     while todo and not failures:
         try:
             todo.pop()
-            counts[Round(deployment, directory, lane, chance).play()] += 1
+            counts[kind(deployment, directory, lane, chance).play()] += 1
         except IndexError:
             return
         except Exception as failure:  # of a thread: it would be printed, and nothing more
@@ -153,7 +221,10 @@ def play_all(servers, options):
         lanes = [
             threading.Thread(
                 target=play,
-                args=(deployment, directory, todo, lane, options.seed + lane, counts, failures),
+                args=(
+                    *(options.kind, deployment, directory, todo, lane, options.seed + lane),
+                    *(counts, failures),
+                ),
             )
             for lane in range(options.lanes)
         ]
@@ -173,6 +244,14 @@ def play_all(servers, options):
 
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument(
+        "--replace",
+        dest="kind",
+        action="store_const",
+        const=Replacement,
+        default=Round,
+        help="runs that replace each other",
+    )
     parser.add_argument("--rounds", type=int, default=200, help="with each number of servers")
     parser.add_argument("--lanes", type=int, default=4, help="how many at the same time")
     parser.add_argument("--servers", type=int, action="append", help="how many (1, 3 and 5)")

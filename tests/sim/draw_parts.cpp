@@ -77,6 +77,10 @@ void Draw::let_the_newest_win() {
   for (SessionPlan& plan : schedule_.sessions) {
     const bool waits = !plan.wait.wait || *plan.wait.wait > Duration::zero();
     plan.supersedes = waits && !plan.mode.shared;
+    plan.replaces = profile_.asks_to_stop && plan.supersedes &&
+                    plan.style == SessionPlan::Style::run && extra_.chance(800);
+    // Long enough to hear that it is to make room.
+    if (plan.replaces) plan.work = extra_.between(plan.ttl / 4, 2 * Duration(plan.ttl));
   }
 }
 

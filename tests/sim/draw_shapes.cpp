@@ -56,7 +56,7 @@ void Draw::chaos() {
   mixes_modes_ = random_.chance(400);
   if (profile_.in_promise && !has_nodes() && random_.chance(120)) schedule_.keys = 2;
   add_sessions();
-  if (schedule_.keys == 1 && extra_.chance(200)) let_the_newest_win();
+  if (schedule_.keys == 1 && extra_.chance(profile_.asks_to_stop ? 500 : 200)) let_the_newest_win();
   if (profile_.spoils_helper_keys && random_.chance(30)) add_crowd();
   add_machines();
   add_paths(/*may_straggle=*/true);

@@ -66,9 +66,9 @@ struct Violation {
 ///                 told it of none. Or it is granted the lock by an attempt that began after a
 ///                 quorum of servers knew of a newer one, or it keeps waiting
 ///   node          a script runs at a node of a vote for a key that another node of it has
-///   stop          a holder learns of a stop request for another lease than its own; or a lease
-///   that
-///                 was valid all the while is said to be gone
+///   stop          a holder learns of a stop request for another lease than its own, or is to make
+///                 room for a run that is not newer; or a lease that was valid all the while is
+///                 said to be gone
 ///   inspect       a lease that was valid all the while is shown as free, or as another's
 ///
 /// The world adds what only it can see: progress, order, delay (a waiter that could enter is let in
@@ -145,6 +145,8 @@ class Referee final : public Watcher {
   void ended(Process& process, const Token& token, const LeaseEnded& end);
   /// It learned of a stop request for the lease with that id.
   void stop_requested(const Process& process, const Token& token, const std::string& id);
+  /// It learned that it is to make room for the run with this place.
+  void replaced(const Process& process, const Place& newer);
   /// The holder does nothing more under the lease, and now releases it. `expire_in`: no other
   /// client may have the lock for so long.
   void stopped(const Process& process, const Token& token, Duration expire_in = Duration::zero());

@@ -193,6 +193,15 @@ void Referee::stop_requested(const Process& process, const Token& token, const s
     violate("stop", process.name() + " is asked to stop for another lease");
 }
 
+void Referee::replaced(const Process& process, const Place& newer) {
+  history_.add("{} is to make room for {}", process.name(), newer.waiter);
+  const auto is_newer = [&](const Superseder* one) {
+    return one == &superseders_[newer.waiter] && one->ticket == newer.ticket;
+  };
+  if (std::ranges::none_of(newer_than(process), is_newer))
+    violate("stop", process.name() + " is to make room for a run that is not newer");
+}
+
 void Referee::ended(Process& process, const Token& token, const LeaseEnded& end) {
   const bool lost = end.state == LeaseState::lost;
   const bool by_hand = end.not_ours && end.not_ours->why == NotOurs::Why::released;

@@ -20,7 +20,10 @@ std::string describe(const SessionPlan& plan) {
                            : plan.first_key > 0 ? ", the second lock"
                                                 : "";
   return fmt::format("ttl {} ms, work {:.0f} ms, {}{}{}{}", plan.ttl.count(), in_ms(plan.work),
-                     wait, mode, keys, plan.supersedes ? ", newest wins" : "");
+                     wait, mode, keys,
+                     plan.replaces     ? ", newest wins and replaces"
+                     : plan.supersedes ? ", newest wins"
+                                       : "");
 }
 
 }  // namespace
@@ -138,7 +141,10 @@ AcquireOrder Session::order(std::size_t key) const {
   owner.take = plan_.mode.take;
   AcquireOrder order{world_.resource(key), ttl, owner, margin(ttl)};
   order.mode = plan_.mode;
-  if (plan_.supersedes) order.supersession = std::make_shared<Supersession>();
+  if (plan_.supersedes) {
+    order.supersession = std::make_shared<Supersession>();
+    order.supersession->replaces = plan_.replaces;
+  }
   order.once_per = plan_.once_per;
   order.max_waiting = plan_.max_waiting;
   return order;
@@ -229,9 +235,16 @@ void Session::keep(const std::shared_ptr<HeldSet>& set) {
     event_->notify();
   };
   events.stop_requested = [this, set = set.get()](const StopRequested& asked) {
+    Referee& referee = world_.referee(asked.resource);
     for (const Lease& lease : set->leases()) {
-      if (lease.resource == asked.resource)
-        world_.referee(asked.resource).stop_requested(*process_, lease.token, asked.request.reason);
+      if (lease.resource != asked.resource) continue;
+      if (!asked.request.newer) {
+        referee.stop_requested(*process_, lease.token, asked.request.reason);
+      } else if (plan_.replaces) {
+        referee.replaced(*process_, *asked.request.newer);
+      } else {
+        referee.violate("stop", process_->name() + " is replaced, and was not to be");
+      }
     }
     stop_requested_ = true;
     event_->notify();

@@ -26,6 +26,7 @@ struct SessionPlan {
   std::size_t keys = 1;
   Mode mode;
   bool supersedes = false;  ///< as a waiter; then it takes one exclusive lock
+  bool replaces = false;    ///< such a holder stops for a newer one of its kind
   std::optional<std::size_t> max_waiting{};
   Milliseconds ttl{};
   Duration server_timeout{};

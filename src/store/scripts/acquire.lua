@@ -9,7 +9,8 @@
 --       we are not granted it, but learn the ticket that we need for that),
 --       whether to tell the last runs (0 or 1),
 --       how many others may wait at most (0: any number, or we were among them already),
---       how many slots we take
+--       how many slots we take,
+--       with which request, a JSON object, we stop an older holder that is to be replaced ('': none)
 -- -> {'granted', fence, id, slots as '1,4' or '', queue, the last runs or ''} | {'held', …, queue}
 --    | {'queued', queue}: the lock is free for us, but other waiters come first
 --    | {'duplicate'}: this very token already holds it | an error
@@ -55,6 +56,9 @@ local superseder, superseder_record, failure
 if supersedes and waiter ~= '' then
   write_without_memory()
   superseder, superseder_record, failure = supersede(waiter, ticket, ARGV.record, state, time)
+  if not failure and not superseder and ARGV.replacement ~= '' and state == 'held' then
+    failure = ask_older(value, waiter, ticket, ARGV.replacement)
+  end
   if failure then return failure end
 end
 if ARGV.life == '0' then waiter = '' end

@@ -10,12 +10,6 @@ local state, value, type_name = lock_state(time)
 if not state then return value end
 if state == 'free' then return {WORD.free} end
 
--- The record with the request, or nil: it has one, or is no record of ours.
-local function with_request(record)
-  if not string.match(record or '', '^{.+}$') or has_field(record, WORD.stop_field) then return end
-  return string.sub(record, 1, -2) .. ',"' .. WORD.stop_field .. '":' .. ARGV.request .. '}'
-end
-
 if value == SHARED then
   if slot >= 0 then
     local reader, unreadable = reader_in(slot, time)
@@ -26,7 +20,7 @@ if value == SHARED then
   local ends = id ~= '' and share_end(id, time)
   if not ends then return describe(WORD.held, value, type_name, time) end
   local share = ARGV.request ~= '' and read_share(redis.call('HGET', KEYS.shares, id))
-  local asked = share and with_request(share.record)
+  local asked = share and with_request(share.record, WORD.stop_field, ARGV.request)
   if asked then
     share.record = asked
     local failure = first_error(write_share(id, share))
@@ -39,7 +33,7 @@ end
 local owner = read_owner()
 if ARGV.request ~= '' and owner.lease == id and not type_name
   and redis.sha1hex(value) == id then
-  local asked = with_request(owner.record)
+  local asked = with_request(owner.record, WORD.stop_field, ARGV.request)
   if asked then redis.call('HSET', KEYS.owner, 'record', asked) end
 end
 return describe(WORD.held, value, type_name, time)

@@ -32,6 +32,11 @@ local function has_room(state, entry, time)
   return (find_slots(limit, take_of(entry.record), {}, time)) ~= nil
 end
 
+-- The order of waiters, by ticket and id.
+local function is_before(ticket, id, other_ticket, other_id)
+  return ticket < other_ticket or ticket == other_ticket and id < other_id
+end
+
 -- An entry in another format is a newer version's (`opaque`), and not ours to change. It keeps its
 -- position until it ends. If it does not say when, it keeps it while its waiter is subscribed.
 local function opaque_entry(id, stored)
@@ -242,8 +247,7 @@ end
 -- so a waiter for a slot is not in our way.
 local function is_our_turn(state, time, id, ticket, beside)
   local function comes_before(entry, its_ticket)
-    return entry.id ~= id
-      and (id == '' or its_ticket < ticket or its_ticket == ticket and entry.id < id)
+    return entry.id ~= id and (id == '' or is_before(its_ticket, entry.id, ticket, id))
   end
   while true do
     local entry, first_ticket = first_in_queue(time)
@@ -333,7 +337,7 @@ local function supersede(id, ticket, record, state, time)
   local its_ticket, other, its_record, unreadable = newest_superseder()
   -- It may be newer than this one, and must not be forgotten.
   if unreadable then return nil, nil, unreadable end
-  if other and (its_ticket > ticket or its_ticket == ticket and other > id) then
+  if other and is_before(ticket, id, its_ticket, other) then
     leave(id)
     return other, its_record
   end
@@ -349,4 +353,25 @@ local function supersede(id, ticket, record, state, time)
     publish(other, WORD.recheck)
     leave(other)
   end
+end
+
+-- The holder's record with a stop request in this field; nil: it has one there, or is no record of
+-- ours.
+local function with_request(record, field, request)
+  if not string.match(record or '', '^{.+}$') or has_field(record, field) then return end
+  return string.sub(record, 1, -2) .. ',"' .. field .. '":' .. request .. '}'
+end
+
+-- Asks the holder of an exclusive lease to make room for this waiter, the newest, where that holder
+-- was started to do so and has an older place (Q11). `value`: the lock's. The first request stays:
+-- it is of a run that is newer than the holder, and so is obeyed.
+-- -> an error or nil
+local function ask_older(value, id, ticket, request)
+  local owner = read_owner()
+  local its_ticket, its_id = string.match(owner.record or '',
+    '"' .. WORD.place_field .. '":{"ticket":(%d+),"waiter":"([^"]+)"}')
+  local is_older = its_ticket and is_before(tonumber(its_ticket), its_id, ticket, id)
+  if not is_older or type(value) ~= 'string' or owner.lease ~= redis.sha1hex(value) then return end
+  local asked = with_request(owner.record, WORD.replaced_field, request)
+  return asked and first_error(redis.pcall('HSET', KEYS.owner, 'record', asked))
 end

@@ -247,6 +247,28 @@ TEST_F(HeldSetTest, ObeysARequestThatOneServerHasAndAnswersLate) {
   EXPECT_EQ(stop_requests, std::vector<std::string>{"late"});
 }
 
+// Whatever a server believes of who is newer.
+TEST_F(HeldSetTest, MakesRoomForANewerRunAlone) {
+  const Place ours{7, "b"};
+  for (const Place& other : {Place{6, "c"}, Place{7, "a"}, ours, Place{7, "c"}, Place{8, "a"}}) {
+    for (const bool replaces : {true, false}) {
+      stop_requests.clear();
+      Lease lease = set->leases()[0];
+      if (replaces) lease.place = ours;
+      const auto held = std::make_shared<HeldSet>(client.server_set);
+      held->add(lease);
+      held->keep(events());
+      Owner owner = order().owner;
+      owner.stop_request = StopRequest{"web1", "alice", "newer", other};
+      world.store(1).change_owner(resource("a"), owner);
+      EXPECT_EQ(world.run(held->extend()).decision, ExtendDecision::confirmed);
+      world.settle_for(10ms);
+      EXPECT_EQ(!stop_requests.empty(), replaces && ours < other)
+          << other.ticket << other.waiter << replaces;
+    }
+  }
+}
+
 TEST_F(HeldSetTest, HearsNoRequestForAnotherLease) {
   set->keep(events());
   Lease other = set->leases()[0];
@@ -265,6 +287,33 @@ TEST_F(HeldSetTest, GivesTheRequestToAServerThatLostTheLease) {
   const auto owner = world.store(1).lock(resource("a"))->owner;
   ASSERT_TRUE(owner.stop_request);
   EXPECT_EQ(owner.stop_request->reason, "heal it");
+}
+
+TEST_F(HeldSetTest, HearsARequestAtTwoServersThoughOneForgetsItAndTheThirdAnswersLate) {
+  set->keep(events());
+  ask(set->leases()[0], "why", {0, 1});
+  world.store(1).lose_everything();
+  client.server(2).fate.reply = 300ms;
+  world.settle_for(1500ms);
+  EXPECT_EQ(stop_requests, std::vector<std::string>{"why"});
+  world.settle_for(3s);
+  EXPECT_TRUE(world.store(1).lock(resource("a"))->owner.stop_request);
+}
+
+// To ask again is how `stop` looks.
+TEST_F(HeldSetTest, HearsARequestThatAFailOverLostWhenItIsMadeAgain) {
+  set->keep(events());
+  std::vector<local::Keyspace::Entries> replicas;
+  for (std::size_t i = 0; i < world.size(); ++i)
+    replicas.push_back(world.server(i).keyspace().live());
+  ask(set->leases()[0], "why");
+  for (std::size_t i = 0; i < world.size(); ++i)
+    world.server(i).keyspace().load(std::move(replicas[i]));
+  world.settle_for(1500ms);
+  EXPECT_TRUE(stop_requests.empty());
+  ask(set->leases()[0], "again");
+  world.settle_for(1500ms);
+  EXPECT_EQ(stop_requests, std::vector<std::string>{"again"});
 }
 
 TEST_F(HeldSetTest, KeepsAllAliveUntilItIsReleased) {

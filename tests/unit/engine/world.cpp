@@ -119,6 +119,10 @@ void Store::forget_owner(const Resource& resource) {
   execute({"DEL", HelperKeys(resource).owner()});
 }
 
+void Store::change_owner(const Resource& resource, const Owner& owner) {
+  execute({"HSET", HelperKeys(resource).owner(), "record", encode_owner(owner)});
+}
+
 Client::Client(sim::Timeline& timeline, sim::Network& network, std::size_t number,
                const ClientOptions& options)
     : host(timeline, network, number, sim::Oscillator(clock_origin, 0), Milliseconds(0)),

@@ -67,6 +67,7 @@ class Store {
                     std::optional<Duration> remaining);
   void drop(const Resource& resource) { execute({"DEL", resource.key()}); }
   void forget_owner(const Resource& resource);  ///< the lock's record, not the lock
+  void change_owner(const Resource& resource, const Owner& owner);
   void lose_everything() { server_.keyspace().load({}); }
 
   /// Of whatever name.

@@ -53,6 +53,13 @@ TEST(EventJson, SaysWhyTheCommandIsStopped) {
             std::string::npos);
 }
 
+TEST(EventJson, SaysForWhomARunningCommandIsReplaced) {
+  const event::Stopping replaced{child::StopReason::replaced, std::nullopt,
+                                 StopRequest{"web1", "alice", "commit 2", Place{7, "a"}}};
+  EXPECT_NE(json_of(replaced).find(R"("why":"replaced","by":"alice@web1","reason":"commit 2")"),
+            std::string::npos);
+}
+
 TEST(EventJson, TellsForWhomAWaiterWasSuperseded) {
   Owner newer;
   newer.note = "commit 2";

@@ -391,6 +391,52 @@ TEST_P(ContractOfScriptsTest, TheNewestWaiterSupersedesThoseThatSupersedeToo) {
   granted(supersede('d', 4));
 }
 
+TEST_P(ContractOfScriptsTest, TheNewestRunAsksAnOlderOneThatReplacesTooToMakeRoom) {
+  const auto replaces = [this](char digit, Ticket ticket, bool with_place = true) {
+    const Place place{ticket, entry(digit, ticket).id};
+    AcquireRequest waiting = request(digit);
+    Owner owner = some_owner();
+    if (with_place) owner.place = place;
+    waiting.owner = owner;
+    waiting.entry = entry(digit, ticket);
+    waiting.supersedes = true;
+    if (with_place) waiting.replacement = StopRequest{"web2", "bob", {digit}, place};
+    return acquire(std::move(waiting));
+  };
+  const auto asked_by = [this](char digit) {
+    const ExtendVote vote = extend(digit);
+    EXPECT_TRUE(is<Extended>(vote));
+    const auto asked = std::get<Extended>(vote).stop_request;
+    return asked ? asked->reason : "";
+  };
+  granted(replaces('c', 3));
+  ASSERT_TRUE(is<Held>(replaces('b', 2))) << "it drew its ticket before";
+  EXPECT_EQ(asked_by('c'), "");
+  const AcquireVote refused = replaces('d', 4);
+  ASSERT_TRUE(is<Held>(refused));
+  ASSERT_TRUE(std::get<Held>(refused).holder.owner);
+  EXPECT_EQ(std::get<Held>(refused).holder.owner->stop_request->newer,
+            (Place{4, entry('d', 4).id}));
+  ASSERT_TRUE(is<Held>(replaces('e', 5)));
+  EXPECT_EQ(asked_by('c'), "d") << "it is newer than the holder, and that is enough";
+
+  // By hand outranks it.
+  const LeaseId id = std::get<Held>(refused).holder.id;
+  drive_.run(other_->ask_holder({resource_, id, {}, {"web1", "alice", "by hand"}}, drive_.soon()));
+  EXPECT_EQ(asked_by('c'), "by hand");
+
+  // Requests that arrive under the next lease: of an older one, and under one that may not be
+  // replaced.
+  EXPECT_TRUE(is<Released>(release('c')));
+  granted(replaces('e', 5));
+  ASSERT_TRUE(is<Held>(replaces('d', 4)));
+  EXPECT_EQ(asked_by('e'), "");
+  EXPECT_TRUE(is<Released>(release('e')));
+  granted(replaces('f', 6, /*with_place=*/false));
+  ASSERT_TRUE(is<Held>(replaces('1', 7)));
+  EXPECT_EQ(asked_by('f'), "");
+}
+
 TEST_P(ContractTest, AWaiterThatLeavesTheQueueDelaysNone) {
   granted(acquire('a'));
   ASSERT_TRUE(is<Held>(wait_in_queue('b', 1)));

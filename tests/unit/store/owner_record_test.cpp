@@ -67,6 +67,37 @@ TEST(OwnerRecord, TellsWhetherItsHolderCanBeAskedToStopAndWhoDidSo) {
   }
 }
 
+TEST(OwnerRecord, TellsTheNewerRunThatReplacesThisOneUnlessItIsAskedToStopByHand) {
+  Owner owner = some_owner();
+  owner.note = R"("place":{"ticket":1,"waiter":"no"})";
+  EXPECT_FALSE(decode_owner(encode_owner(owner))->place);
+  owner.place = Place{17, "ab.1"};
+  const std::string record = encode_owner(owner);
+  // Scripts read it in this form.
+  EXPECT_NE(record.find(R"("place":{"ticket":17,"waiter":"ab.1"})"), std::string::npos) << record;
+  EXPECT_EQ(decode_owner(record)->place, owner.place);
+  EXPECT_FALSE(stop_request_in(record));
+
+  // As a script adds it.
+  const auto with = [](std::string text, const std::string& field, const StopRequest& request) {
+    text.back() = ',';
+    return text + "\"" + field + "\":" + encode_stop_request(request) + "}";
+  };
+  const StopRequest newer{"web2", "bob", "commit 2", Place{18, "cd.2"}};
+  const std::string replaced = with(record, "replaced_by", newer);
+  ASSERT_TRUE(stop_request_in(replaced));
+  EXPECT_EQ(stop_request_in(replaced)->newer, newer.newer);
+  EXPECT_EQ(stop_request_in(replaced)->reason, "commit 2");
+  EXPECT_EQ(decode_owner(replaced)->place, owner.place);
+  const std::string by_hand = with(replaced, "stop_request", {"web1", "alice", "why"});
+  EXPECT_FALSE(stop_request_in(by_hand)->newer);
+  EXPECT_EQ(stop_request_in(by_hand)->user, "alice");
+  for (const char* const none : {R"({"replaced_by":{}})", R"({"replaced_by":{"place":{}}})",
+                                 R"({"replaced_by":{"place":{"ticket":-1}}})"}) {
+    EXPECT_FALSE(stop_request_in(none)) << none;
+  }
+}
+
 TEST(OwnerRecord, TellsHowACommandEndedWhoseLeaseIsKept) {
   Owner owner = some_owner();
   owner.renewed_for = Duration::zero();

@@ -130,7 +130,7 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   const ScriptCall acquire = acquire_call({resource(), secret_token(), ttl(), owner});
   EXPECT_EQ(acquire.script, &scripts::acquire);
   EXPECT_EQ(acquire.arguments, (Strings{token_text, "30000", "1", encode_owner(owner), "x", "0", "",
-                                        "", "0", "0", "0", "0", "0", "0", "1", "acquire"}));
+                                        "", "0", "0", "0", "0", "0", "0", "1", "", "acquire"}));
   EXPECT_EQ(acquire_call({resource(), secret_token(), ttl(), {}}).arguments[2], "0");
   AcquireRequest slot{resource(),
                       secret_token(),
@@ -140,9 +140,11 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
                       {2},
                       QueueEntry{"me", 1'700'000'000'000, true, 2000ms}};
   const Strings modes = acquire_call(slot).arguments;
-  EXPECT_EQ(
-      Strings(modes.begin() + 4, modes.end()),
-      (Strings{"s", "4", "2", "me", "1700000000000", "1", "2000", "0", "0", "0", "1", "acquire"}));
+  EXPECT_EQ(Strings(modes.begin() + 4, modes.end()),
+            (Strings{"s", "4", "2", "me", "1700000000000", "1", "2000", "0", "0", "0", "1", "",
+                     "acquire"}));
+  slot.replacement = StopRequest{"web1", "alice", "why", Place{7, "me"}};
+  EXPECT_EQ(acquire_call(slot).arguments[15], encode_stop_request(*slot.replacement));
 
   const ScriptCall raise = raise_fence_call({resource(), secret_token(), Fence(Fence::max), ttl()});
   EXPECT_EQ(raise.script, &scripts::raise_fence);
