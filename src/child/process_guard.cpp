@@ -23,6 +23,7 @@ ProcessGuard::ProcessGuard(const Clock& clock, WatchedProcess& process, StopPlan
       plan_(plan),
       events_(std::move(events)),
       event_(clock.make_event()),
+      meter_(plan.measure_interval, clock.now()),
       margin_(plan.margin) {}
 
 void ProcessGuard::arm(Instant deadline, Instant granted) {
@@ -89,16 +90,15 @@ asio::awaitable<GuardEnd> ProcessGuard::guard() {
 
 /// Why the process is to be stopped now; nullopt: it has ended, or its lease was released.
 asio::awaitable<std::optional<StopReason>> ProcessGuard::until_stop_is_due() {
-  StopMeter meter(plan_.measure_interval, clock_.now());
   while (!process_.ended() && lease_ != LeaseFate::released) {
     const Instant now = clock_.now();
     if (const auto reason = reason_to_stop(now)) co_return reason;
-    if (now >= meter.next()) {
-      measure(meter, now);
+    if (now >= meter_.next()) {
+      measure(now);
       continue;
     }
-    const Instant next = std::min({terminate_at(), hold_until_, meter.next()});
-    if (!co_await event_->wait_until(next)) meter.note_timer(next, clock_.now());
+    const Instant next = std::min({terminate_at(), hold_until_, meter_.next()});
+    if (!co_await event_->wait_until(next)) meter_.note_timer(next, clock_.now());
   }
   co_return std::nullopt;
 }
@@ -115,8 +115,8 @@ std::optional<StopReason> ProcessGuard::reason_to_stop(Instant now) const {
   return hold_until_ <= terminate_at() ? end_of_hold_ : StopReason::lease;
 }
 
-void ProcessGuard::measure(StopMeter& meter, Instant now) {
-  const auto cost = meter.step({process_.pid()}, now);
+void ProcessGuard::measure(Instant now) {
+  const auto cost = meter_.step({process_.pid()}, now);
   if (!cost) return;
   const Duration needed = needed_margin(plan_.margin, *cost);
   margin_ = std::min(needed, std::max(plan_.margin, plan_.max_margin));

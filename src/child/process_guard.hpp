@@ -52,6 +52,9 @@ class ProcessGuard {
   /// The lease was extended. Only forward.
   void move_deadline(Instant deadline);
 
+  /// As of a Supervisor.
+  void put_off_measuring(Instant until) { meter_.put_off(until); }
+
   /// The lease has ended: it was lost, or its deadline has passed. Final.
   void lease_is_lost();
 
@@ -74,7 +77,7 @@ class ProcessGuard {
   void end_lease(LeaseFate how);
   [[nodiscard]] Instant terminate_at() const;
   [[nodiscard]] std::optional<StopReason> reason_to_stop(Instant now) const;
-  void measure(StopMeter& meter, Instant now);
+  void measure(Instant now);
   asio::awaitable<std::optional<StopReason>> until_stop_is_due();
   asio::awaitable<void> send_stop_signal(Instant kill_at, WatchedProcess::Reach reach);
   asio::awaitable<void> hold_still(Instant until);
@@ -86,7 +89,8 @@ class ProcessGuard {
   StopPlan plan_;
   ProcessGuardEvents events_;
   std::unique_ptr<Event> event_;  ///< notified of all that is reported here
-  Duration margin_;               ///< grows with the measurements
+  StopMeter meter_;
+  Duration margin_;  ///< grows with the measurements
   Instant deadline_;
   Instant hold_until_ = Instant::max();
   StopReason end_of_hold_ = StopReason::max_hold;

@@ -64,6 +64,10 @@ void StopMeter::note_timer(Instant due, Instant now) {
   oldest_ = (oldest_ + 1) % latest_.size();
 }
 
+void StopMeter::put_off(Instant until) {
+  if (!walk_) next_ = std::max(next_, until);
+}
+
 std::optional<StopCost> StopMeter::step(const std::vector<pid_t>& roots, Instant now) {
   const Instant began = BootClock::now();
   if (!walk_) {

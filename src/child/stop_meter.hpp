@@ -46,6 +46,10 @@ class StopMeter {
   /// A timer that was due at `due` fired at `now`.
   void note_timer(Instant due, Instant now);
 
+  /// No measurement matters before `until`: the next one waits for that. One that has begun goes
+  /// on.
+  void put_off(Instant until);
+
   /// When step() is due; Instant::max(): never.
   [[nodiscard]] Instant next() const noexcept { return next_; }
 

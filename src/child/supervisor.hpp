@@ -124,6 +124,9 @@ class Supervisor {
   /// The lease was extended. Only forward; the guards watch over nothing any more after finish().
   void move_deadline(Instant deadline);
 
+  /// The lease is renewed next at `until`: what stopping takes need not be measured before.
+  void put_off_measuring(Instant until) { meter_.put_off(until); }
+
   /// The lease has ended: it was lost, or its deadline has passed.
   void lease_is_lost();
 

@@ -65,6 +65,12 @@ Instant HeldSet::deadline() const {
   return earliest;
 }
 
+Instant HeldSet::next_round() const {
+  Instant earliest = Instant::max();
+  for (const LeaseKeeper& keeper : keepers_) earliest = std::min(earliest, keeper.next_round());
+  return earliest;
+}
+
 void HeldSet::start(std::size_t index) {
   spawn(server_set_.executor(),
         [self = shared_from_this(), index] { return self->keep_alive(index); });

@@ -63,6 +63,9 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
   /// The earliest deadline. The set must not be empty.
   [[nodiscard]] Instant deadline() const;
 
+  /// When the first of them next asks the servers. The set must not be empty.
+  [[nodiscard]] Instant next_round() const;
+
   /// How the set ended; none: every lease stands, as far as we know.
   [[nodiscard]] bool lost() const noexcept { return ended_.has_value(); }
 

@@ -51,6 +51,9 @@ class LeaseKeeper {
 
   [[nodiscard]] Instant deadline() const noexcept { return life_.deadline(); }
 
+  /// When it next asks the servers, unless a server ends its connection before.
+  [[nodiscard]] Instant next_round() const noexcept { return next_round_; }
+
   /// For rounds besides; null: another process keeps the lease.
   [[nodiscard]] HeldLease* held() noexcept { return held_ ? &*held_ : nullptr; }
 

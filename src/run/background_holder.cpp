@@ -164,7 +164,10 @@ void BackgroundHolder::renew(const std::shared_ptr<HeldSet>& leases) {
   SetEvents events;
   events.extended = [this, set = leases.get()](bool after_trouble) {
     if (after_trouble) session_.events().report(output::event::Renewed{after_trouble});
-    if (guard_) guard_->move_deadline(set->deadline());
+    if (guard_) {
+      guard_->put_off_measuring(set->next_round());
+      guard_->move_deadline(set->deadline());
+    }
     if (!leases_ended()) problem_.reset();
   };
   events.in_trouble = [this](const Resource& resource, const LeaseInTrouble& trouble) {

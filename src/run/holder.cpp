@@ -284,6 +284,7 @@ class HolderProcess {
   void keep_leases() {
     SetEvents events;
     events.extended = [this](bool after_trouble) {
+      supervisor_->put_off_measuring(leases_->next_round());
       supervisor_->move_deadline(leases_->deadline());
       state_.trouble.clear();
       report_missing_votes();

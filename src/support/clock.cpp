@@ -20,6 +20,9 @@
 namespace redlock {
 namespace {
 
+/// How much earlier than any wait ends the timer may expire. Setting it is a system call.
+constexpr Milliseconds max_early{100};
+
 /// A coroutine that waits, as something that is resumed once, or destroyed.
 class Parked {
  public:
@@ -90,9 +93,10 @@ class TimerQueue final : public asio::execution_context::service {
       timer_.emplace(executor, fd.get());
       (void)fd.release();
     }
-    // Left as it is behind a wait that ended early: it expires once in vain, and mostly the next
-    // wait ends before that.
-    if (when < armed_) set(when);
+    // Behind a wait that ended early it is left as it is, and expires in vain unless the next wait
+    // ends before that. Not where nothing is due for long: the process would wake for nothing.
+    const Instant next = waits_.empty() ? when : std::min(when, waits_.begin()->first);
+    if (when < armed_ || next - armed_ > max_early) set(next);
     if (!listening_) listen();
   }
 

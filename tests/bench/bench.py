@@ -38,14 +38,17 @@ HOLDERS, WAITERS, WATCHED = 1000, 200, 30  # of capacity; seconds
 LOCKS = 20000  # of status
 SERVERS = 5
 # What `run -- true` may cost at one server, whatever the build: commands of ours, calls of the
-# scripts, system calls of its own processes and of the command; and with TLS how many more page
-# faults than with --cacert, of which reading all of the system's CAs would take 600.
+# scripts, system calls of its own processes and of the command; how often its two processes may
+# wake for each renewal; and with TLS how many more page faults than with --cacert, of which reading
+# all of the system's CAs would take 600.
 BOUNDS = {
     "commands": 2,
     "calls of scripts": 18,
     "system calls": 400,
+    "wake-ups a renewal": 4,
     "page faults for the system's CAs": 100,
 }
+RENEWALS = 6  # during which wake-ups are counted
 
 RECIPE = """
 read -r token </proc/sys/kernel/random/uuid
@@ -222,11 +225,11 @@ class Bench:
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL} | pipes
         return subprocess.Popen(command, env=ENVIRONMENT, **pipes)
 
-    def hold(self, url, key="held"):
+    def hold(self, url, key="held", *options):
         """-> a process that has the lock until its stdin ends"""
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         command = ["sh", "-c", "echo up; read line"]
-        holder = self.start(self.ours(url, key=key, command=command), **pipes)
+        holder = self.start(self.ours(url, *options, key=key, command=command), **pipes)
         if holder.stdout.readline() != b"up\n":
             raise SystemExit("bench: the holder did not get the lock")
         return holder
@@ -313,7 +316,23 @@ class Bench:
                     total = file.read().splitlines()[-1]
                 row["system calls"] = int(total.split()[3])
             found[name] = row
+        found["unix socket"]["wake-ups a renewal"] = self.wake_ups()
         return found
+
+    def wake_ups(self):
+        """-> how often both guards of an idle command wake for each renewal"""
+        holder = self.hold(self.unix, "renewed", "--ttl", "3s")
+        self.server.cli("CONFIG", "RESETSTAT")
+
+        def after_renewal(number):
+            stats = lambda: self.server.cli("INFO", "commandstats")
+            renewed = lambda: re.search(r"cmdstat_evalsha:calls=(\d+)", stats())
+            wait_until(lambda: (found := renewed()) and int(found[1]) >= number, "a renewal")
+            return sum(wakes(pid) for pid in guards_of(holder.pid))
+
+        begin, end = after_renewal(1), after_renewal(1 + RENEWALS)
+        holder.communicate(b"\n")
+        return (end - begin) / RENEWALS
 
     # --- Memory ---
 
@@ -434,6 +453,12 @@ def pss(front):
         with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as rollup:
             total += int(re.search(r"^Pss:\s+(\d+)", rollup.read(), re.M)[1])
     return total
+
+
+def wakes(pid):
+    """How often it went to sleep."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status.read(), re.M)[1])
 
 
 def cpu(pid):

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <functional>
 #include <limits>
 #include <lua.hpp>
 #include <new>
@@ -77,6 +79,39 @@ void push_reply(lua_State* lua, const Reply& reply) {
   }
 }
 
+/// math.max and math.min.
+template <class Better>
+int push_best(lua_State* lua, Better is_better) {
+  const int count = lua_gettop(lua);
+  lua_Number best = luaL_checknumber(lua, 1);
+  for (int i = 2; i <= count; ++i) {
+    const lua_Number number = luaL_checknumber(lua, i);
+    if (is_better(number, best)) best = number;
+  }
+  lua_pushnumber(lua, best);
+  return 1;
+}
+
+/// What the scripts use of `math`: all of it would need libm, which each start would load.
+void push_math(lua_State* lua) {
+  constexpr std::array<luaL_Reg, 3> functions{{
+      {"floor",
+       [](lua_State* caller) {
+         lua_pushnumber(caller, std::floor(luaL_checknumber(caller, 1)));
+         return 1;
+       }},
+      {"max", [](lua_State* caller) { return push_best(caller, std::greater<>()); }},
+      {"min", [](lua_State* caller) { return push_best(caller, std::less<>()); }},
+  }};
+  lua_newtable(lua);
+  for (const luaL_Reg& function : functions) {
+    lua_pushcfunction(lua, function.func);
+    lua_setfield(lua, -2, function.name);
+  }
+  lua_pushnumber(lua, std::numeric_limits<lua_Number>::infinity());
+  lua_setfield(lua, -2, "huge");
+}
+
 /// A lock file may hold any score, so a script may compute what is no integer of 64 bits.
 std::int64_t without_fraction(lua_Number number) {
   constexpr lua_Number limit = 9223372036854775808.0;  // 2^63
@@ -149,10 +184,12 @@ LuaHost& LuaHost::of(lua_State* lua) {
 }
 
 int LuaHost::set_up(lua_State* lua) {
-  for (const lua_CFunction open : {luaopen_base, luaopen_string, luaopen_table, luaopen_math}) {
+  for (const lua_CFunction open : {luaopen_base, luaopen_string, luaopen_table}) {
     lua_pushcfunction(lua, open);
     lua_call(lua, 0, 0);
   }
+  push_math(lua);
+  lua_setglobal(lua, "math");
   lua_newtable(lua);
   const std::array<luaL_Reg, 4> functions{{
       {"call", [](lua_State* caller) { return of(caller).call(caller, /*raise=*/true); }},

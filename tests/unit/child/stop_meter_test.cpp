@@ -53,6 +53,17 @@ TEST(StopMeter, MeasuresAtItsIntervalOrNever) {
   EXPECT_EQ(StopMeter(0s, start).next(), Instant::max());
 }
 
+TEST(StopMeter, MayBePutOffButNotBroughtForward) {
+  StopMeter meter(5s, start);
+  meter.put_off(start + 9s);
+  EXPECT_EQ(meter.next(), start + 9s);
+  meter.put_off(start + 7s);
+  EXPECT_EQ(meter.next(), start + 9s);
+  StopMeter never(0s, start);
+  never.put_off(start + 9s);
+  EXPECT_EQ(never.next(), Instant::max());
+}
+
 TEST(StopMeter, CountsProcessesAndTheirMemory) {
   in_child([] {
     const Running command("sleep 1000 & sleep 1000 & echo up; wait", 1);

@@ -2,6 +2,7 @@
 #include "store/local/lua_host.hpp"
 
 #include <random>
+#include <regex>
 #include <set>
 
 #include "core/helper_keys.hpp"
@@ -78,6 +79,16 @@ TEST_F(LuaHostDifferentialTest, ValuesAreConvertedAsInRedis) {
            "return {type(redis.call('GET', 'text'))}",
        }) {
     agree(script);
+  }
+}
+
+/// The program of a release could not compute it (no_libm.cpp).
+TEST(LuaScripts, NoneRaisesToAPower) {
+  const std::regex comment_or_string("--[^\n]*|'[^'\n]*'|\"[^\"\n]*\"");
+  for (const std::string_view script : {scripts::text, scripts::undo}) {
+    const std::string code = std::regex_replace(std::string(script), comment_or_string, "");
+    EXPECT_NE(code, "");
+    EXPECT_EQ(code.find('^'), std::string::npos);
   }
 }
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <asio/io_context.hpp>
+#include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +24,20 @@ std::ptrdiff_t open_timers() {
     std::error_code error;
     return std::filesystem::read_symlink(entry, error) == "anon_inode:[timerfd]";
   });
+}
+
+/// Until the last of our timers that are set expires.
+std::chrono::seconds longest_timer() {
+  std::chrono::seconds longest{0};
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
+    std::ifstream info(entry.path());
+    for (std::string line; std::getline(info, line);) {
+      long left = 0;
+      if (std::sscanf(line.c_str(), "it_value: (%ld,", &left) == 1)
+        longest = std::max(longest, std::chrono::seconds(left));
+    }
+  }
+  return longest;
 }
 
 class SystemClockTest : public testing::Test {
@@ -116,6 +132,21 @@ TEST_F(SystemClockTest, AWaitThatEndedEarlyDelaysNoOther) {
     EXPECT_EQ(course_.back(), "near late");
     EXPECT_LT(clock_.now(), began + 1h);
   }
+}
+
+TEST_F(SystemClockTest, AWaitThatEndedEarlyWakesNoOtherThatIsFar) {
+  const auto left = clock_.make_event();
+  const auto far = clock_.make_event();
+  wait(*left, clock_.now() + 1min, "left");
+  io_.poll();
+  left->notify();
+  io_.run();
+  wait(*far, clock_.now() + 1h, "far");
+  io_.restart();
+  io_.poll();
+  EXPECT_GT(longest_timer(), 1min);
+  far->notify();
+  io_.run();
 }
 
 TEST_F(SystemClockTest, AWaitMayBeginWhenAnotherEnds) {
