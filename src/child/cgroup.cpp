@@ -211,7 +211,7 @@ Result<Cgroup, std::string> Cgroup::create() {
   const auto ours = find_cgroup(read_file("/proc/self/mountinfo"), read_file("/proc/self/cgroup"));
   if (!ours)
     return unexpected<std::string>(
-        "no cgroup v2 of ours is mounted here; mount one, or do without");
+        "no cgroup v2 is mounted here; mount one, or use another --isolate");
   remove_abandoned(*ours);
   std::array<char, 64> name{};
   std::snprintf(name.data(), name.size(), "/%s%ld-%08lx", name_prefix.data(),

@@ -119,7 +119,7 @@ void require_spare_descriptors(std::size_t count) {
   while (spare.size() < count) {
     spare.emplace_back(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, first_inherited));
     if (!spare.back())
-      throw std::system_error(errno, std::generic_category(), "cannot open descriptors enough");
+      throw std::system_error(errno, std::generic_category(), "too few file descriptors");
   }
 }
 

@@ -36,7 +36,7 @@ Result<WatchedProcess, std::string> WatchedProcess::open(pid_t pid) {
     return refusal(pid, "there is no such process");
   if (!pidfd) return refusal(pid, std::string("cannot be watched: ") + std::strerror(errno));
   if (::kill(pid, 0) != 0)
-    return refusal(pid, "you may not signal it, so it could not be stopped if the lock is lost");
+    return refusal(pid, "you may not signal it, so it could not be stopped after a loss");
   return WatchedProcess(pid, std::move(pidfd));
 }
 

@@ -38,7 +38,7 @@ child::WatchedProcess open_process(const Settings& settings, pid_t pid) {
   const auto refuse = [&](const std::string& why) {
     Settings::refuse(*settings.find(option::while_pid), why);
   };
-  constexpr std::string_view give = "give that of the script, $$";
+  constexpr std::string_view give = "use that of the script, $$";
   if (!child::proc_shows_processes()) {
     throw CommandError(ExitCode::os_error,
                        "--while-pid needs a /proc that shows the processes of this pid namespace, "
@@ -75,7 +75,7 @@ void check_detach(const Settings& settings) {
   const auto refuse = [](const char* why) { throw CommandError(ExitCode::usage, why); };
   if (!settings.get(option::detach)) return;
   if (settings.get(option::while_pid)) {
-    refuse("--detach is bound to no process, and --while-pid to one; leave one of them out");
+    refuse("--detach and --while-pid cannot be combined");
   }
   if (!read_max_hold(settings)) {
     refuse("--detach needs --max-hold DUR: no process ends it, so a forgotten one would never end");
@@ -105,7 +105,7 @@ std::optional<int> read_events_fd(const Settings& settings) {
   const auto fd = read_descriptor(settings, option::events_fd);
   if (fd && *fd <= STDERR_FILENO) {
     Settings::refuse(*settings.find(option::events_fd),
-                     "acquire needs a descriptor for the events alone, from 3 on");
+                     "acquire needs a descriptor of its own for events, 3 or higher");
   }
   return fd;
 }
@@ -114,7 +114,7 @@ run::AcquireOptions read_options(const Settings& settings) {
   std::vector<Resource> resources = read_keys(settings);
   run::ServerOptions servers = read_server_options(settings);
   if (settings.get(option::export_lease) && settings.is_on_line(option::json))
-    throw CommandError(ExitCode::usage, "--json and --export: choose one of them");
+    throw CommandError(ExitCode::usage, "--json and --export cannot be combined");
   check_detach(settings);
   const auto pid = read_pid(settings);
   const bool is_kept = pid || settings.get(option::detach);

@@ -72,9 +72,9 @@ std::string success_text(const LeaseHandle& handle, Ttl ttl) {
       fmt::format("lasts for at least {} from now on", format_duration(ttl.length()));
   if (inherited == 0) return "the lease " + lasts;
   const std::string stands =
-      "is that of the run or acquire around this one, and still stands; nothing was extended";
+      "belongs to the enclosing run or acquire, and still stands; nothing was extended";
   if (static_cast<std::size_t>(inherited) == handle.parts.size()) return "the lease " + stands;
-  return fmt::format("what is ours {}; the rest {}", lasts, stands);
+  return fmt::format("our own lease {}; the rest {}", lasts, stands);
 }
 
 /// Extends every key, even after a failure; the first failure is the outcome.

@@ -59,7 +59,7 @@ std::string how_to_break(const Settings& settings) {
   const auto keys = settings.find(option::key);
   const bool can_break = (option::force.spec().commands & settings.line().command->bit) != 0;
   if (!keys || !can_break) return {};
-  return "; to break the lock of another, whatever runs under it: --force";
+  return "; --force breaks the lock of another process";
 }
 
 }  // namespace
@@ -81,13 +81,13 @@ LeaseHandle find_lease(const Settings& settings, const run::ServerOptions& serve
                                    output::keys_text(read_keys(settings))));
   }
   if (handle->servers != run::fingerprint(servers)) {
-    throw CommandError(ExitCode::config,
-                       fmt::format("the lease on {} was taken on another set of servers, or on the "
-                                   "same spelled otherwise; set them as they "
-                                   "were when it was acquired. Now set: {}",
-                                   output::keys_text(resources),
-                                   escape_for_terminal(fmt::format(
-                                       "{}", fmt::join(run::names_of(servers), ", ")))));
+    throw CommandError(
+        ExitCode::config,
+        fmt::format(
+            "the lease on {} was acquired on other servers, or on the same in another spelling; "
+            "configure them as they were then. Configured now: {}",
+            output::keys_text(resources),
+            escape_for_terminal(fmt::format("{}", fmt::join(run::names_of(servers), ", ")))));
   }
   return *handle;
 }

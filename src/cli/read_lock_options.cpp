@@ -111,7 +111,7 @@ std::size_t read_take(const Settings& settings, std::size_t slots) {
   const auto take = settings.get(option::take);
   if (!take) return 1;
   const Setting setting = *settings.find(option::take);
-  if (slots == 0) Settings::refuse(setting, "says how many slots to take, and needs --slots");
+  if (slots == 0) Settings::refuse(setting, "needs --slots");
   if (*take > slots)
     Settings::refuse(setting, fmt::format("{} is more than the {} of --slots", *take, slots));
   return static_cast<std::size_t>(*take);
@@ -140,7 +140,7 @@ Mode read_mode(const Settings& settings, const std::vector<Resource>& resources)
   mode.take = read_take(settings, mode.slots);
   if (mode.slots == 0) return mode;
   if (resources.size() > 1)
-    Settings::refuse(*chosen, "goes with one -k only: REDLOCK_SLOT is one number");
+    Settings::refuse(*chosen, "allows only one -k: REDLOCK_SLOT is one number");
   return mode;
 }
 
@@ -173,8 +173,8 @@ void warn_of_odd_keys(const Settings& settings, const std::vector<Resource>& res
   });
   if (odd.empty()) return;
   make_console(settings).notice(
-      fmt::format("--key: '{}' ends in white space or holds a control character, which makes it "
-                  "another lock than without",
+      fmt::format("--key: '{}' ends in white space or holds a control character, which makes it a "
+                  "different lock",
                   output::keys_text(odd)));
 }
 
@@ -205,7 +205,7 @@ std::vector<Resource> read_keys(const Settings& settings) {
   if (!setting)
     throw CommandError(
         ExitCode::usage,
-        fmt::format("{} needs -k KEY{}: the name of what is locked", settings.line().command->name,
+        fmt::format("{} needs -k KEY{}: the key to lock", settings.line().command->name,
                     settings.line().words.empty() ? "" : " before the command"));
   std::size_t bytes = 0;
   for (const std::string& key : setting->values) bytes += key.size();

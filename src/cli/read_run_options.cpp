@@ -51,7 +51,7 @@ std::vector<std::string> read_words(const Settings& settings) {
     throw CommandError(ExitCode::usage, "run needs a command: redlock-cli run -k KEY -- CMD");
   }
   if (line.has_dashes) {
-    throw CommandError(ExitCode::usage, "-c TEXT and -- CMD cannot be used together");
+    throw CommandError(ExitCode::usage, "-c TEXT and -- CMD cannot be combined");
   }
   if (!line.words.empty()) {
     const std::string word = shell_word(shown_word(line.words.front()));

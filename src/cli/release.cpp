@@ -70,7 +70,7 @@ std::string left_behind(const ReleaseResult& result) {
   std::vector<ServerFault> refusals = result.faults;
   std::erase_if(refusals, [](const ServerFault& fault) { return !fault.fault.refused; });
   if (refusals.empty()) return {};
-  return "not confirmed by " + output::faults_text(refusals) + "; there it expires by itself";
+  return "not confirmed by " + output::faults_text(refusals) + "; it expires there by itself";
 }
 
 output::Outcome outcome_of_release(const Resource& resource, const ReleaseResult& result,
@@ -96,10 +96,10 @@ output::Outcome outcome_of_release(const Resource& resource, const ReleaseResult
       outcome.holder = result.supervisor;
       break;
     case ReleaseDecision::unavailable:
-      outcome = output::outcome_of(
-          "release", {resource}, output::result_for_faults(result.faults, servers),
-          "no quorum confirmed the release; what is left expires by itself; " +
-              output::faults_text(result.faults));
+      outcome = output::outcome_of("release", {resource},
+                                   output::result_for_faults(result.faults, servers),
+                                   "no quorum confirmed the release; the lock expires by itself; " +
+                                       output::faults_text(result.faults));
       break;
   }
   outcome.faults = result.faults;
@@ -215,7 +215,8 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
   } else {
     outcome = output::outcome_of(
         "release", {resource}, broken ? output::CommandResult::broken : output::CommandResult::free,
-        broken ? "broken; it was " + output::held_text(*broken) : "nothing to break: it is free");
+        broken ? "broken; it was " + output::held_text(*broken)
+               : "nothing to break: the lock is free");
   }
   outcome.holder = broken ? broken : other;
   if (!outcome.holder && !foreign.empty()) outcome.holder = foreign.front().key->holder;

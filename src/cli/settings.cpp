@@ -150,7 +150,7 @@ ExitCode Settings::code_of(std::initializer_list<const OptionRow*> options) cons
 void Settings::refuse_both(const Setting& one, const Setting& other) {
   const bool typed = one.origin == Setting::Origin::line || other.origin == Setting::Origin::line;
   throw CommandError(typed ? ExitCode::usage : ExitCode::config,
-                     fmt::format("{} and {} cannot be used together", one.where, other.where));
+                     fmt::format("{} and {} cannot be combined", one.where, other.where));
 }
 
 /// A flag may be given more than once.

@@ -84,7 +84,7 @@ class ScanLine {
     shown_ = true;
     const std::string of = progress.of ? fmt::format(" of about {}", *progress.of) : "";
     output::write_all(STDERR_FILENO,
-                      fmt::format("{}looked through {}{} keys", erase_line, progress.keys, of));
+                      fmt::format("{}scanned {}{} keys", erase_line, progress.keys, of));
   }
 
   /// A list that is there by then needs no line.
@@ -299,8 +299,7 @@ void refuse_beside(const Settings& settings, const OptionRow& one, Options other
 void check_questions(const Settings& settings, const StatusOptions& options) {
   for (const OptionRow* one : Options{&option::max_age, &option::max_held, &option::runs}) {
     const auto setting = settings.find(*one);
-    if (setting && options.resources.empty())
-      Settings::refuse(*setting, "needs KEY: the lock that it is about");
+    if (setting && options.resources.empty()) Settings::refuse(*setting, "needs KEY");
   }
   for (const OptionRow* one : Options{&option::max_age, &option::max_held, &option::openmetrics}) {
     if (settings.find(*one))
@@ -309,7 +308,7 @@ void check_questions(const Settings& settings, const StatusOptions& options) {
   if (!options.openmetrics) return;
   refuse_beside(settings, option::openmetrics, {&option::max_age, &option::max_held});
   if (settings.is_on_line(option::json))
-    throw CommandError(ExitCode::usage, "--json and --openmetrics: choose one of them");
+    throw CommandError(ExitCode::usage, "--json and --openmetrics cannot be combined");
 }
 
 StatusOptions read_status_options(const Settings& settings) {
@@ -322,7 +321,7 @@ StatusOptions read_status_options(const Settings& settings) {
   }
   const auto prefix = settings.get(option::prefix);
   if (prefix && !options.resources.empty()) {
-    throw CommandError(ExitCode::usage, "--prefix chooses among all locks; give either it or keys");
+    throw CommandError(ExitCode::usage, "--prefix cannot be combined with keys");
   }
   options.prefix = prefix.value_or("");
   options.slots = settings.get(option::slots);
@@ -333,7 +332,7 @@ StatusOptions read_status_options(const Settings& settings) {
   options.openmetrics = settings.get(option::openmetrics);
   options.listed = all || options.openmetrics ? Listed::used : Listed::held;
   if (all && !options.resources.empty())
-    Settings::refuse(*settings.find(option::all), "shows every lock: leave out KEY");
+    Settings::refuse(*settings.find(option::all), "cannot be combined with KEY");
   options.limits = {settings.get(option::max_age), settings.get(option::max_held)};
   options.runs = settings.get(option::runs);
   check_questions(settings, options);

@@ -59,7 +59,7 @@ class Stopping {
     co_await look();
     const Inspection found = summarize(votes_);
     if (found.state == InspectState::unavailable) co_return unavailable("no quorum answered");
-    if (found.state == InspectState::free) co_return free("nothing to stop: it is free");
+    if (found.state == InspectState::free) co_return free("nothing to stop: the lock is free");
     const Holder holder = *found.holder;
     if (const std::string why = slot_problem(holder); !why.empty())
       co_return outcome_of(CommandResult::usage, why, holder);
@@ -94,9 +94,9 @@ class Stopping {
   [[nodiscard]] std::string slot_problem(const Holder& holder) const {
     const std::string held = output::held_text(holder);
     if (holder.shared && !options_.slot)
-      return "name one of those who share it with --slot N; others cannot be stopped: " + held;
+      return "choose a slot with --slot N; other shares cannot be stopped: " + held;
     const bool is_alone = !holder.foreign && holder.owner && holder.owner->slots == 0;
-    if (options_.slot && is_alone) return "one holds it alone: leave out --slot; " + held;
+    if (options_.slot && is_alone) return "it has one holder: leave out --slot; " + held;
     return {};
   }
 
@@ -112,12 +112,13 @@ class Stopping {
     const Owner& owner = *holder.owner;
     if (owner.stoppable.value_or(false)) return {};
     const bool is_by_hand = !owner.supervised && owner.renewed_for == Duration::zero();
-    const std::string_view why = owner.detached    ? "nothing stops what a detached lease is for"
-                                 : is_by_hand      ? "nothing stops a script that acquired by hand"
+    const std::string_view why = owner.detached ? "a detached lease has no command to stop"
+                                 : is_by_hand
+                                     ? "it was acquired by hand, so there is no command to stop"
                                  : owner.stoppable ? "it runs with --on-lost warn"
-                                                   : "its version knows no stop requests";
+                                                   : "its version does not support stop requests";
     return fmt::format(
-        "{}; {}: end that on its host; `redlock-cli release {} --force` breaks the lock under it{}",
+        "{}; {}: stop it on its host; `redlock-cli release {} --force` breaks the lock under it{}",
         held, why, key, holder.shared ? ", and under all others that share it" : "");
   }
 
@@ -178,7 +179,7 @@ class Stopping {
   }
 
   [[nodiscard]] output::Outcome gone() const {
-    return free("nothing to stop: it was gone before it could be asked" + successor_text());
+    return free("nothing to stop: the holder was gone before the request" + successor_text());
   }
 
   [[nodiscard]] output::Outcome free(std::string message) const {

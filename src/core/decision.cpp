@@ -73,8 +73,7 @@ std::string_view run_id_of(const InspectVote& vote) {
 
 /// In the place of a vote of a process that has one under another name.
 Fault duplicate_fault() {
-  return Fault{FaultKind::misconfigured,
-               "its address leads to the same server as another one given"};
+  return Fault{FaultKind::misconfigured, "its address leads to the same server as another one"};
 }
 
 /// Whether the servers other than `against` are too few for a quorum.
@@ -184,9 +183,8 @@ void AcquireTally::count(std::size_t server, AcquireVote vote) {
   const Granted* granted = std::get_if<Granted>(&vote);
   if (restart_guard_ > Duration::zero() && granted != nullptr && !granted->server.up) {
     vote = Fault{FaultKind::denied,
-                 "it does not tell for how long it is up, so --restart-guard cannot tell whether "
-                 "it forgot a lock: allow INFO (+info), or set "
-                 "--restart-guard 0 for all clients"};
+                 "it does not report its uptime, so --restart-guard cannot tell whether it forgot "
+                 "a lock: allow INFO (+info), or set --restart-guard 0 for all clients"};
   }
   votes_.at(server) = std::move(vote);
 }

@@ -22,7 +22,7 @@ std::string describe(ResourceError error) {
       return "the key is longer than " + std::to_string(Resource::max_bytes) + " bytes";
     case ResourceError::reserved:
       return "the key begins with '" + std::string(Resource::reserved_prefix) +
-             "', which is kept for this tool's own records";
+             "', which is reserved for redlock-cli's records";
   }
   return "the key is not valid";
 }

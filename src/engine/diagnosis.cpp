@@ -28,7 +28,7 @@ void judge_clock(Diagnosis& server) {
     server.findings.push_back(
         {Level::warning, "clock", "its clock is " + format_duration(-offset) + " behind ours"});
   } else {
-    server.findings.push_back({Level::good, "clock", "its clock agrees with ours"});
+    server.findings.push_back({Level::good, "clock", "its clock matches ours"});
   }
 }
 

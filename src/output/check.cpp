@@ -26,7 +26,7 @@ CheckResult check_age(const Inspection& inspection, Duration max_age) {
 CheckResult check_held(const Inspection& inspection, Duration max_held) {
   const std::string text = inspection_text(inspection);
   const auto held = held_for(inspection);
-  if (!held) return {false, text + "; for how long is not known"};
+  if (!held) return {false, text + "; how long is unknown"};
   const bool within = *held <= max_held;
   if (*held == Duration::zero()) return {within, text};
   const bool is_share = inspection.holder->shared;

@@ -85,7 +85,7 @@ std::string restarted_text(const std::vector<RestartedVote>& servers) {
   std::string text;
   for (const RestartedVote& restarted : servers) {
     if (!text.empty()) text += "; ";
-    text += fmt::format("{} started {} ago and may have forgotten a lock, its vote counts in {}",
+    text += fmt::format("{} started {} ago and may have forgotten a lock; its vote counts in {}",
                         safe(restarted.server), format_duration(restarted.up),
                         format_duration(restarted.left));
   }
@@ -112,18 +112,18 @@ std::string kept_text(const Owner& owner, const Finished& finished,
   const Milliseconds now = wall_clock_now();
   const auto end = std::chrono::ceil<std::chrono::seconds>(now + left);
   std::string text =
-      fmt::format("kept until {} by --min-hold of {}; finished {} ago", moment_text(end, now),
+      fmt::format("kept until {} by --min-hold of {}; ended {} ago", moment_text(end, now),
                   former_owner_text(owner),
                   format_duration(std::max(Duration::zero(), finished.expire_in - left)));
-  if (finished.exit_code) text += fmt::format(" with {}", *finished.exit_code);
-  if (finished.signal) text += fmt::format(" by signal {}", *finished.signal);
+  if (finished.exit_code) text += fmt::format(", exit status {}", *finished.exit_code);
+  if (finished.signal) text += fmt::format(", signal {}", *finished.signal);
   return text;
 }
 
 /// Of a lock that --min-hold keeps: no command needs it any more.
 std::string freeing_advice(const Resource& resource, const Holder& holder) {
   if (holder.shared || !holder.owner || !holder.owner->finished) return {};
-  return fmt::format("; `redlock-cli release {} --force` frees it now", key_option(resource));
+  return fmt::format("; `redlock-cli release {} --force` releases it now", key_option(resource));
 }
 
 /// Of a waiter that comes first and takes several slots.
@@ -136,7 +136,7 @@ std::string collector_text(const Owner& owner) {
 std::string holder_text(const Holder& holder) {
   std::string text = who_text(holder);
   const std::string age = holder.age ? ", for " + format_duration(*holder.age) : "";
-  if (!holder.remaining) return text + age + ", without expiry: it never ends by itself";
+  if (!holder.remaining) return text + age + ", without expiry: it never expires";
   // Of several shares the last one to end need not be the owner's.
   if (holder.shared) return text + age;
   const std::string expiry = ", expires in " + format_duration(*holder.remaining);
@@ -259,15 +259,14 @@ std::string faults_text(const std::vector<ServerFault>& faults) {
 
 std::string missing_votes_text(const std::vector<ServerFault>& faults, std::size_t servers) {
   if (faults.empty()) return {};
-  return fmt::format("{} of {} servers {} no vote, and at most {} may: {}", faults.size(), servers,
+  return fmt::format("{} of {} servers not voting; {} tolerated: {}", faults.size(), servers,
                      faults.size() == 1 ? "gives" : "give", servers - quorum_of(servers),
                      faults_text(faults));
 }
 
 std::string held_around_us_text(const Owner& owner) {
   return fmt::format(
-      "held by {}, which waits for this one to end: let it have the lock that is held, with {}",
-      owner_text(owner),
+      "held by {}, which waits for this command: pass its lease on with {}", owner_text(owner),
       owner.supervised ? "REDLOCK_HELD in its environment (sudo --preserve-env=REDLOCK_HELD)"
                        : "REDLOCK_LEASE, which `acquire --export` prints, in its environment");
 }
@@ -288,8 +287,8 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
                freeing_advice(resource, *failure.holder);
       if (failure.queue.newer)
         return "a newer version waits for it and comes first: upgrade redlock-cli";
-      return failure.why == AcquireDecision::busy ? "others wait for it and come first"
-                                                  : "others try to take it at the same time";
+      return failure.why == AcquireDecision::busy ? "earlier waiters come first"
+                                                  : "several attempts at the same time";
     case AcquireDecision::unavailable:
       return fmt::format("no quorum: {} of {} servers must answer{}{}", quorum_of(servers), servers,
                          faults.empty() ? "" : "; ", faults);
@@ -298,13 +297,13 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
     case AcquireDecision::misconfigured:
       return "wrong server: " + faults;
     case AcquireDecision::duplicate:
-      return "two of the servers given are the same one; each must be named once";
+      return "two of the servers are the same; name each server once";
     case AcquireDecision::guarded:
       return "no quorum without recently restarted servers (--restart-guard): " +
              restarted_text(failure.restarted);
     case AcquireDecision::too_slow:
       return fmt::format(
-          "the servers took {} to grant it, too much of its ttl; use a longer --ttl{}{}",
+          "the servers took {} to grant the lock, too much of its ttl; use a longer --ttl{}{}",
           format_duration(failure.round_trip), faults.empty() ? "" : "; ", faults);
     case AcquireDecision::queue_full:
       return fmt::format("the queue is full ({} {})", failure.queue.others,
@@ -312,9 +311,8 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
     case AcquireDecision::superseded:
       return failure.queue.superseded_by
                  ? "superseded by " + owner_text(*failure.queue.superseded_by)
-                 : "superseded: we reached no quorum for 23 hours, and a newer one may have come "
-                   "and "
-                   "gone";
+                 : "superseded: no quorum answered for 23 hours, and a newer waiter may have come "
+                   "and gone";
     case AcquireDecision::interrupted:
       return "interrupted";
     case AcquireDecision::stopped:
@@ -322,11 +320,11 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
     case AcquireDecision::held_around_us:
       return held_around_us_text(failure.holder.value().owner.value()) + "; with -w it waits";
     case AcquireDecision::parent_too_weak:
-      return "the run or acquire around this one only shares it: neither the whole lock nor "
-             "another slot can be had here";
+      return "the enclosing run or acquire only shares the lock: a nested run can have neither the "
+             "whole lock nor another slot";
     case AcquireDecision::parent_too_short:
-      return "the run around this one holds it, with a ttl too short for this --ttl and --grace; "
-             "give both the same";
+      return "the enclosing run holds it with a ttl too short for this --ttl and --grace; use the "
+             "same for both";
     case AcquireDecision::undecided:
     case AcquireDecision::granted:
       break;
@@ -335,7 +333,7 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
 }
 
 std::string not_ours_text(const std::optional<NotOurs>& not_ours) {
-  if (!not_ours) return "it is not ours any more";
+  if (!not_ours) return "no longer the holder";
   if (not_ours->breaker) {
     return broke_text(*not_ours->breaker) +
            (not_ours->holder ? "; now it is " + held_text(*not_ours->holder) : "");
@@ -343,21 +341,22 @@ std::string not_ours_text(const std::optional<NotOurs>& not_ours) {
   switch (not_ours->why) {
     case NotOurs::Why::gone:
       if (not_ours->server.other_process) {
-        return "it is gone: the server's address leads to another process now: a server that "
-               "restarted without its data, one that took over, or one more behind a load balancer "
-               "(`redlock-cli doctor` tells)";
+        return "it is gone: the server's address now leads to another process: a server that "
+               "restarted without its data, a replica that took over, or another server behind a "
+               "load balancer (see `redlock-cli doctor`)";
       }
       return std::string("it is gone: it expired, was released or deleted, or the server lost it") +
              (not_ours->server.reconnected
-                  ? ", or the address leads to another server since the connection was made anew, "
-                    "as behind a load balancer (`redlock-cli doctor` tells)"
+                  ? ", or the address leads to another server since we reconnected, as behind a "
+                    "load balancer (see `redlock-cli doctor`)"
                   : "");
     case NotOurs::Why::released:
       return "it was released";
     case NotOurs::Why::held:
-      return not_ours->holder ? "it is " + held_text(*not_ours->holder) : "another holds it";
+      return not_ours->holder ? "it is " + held_text(*not_ours->holder)
+                              : "another process holds it";
   }
-  return "it is not ours any more";
+  return "no longer the holder";
 }
 
 std::string ended_text(const LeaseEnded& ended) {
@@ -386,7 +385,7 @@ std::string inspection_text(const Inspection& inspection) {
   switch (inspection.state) {
     case InspectState::free:
       if (inspection.parties.shares > 0)
-        return "free, but for what is left on less than a quorum of servers:";
+        return "free, except for what is left on less than a quorum of servers:";
       return "free";
     case InspectState::held: {
       const Holder& holder = *inspection.holder;
@@ -447,7 +446,7 @@ std::vector<std::string> runs_lines(const LastRuns& runs,
   if (runs.last) add("last run", *runs.last);
   if (!runs.last && runs.unreadable)
     lines.push_back("last run not shown: " + runs.unreadable->text);
-  if (runs.newer) lines.emplace_back("last run known to a newer version only: upgrade redlock-cli");
+  if (runs.newer) lines.emplace_back("last run recorded by a newer version: upgrade redlock-cli");
   const bool is_last = runs.last && runs.success && runs.last->fence == runs.success->fence;
   if (runs.success && !is_last) add("last success", *runs.success);
   return lines;
@@ -466,8 +465,8 @@ std::vector<std::string> kept_runs_lines(const std::vector<PastRun>& kept, const
     }
   }
   if (runs.unreadable) lines.push_back("runs not shown: " + runs.unreadable->text);
-  if (runs.newer) lines.emplace_back("a run known to a newer version only: upgrade redlock-cli");
-  if (lines.empty()) lines.emplace_back("no runs are known");
+  if (runs.newer) lines.emplace_back("a run recorded by a newer version: upgrade redlock-cli");
+  if (lines.empty()) lines.emplace_back("no runs are recorded");
   return lines;
 }
 

@@ -75,7 +75,7 @@ std::string summary_of(const SetDiagnosis& set) {
   const std::string votes = fmt::format("{} of {} servers can vote now, {} needed", set.voting,
                                         set.servers.size(), set.needed);
   if (set.has_duplicate) {
-    return "refused: two of the servers given are the same one; each must be named once; " + votes;
+    return "refused: two of the servers are the same; name each server once; " + votes;
   }
   if (!set.has_quorum()) return "no quorum: " + votes;
   return fmt::format("{}: {}", set.worst == Level::good ? "fit" : "fit, with warnings", votes);

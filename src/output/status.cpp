@@ -137,7 +137,7 @@ Lines details_of(const KeyStatus& key, Milliseconds now, bool with_servers) {
     std::vector<std::string> processes;
     for (const AwaitedProcess& process : key.awaited) processes.push_back(process.name);
     lines.push_back(
-        fmt::format("a signal ended its command; the lock is kept until these have ended: {}",
+        fmt::format("a signal ended its command; keeping the lock until these have ended: {}",
                     fmt::join(processes, ", ")));
   }
   append(lines, parties_lines(key.inspection.parties));
@@ -286,7 +286,7 @@ Lines ShownLocks::summary(const StatusReport& report) const {
   if (!report.other_key) return {"no locks"};
   return {
       fmt::format("no locks of redlock-cli; there are keys of other clients, such as {}: "
-                  "`redlock-cli status KEY` tells whether one is a lock",
+                  "`redlock-cli status KEY` shows whether one is a lock",
                   escape_for_terminal(*report.other_key))};
 }
 

@@ -68,10 +68,9 @@ Finish acquire_in_background(AcquireOptions& options, const SessionOptions& abou
   const child::Verdict verdict = front.guard();
   if (verdict.source != child::Verdict::Source::report) {
     const bool never_was = verdict.source == child::Verdict::Source::not_forked;
-    throw CommandError(
-        ExitCode::os_error,
-        never_was ? "cannot fork the process that is to keep the lock; nothing was locked"
-                  : "the process that was to keep the lock was killed; the lock expires by itself");
+    throw CommandError(ExitCode::os_error,
+                       never_was ? "cannot fork the holder process; nothing was locked"
+                                 : "the holder process was killed; the lock expires by itself");
   }
   if (!output::write_all(STDOUT_FILENO, verdict.report)) {
     const std::string why = cannot_write();

@@ -122,7 +122,7 @@ AcquireOutput Acquisition::fail_to_renew(const ExtendResult& renewed) const {
            : output::result_for_faults(renewed.faults, session_.server_set().size());
   const std::string why = lost ? output::not_ours_text(renewed.not_ours)
                                : "no quorum; " + output::faults_text(renewed.faults);
-  output::Outcome outcome = outcome_of(how, "lost again while the others were acquired: " + why);
+  output::Outcome outcome = outcome_of(how, "lost while the other keys were acquired: " + why);
   outcome.faults = renewed.faults;
   return fail(outcome);
 }
@@ -133,7 +133,7 @@ AcquireOutput Acquisition::fail(const output::Outcome& outcome) const {
 }
 
 AcquireOutput Acquisition::tell_released_again(const std::string& why) const {
-  return conclude(outcome_of(CommandResult::os_error, why + "; the lock was released again"),
+  return conclude(outcome_of(CommandResult::os_error, why + "; the lock was released"),
                   /*acquired=*/true);
 }
 

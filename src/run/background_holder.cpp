@@ -247,34 +247,34 @@ asio::awaitable<bool> BackgroundHolder::keep_for_process(const HeldSet& leases) 
 void BackgroundHolder::tell_stop(child::StopReason why) {
   if (why == child::StopReason::max_hold) {
     return tell_process(fmt::format(
-        "{}: held for {}, the limit of --max-hold; stopping process {} with all that descends "
-        "from it",
+        "{}: held for {}, the limit of --max-hold; stopping process {} and its descendants",
         output::keys_text(resources_), format_duration(*plan_.max_hold), process_->pid()));
   }
   if (why == child::StopReason::request) {
-    return tell_process(fmt::format("{}: {}; stopping process {} with all that descends from it",
+    return tell_process(fmt::format("{}: {}; stopping process {} and its descendants",
                                     output::keys_text(resources_),
                                     output::asked_text(*stop_request_), process_->pid()));
   }
   const std::string_view what_next =
-      plan_.on_lost == child::OnLost::kill   ? "stopping it with all that descends from it"
-      : plan_.on_lost == child::OnLost::term ? "telling it to stop"
+      plan_.on_lost == child::OnLost::kill   ? "stopping it and its descendants"
+      : plan_.on_lost == child::OnLost::term ? "sending it the stop signal"
                                              : "it runs on without the lock";
   const std::string trouble =
       problem_ ? fmt::format("{}: {}{}", output::key_text(problem_->resource),
                              leases_ended() ? "lost: " : "", problem_->reason)
                : fmt::format("{}: {}", output::keys_text(resources_), cannot_renew);
   tell_process(
-      fmt::format("{}; process {} was to have the lock: {}", trouble, process_->pid(), what_next));
+      fmt::format("{}; process {} relies on the lock: {}", trouble, process_->pid(), what_next));
 }
 
 void BackgroundHolder::tell_unsafe(const child::GuardEnd& end) {
   const std::string key = output::keys_text(resources_);
   const std::string time = format_duration(std::chrono::ceil<Milliseconds>(end.late));
   if (end.left.empty()) {
-    tell_process(fmt::format(
-        "{}: UNSAFE: what descends from process {} was dead only {} after the end of the lease",
-        key, process_->pid(), time));
+    tell_process(
+        fmt::format("{}: UNSAFE: the descendants of process {} were seen dead only {} after the "
+                    "end of the lease",
+                    key, process_->pid(), time));
   } else {
     tell_process(fmt::format(
         "{}: UNSAFE: processes could not be killed and still run, {} after the end of the lease: "

@@ -56,11 +56,12 @@ output::Outcome outcome_of_end(const output::RunState& state, const RunOptions& 
   if (end.stopped == StopReason::lease || is_asked) {
     const bool ran_on = options.stop.on_lost == child::OnLost::warn;
     return outcome_of("run", options.resources, CommandResult::lost,
-                      ran_on ? "the command ran on without the lock" : "the command was stopped");
+                      ran_on ? "lost; the command ran on without the lock (exit status 79)"
+                             : "lost; the command was stopped (exit status 79)");
   }
   if (end.stopped == StopReason::shield_killed) {
     return outcome_of("run", options.resources, CommandResult::os_error,
-                      fmt::format("{}; what ran under it was killed", killed_text(*end.stopped)));
+                      fmt::format("{}; the command was killed", killed_text(*end.stopped)));
   }
   output::Outcome outcome = outcome_of("run", options.resources, CommandResult::released, {});
   if (const auto exit_code = state.command_exit()) outcome.exit_code = *exit_code;

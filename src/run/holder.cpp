@@ -269,8 +269,9 @@ class HolderProcess {
     }
     if (!*started) {
       supervisor_->drop();
-      conclude(CommandResult::lost,
-               "the lease was over, or nearly, before the command could start; it was not started");
+      conclude(
+          CommandResult::lost,
+          "the lease had expired, or nearly, before the command could start; it was not started");
       return false;
     }
     state_.started_at = session_.clock().wall();
@@ -528,8 +529,8 @@ class HolderProcess {
     // A long text needs a file. Where the front process is gone, this fails as well.
     if (!link_->report(finish.exit_code, finish.signal, {})) return;
     session_.console().error(
-        "the result for --json or --status-fd cannot be passed on: no memory, descriptors or file "
-        "size (ulimit -f) are left");
+        "cannot pass on the result for --json or --status-fd: no memory, descriptors or file size "
+        "(ulimit -f) left");
   }
 
   [[nodiscard]] Instant now() const { return session_.clock().now(); }

@@ -113,8 +113,8 @@ bool are_our_own(const std::vector<Lease>& leases) {
 
 std::string needs_own_lease_text(std::string_view option, std::string_view advice) {
   return fmt::format(
-      "{} needs a lease of its own, and the run or acquire around this one holds the lock: {}",
-      option, advice);
+      "{} needs a lease of its own, but the enclosing run or acquire holds the lock: {}", option,
+      advice);
 }
 
 std::vector<child::Variable> lease_variables(const std::vector<Lease>& leases,

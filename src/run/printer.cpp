@@ -56,14 +56,13 @@ void Printer::tell(const event::Waiting& waiting) {
                                  ? fmt::format("; {} before us in the queue", failure.queue.ahead)
                                  : std::string()));
   if (!failure.unsubscribed.empty() && !std::exchange(told_unsubscribed_, true)) {
-    console_.detail(fmt::format("{}: cannot be notified when it is our turn, so we poll: {}", key,
+    console_.detail(fmt::format("{}: cannot subscribe to notifications; polling: {}", key,
                                 output::faults_text(failure.unsubscribed)));
   }
   if (failure.queue.cannot_publish && !std::exchange(told_mute_, true)) {
-    console_.detail(
-        fmt::format("{}: the holder may not notify us when it releases it (it lacks +publish, or "
-                    "the channels &{}*), so we poll",
-                    key, protocol::word::wake_prefix));
+    console_.detail(fmt::format(
+        "{}: the holder cannot notify waiters (it lacks +publish or the channels &{}*); polling",
+        key, protocol::word::wake_prefix));
   }
   const Instant now = clock_.now();
   if (!wait_) {
@@ -135,7 +134,7 @@ void Printer::tell(const event::Renewed& renewed) {
 /// An outage that is shorter than the lease is only a detail; a longer one is reported when the
 /// command is stopped.
 void Printer::tell(const event::RenewalFailed& failed) {
-  console_.detail(fmt::format("{}: cannot renew, trying on: {}", key_text(failed.resource),
+  console_.detail(fmt::format("{}: cannot renew; retrying: {}", key_text(failed.resource),
                               output::faults_text(failed.faults)));
 }
 
@@ -158,8 +157,8 @@ void Printer::tell(const event::Lost& lost) {
 
 void Printer::tell(const event::Strained& strained) {
   console_.notice(
-      fmt::format("{}: to stop the command's {} processes ({} MiB) may take {}, more than --ttl {} "
-                  "leaves; use a longer --ttl",
+      fmt::format("{}: stopping the command's {} processes ({} MiB) may take {}, more than --ttl "
+                  "{} leaves; use a longer --ttl",
                   key_, strained.cost.processes, strained.cost.private_bytes >> mebibyte_shift,
                   format_duration(strained.needed), format_duration(strained.ttl.length())));
 }
@@ -168,34 +167,34 @@ void Printer::tell(const event::Stopping& stopping) {
   notify_service("STOPPING", "1");
   if (stopping.why == child::StopReason::parent_gone) {
     return console_.error(fmt::format(
-        "{}: the process that started redlock-cli has ended; stopping what runs under it", key_));
+        "{}: the process that started redlock-cli has ended; stopping the command", key_));
   }
   if (stopping.request) {
     const std::string asked = output::asked_text(*stopping.request);
     status(fmt::format("stops what runs under {}: {}", key_, asked));
-    const std::string text = fmt::format("{}: {}; stopping what runs under it", key_, asked);
+    const std::string text = fmt::format("{}: {}; stopping the command", key_, asked);
     console_.audit(text);
     return console_.error(text);
   }
   if (stopping.why != child::StopReason::max_hold) return;  // the loss is told
-  console_.error(
-      fmt::format("{}: held for {}, the limit of --max-hold; stopping what runs under it", key_,
-                  format_duration(*stopping.max_hold)));
+  console_.error(fmt::format("{}: held for {}, the limit of --max-hold; stopping the command", key_,
+                             format_duration(*stopping.max_hold)));
 }
 
 void Printer::tell(const event::Unkillable& unkillable) {
-  console_.error(fmt::format("{}: cannot be killed; the lock is kept as long as it can be: {}",
-                             key_, fmt::join(unkillable.pids, " ")));
+  console_.error(
+      fmt::format("{}: cannot kill all processes; keeping the lock as long as possible: {}", key_,
+                  fmt::join(unkillable.pids, " ")));
 }
 
 void Printer::tell(const event::Awaiting& awaiting) {
   std::vector<std::string> names;
   for (const pid_t pid : awaiting.pids) names.push_back(child::process_text(pid));
   console_.notice(
-      fmt::format("{}: a signal ended the command; the lock is kept until the rest of its process "
+      fmt::format("{}: a signal ended the command; keeping the lock until the rest of its process "
                   "group has ended: {}",
                   key_, fmt::join(names, ", ")));
-  status(fmt::format("keeps {} until what a signal left of the command has ended: {}", key_,
+  status(fmt::format("keeps {} until the rest of the command's process group has ended: {}", key_,
                      fmt::join(awaiting.pids, " ")));
   notify_service("STOPPING", "1");
 }
@@ -207,8 +206,8 @@ void Printer::tell(const event::Ended& ended) {
 }
 
 void Printer::tell(const event::NestedRunsLive& nested) {
-  console_.notice(fmt::format("{}: the lock is kept for runs within this one that still run: {}",
-                              key_, fmt::join(nested.holders, " ")));
+  console_.notice(fmt::format("{}: keeping the lock for nested runs: {}", key_,
+                              fmt::join(nested.holders, " ")));
 }
 
 // --- The end ---
@@ -216,9 +215,8 @@ void Printer::tell(const event::NestedRunsLive& nested) {
 void Printer::tell(const event::Released& released) {
   const std::string held = format_duration(released.held);
   if (released.inherited) {
-    console_.detail(
-        fmt::format("{}: done after {}{}; the run or acquire around this one keeps the lock", key_,
-                    held, status_));
+    console_.detail(fmt::format("{}: done after {}{}; the enclosing run or acquire keeps the lock",
+                                key_, held, status_));
   } else if (released.expire_in > Duration::zero()) {
     console_.detail(fmt::format("{}: done after {}{}; kept for another {} (--min-hold)", key_, held,
                                 status_, format_duration(released.expire_in)));
@@ -229,8 +227,8 @@ void Printer::tell(const event::Released& released) {
 
 void Printer::tell(const event::ReleasePending& pending) {
   console_.notice(fmt::format(
-      "{}: no quorum confirmed the release yet; it is repeated in the background until what is "
-      "left expires, within {}; {}",
+      "{}: no quorum confirmed the release yet; retrying in the background until the lock expires, "
+      "within {}; {}",
       key_, format_duration(pending.ttl.length()), output::faults_text(pending.faults)));
 }
 
@@ -243,10 +241,10 @@ void Printer::tell(const event::NotRecorded& unrecorded) {
 
 /// Even with -q: work that goes on without the lock is what a lock is there to prevent.
 void Printer::tell(const event::LeftRunning& left) {
-  const std::string text = fmt::format(
-      "{}: processes that the command left running{}: {}{}", key_,
-      left.killed ? ", killed with its pid namespace" : "", fmt::join(left.pids, " "),
-      left.unprotected ? "; the lock is not kept for them, as --descendants wait would do" : "");
+  const std::string text =
+      fmt::format("{}: processes that the command left running{}: {}{}", key_,
+                  left.killed ? ", killed with its pid namespace" : "", fmt::join(left.pids, " "),
+                  left.unprotected ? "; they run on without the lock (see --descendants)" : "");
   left.expected ? console_.notice(text) : console_.error(text);
 }
 

@@ -33,24 +33,24 @@ std::string_view describe(child::Verdict::Source source) {
   using Source = child::Verdict::Source;
   switch (source) {
     case Source::holder_died:
-      return "the process that keeps the lock was killed";
+      return "the holder process was killed";
     case Source::holder_stopped:
-      return "the process that keeps the lock was stopped (SIGSTOP)";
+      return "the holder process was stopped (SIGSTOP)";
     case Source::not_forked:
-      return "cannot fork the process that keeps the lock";
+      return "cannot fork the holder process";
     case Source::holder_starved:
-      return "the process that keeps the lock did not get to run";
+      return "the holder process got no CPU";
     case Source::holder_hung:
     case Source::report:
       break;
   }
-  return "the process that keeps the lock hung";
+  return "the holder process hung";
 }
 
 void write_status(const SessionOptions& about, const RunOptions& options,
                   const std::string& report) {
   if (options.status_fd && !output::write_last(*options.status_fd, report))
-    about.console.error("cannot write to the --status-fd");
+    about.console.error("cannot write to --status-fd");
 }
 
 /// Writes what the front process reports when the holder process cannot. `waited`: since the start.
@@ -78,8 +78,7 @@ Finish report_without_holder(const SessionOptions& about, const RunOptions& opti
   } else if (never_was) {
     message = reason + "; nothing was locked, and the command was not run";
   } else if (!verdict.command_began) {
-    message =
-        reason + "; the command had not begun, and the lock, if it was held, expires by itself";
+    message = reason + "; the command had not started; the lock, if it was held, expires by itself";
   } else if (died) {
     message = reason + "; the command was killed, and the lock expires by itself";
   } else {

@@ -91,7 +91,7 @@ std::string WaitReport::queue_text() const {
 }
 
 std::string WaitReport::obstacle_text(const AttemptFailure& failure, Instant now) const {
-  if (is_free(failure)) return "free at the moment, and on its way to the next in the queue";
+  if (is_free(failure)) return "being handed to the next waiter";
   AttemptFailure as_of_now = failure;
   if (failure.holder) as_of_now.holder = later(*failure.holder, now - known_->at);
   return output::failure_text(known_->resource, as_of_now, servers_);

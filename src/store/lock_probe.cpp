@@ -51,7 +51,7 @@ bool LockProbe::passed(const Vote& vote, const char* step) {
   fail(step, fault != nullptr
                  ? *fault
                  : Fault{FaultKind::garbage,
-                         "the answer is not what it should be; did another client interfere?"});
+                         "the answer is not as expected; did another client interfere?"});
   return false;
 }
 
@@ -113,17 +113,17 @@ Finding LockProbe::finding(const std::vector<std::string>& missing) const {
     return {Level::bad, probe, failed + why + "missing rights:" + rights};
   }
   if (!rights.empty()) {
-    return {Level::warning, probe, "a lock can be held, but these rights are missing:" + rights};
+    return {Level::warning, probe, "locks work, but these rights are missing:" + rights};
   }
   if (runs_unreadable_) {
     return {Level::warning, probe,
-            "a lock can be held, but the last run cannot be remembered (--once-per, --max-age): " +
+            "locks work, but the last run cannot be recorded (--once-per, --max-age): " +
                 runs_unreadable_->text};
   }
   if (held_)
     return {Level::unknown, probe,
-            "another process holds the key; what a holder does was not tried"};
-  return {Level::good, probe, "a lock can be taken, extended, healed and released"};
+            "another process holds the key, so extending and releasing were not tried"};
+  return {Level::good, probe, "a lock can be acquired, extended, healed and released"};
 }
 
 }  // namespace redlock

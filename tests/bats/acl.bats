@@ -196,7 +196,7 @@ without_last_runs() {
   run -75 redlock-cli run -k deploy -n -- true
   redis 0 del deploy >/dev/null
   run -1 doctor -k deploy
-  assert_output --partial "a lock can be held, but these rights are missing: +getrange"
+  assert_output --partial "locks work, but these rights are missing: +getrange"
 }
 
 @test "whichever right of it is missing, doctor names it" {

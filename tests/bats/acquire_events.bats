@@ -204,7 +204,7 @@ detach() {
 @test "what is not open for writing, or not for the events alone, is refused before anything is locked" {
   local fd
   for fd in 1 2; do
-    assert_refused 64 "--events-fd: acquire needs a descriptor for the events alone, from 3 on" \
+    assert_refused 64 "--events-fd: acquire needs a descriptor of its own for events, 3 or higher" \
       redlock-cli acquire -k demo -t 1m --events-fd "$fd"
   done
   assert_refused 64 "--events-fd: descriptor 9 is not open for writing" \

@@ -120,7 +120,7 @@ means() {
     '*-7\r\n' '$65537\r\n'"$(printf '%065537d' 0)"'\r\n' '>2\r\n$4\r\npush\r\n$1\r\nx\r\n' \
     '%1\r\n$1\r\na\r\n$1\r\nb\r\n' ',1.5\r\n' '#t\r\n' '_\r\n' \
     '*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n'; do
-    means 69 "an answer that is not Redis protocol, or is larger than any answer to us" stay \
+    means 69 "malformed or too large reply" stay \
       "$bytes"
   done
 }

@@ -101,7 +101,7 @@ waits_at() { [[ $(redis "$1" zcard "redlock:queue:{$2}") == 1 ]]; }
   # There is no replica, so none can take the place of a master.
   refute_output --partial "set --replicas 1"
   run -69 redlock-cli doctor --replicas 1
-  assert_output --partial "0 of its replicas are in step; --replicas wants 1"
+  assert_output --partial "0 of its replicas are in sync; --replicas needs 1"
   redis 1 config set maxmemory-policy allkeys-lru >/dev/null
   run -1 redlock-cli doctor --json
   assert_equal \

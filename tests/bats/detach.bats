@@ -146,7 +146,7 @@ acquire around this one holds the lock: use --detach outside of that, or with an
         exit \${PIPESTATUS[0]}
       } 3>&1 | cat; exit \${PIPESTATUS[0]}" - "${keys[@]}"
     assert_equal "${#stderr_lines[@]}" 1
-    assert_regex "$stderr" "$FILE.*; the lock was released again$"
+    assert_regex "$stderr" "$FILE.*; the lock was released$"
     assert_equal "$(json 'j["result"], j["exit_code"]')" "('os_error', 71)"
     assert_equal "$(json 'j["message"]')" "${stderr#redlock-cli: *: }"
     assert_equal "$(keys_at 0)" ""

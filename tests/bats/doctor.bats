@@ -63,7 +63,7 @@ assert_nothing_left_but() {
   export REDLOCK_SERVER=$SERVERS
   wait_until eval '(($(redis 4 info server | tr -d "\r" | sed -n "s/^uptime_in_seconds://p") > 2))'
   doctor_says 0 "fit: 5 of 5 servers can vote now, 3 needed" --restart-guard 1
-  doctor_says 1 "it keeps nothing, so a restart loses every lock" --restart-guard 0
+  doctor_says 1 "it persists nothing, so a restart loses every lock" --restart-guard 0
   assert_nothing_left
 }
 
@@ -107,7 +107,7 @@ name the master instead" -S "$SERVERS"
     -S "${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}?db=1"
   # There would be a quorum: but commands that lock refuse such a set.
   start_servers 2 "${DURABLE[@]}"
-  doctor_says 78 "refused: two of the servers given are the same one; each must be named once; \
+  doctor_says 78 "refused: two of the servers are the same; name each server once; \
 3 of 4 servers can vote now, 3 needed" -S "$SERVERS,unix://${SERVER_SOCKET[0]}"
   assert_nothing_left
 }
@@ -149,7 +149,7 @@ replica_is_at() { redis 0 info replication | grep -q "port=$1,state=online"; }
     redis 0 client kill type replica >/dev/null
     wait_until replica_is_at "$port"
     text="the clock of its replica 127.0.0.1:$port is not known: cannot connect"
-    ((offset <= 0)) || text="ahead of its own: if that takes over, locks end so much too early"
+    ((offset <= 0)) || text="ahead of its own: after a fail-over locks expire that much too early"
     ((offset >= 0)) || text="behind its own: if that takes over, locks of hosts that died stay"
     run doctor -S "${SERVER_URL[0]}"
     assert_output --partial "$text"
@@ -242,7 +242,7 @@ replica_is_at() { redis 0 info replication | grep -q "port=$1,state=online"; }
   done
   redis-cli -s "${SERVER_SOCKET[0]}" -a secret acl setuser default -type 2>/dev/null
   run -1 doctor
-  assert_line "warning: ${SERVER_URL[0]}: a lock can be held, but these rights are missing: +type"
+  assert_line "warning: ${SERVER_URL[0]}: locks work, but these rights are missing: +type"
   redis-cli -s "${SERVER_SOCKET[0]}" -a secret acl setuser default +type -eval 2>/dev/null
   run -69 doctor
   assert_line --regexp "bad: .*: cannot take a lock: .*'eval'"
@@ -257,7 +257,7 @@ replica_is_at() { redis 0 info replication | grep -q "port=$1,state=online"; }
   redis 0 acl setuser default -info -config >/dev/null
   run -0 doctor -S "$SERVERS"
   assert_line --regexp "^${SERVER_URL[0]} +yes +[0-9.]+ms +\? +\? +\? +\? +\?$"
-  assert_line "unknown: ${SERVER_URL[0]}: it does not tell its maxmemory-policy"
+  assert_line "unknown: ${SERVER_URL[0]}: it does not report its maxmemory-policy"
   run -0 doctor -S "$SERVERS" --json
   assert_equal "$(findings)" \
     "0 unknown eviction, 0 unknown persistence, 0 unknown role, 0 unknown software, \
@@ -280,7 +280,7 @@ proxy() {
   run -0 redlock-cli run -k demo -n -- true
   run -1 doctor
   assert_output --partial "1 of 1 servers can vote now"
-  assert_line --partial "it does not tell its version"
+  assert_line --partial "it does not report its version"
   assert_line --regexp "^warning: .*waiters cannot subscribe there, so they poll"
   assert_nothing_left_but demo
   kill_server 0
@@ -399,5 +399,5 @@ proxy() {
   run -0 doctor -S "${SERVER_URL[0]}" --replicas 1
   # It waits for the other.
   run -69 doctor -S "${SERVER_URL[0]}" --replicas 2 --server-timeout 3s
-  assert_output --partial "1 of its replicas are in step; --replicas wants 2"
+  assert_output --partial "1 of its replicas are in sync; --replicas needs 2"
 }

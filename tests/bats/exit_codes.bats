@@ -156,7 +156,7 @@ END
   assert_equal "$(redis 0 exists demo)" 0
 }
 
-@test "75: another holds it" {
+@test "75: another process holds it" {
   redis 0 set demo x px 60000
   run redlock-cli run -n -k demo -- true
   assert_failure 75

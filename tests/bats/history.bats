@@ -22,7 +22,7 @@ notes() {
 
 @test "status --runs shows when, where, by whom, how long and how it ended, the latest first" {
   run -0 redlock-cli status demo --runs
-  assert_output $'demo: free\n  no runs are known'
+  assert_output $'demo: free\n  no runs are recorded'
   run -0 redlock-cli run -k demo --note 'release 4' -- true
   run -3 redlock-cli run -k demo -- sh -c 'exit 3'
   run -143 redlock-cli run -k demo -- sh -c 'kill -TERM $$'

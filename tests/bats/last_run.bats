@@ -92,8 +92,8 @@ setup() {
 
 @test "--max-age contradicts --watch, --exit-code and a status of all locks" {
   assert_refused 64 "needs KEY" redlock-cli status --max-age 26h
-  assert_refused 64 "cannot be used together" redlock-cli status demo --max-age 26h --exit-code
-  assert_refused 64 "cannot be used together" redlock-cli status demo --max-age 26h --watch
+  assert_refused 64 "cannot be combined" redlock-cli status demo --max-age 26h --exit-code
+  assert_refused 64 "cannot be combined" redlock-cli status demo --max-age 26h --watch
   assert_refused 64 "leave out KEY" redlock-cli status demo --all
 }
 

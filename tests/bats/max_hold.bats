@@ -11,7 +11,7 @@ load helper/while_pid
   wait_background ours
   assert_equal "$status $output" "124 ready"
   assert_regex "$stderr" \
-    "redlock-cli: demo: held for 12s, the limit of --max-hold; stopping what runs under it"
+    "redlock-cli: demo: held for 12s, the limit of --max-hold; stopping the command"
   assert_dead_before_free
   assert_tree_dead
   assert_equal "$(keys_at 0)" ""

@@ -18,7 +18,7 @@ setup() { setup_one_server; }
   run -0 redlock-cli status -k demo
   assert_line --regexp \
     "^demo: ${until}$(id -un)@$(hostname) \\(true\\), \"once a night\"; \
-finished [0-9.]+m?s ago with 0$"
+ended [0-9.]+m?s ago, exit status 0$"
   refute_output --partial "held by"
   run -75 --separate-stderr redlock-cli status -k demo --exit-code --json
   assert_equal "$(json '[j["locks"][0]["holder"][name] for name in ("renewed", "command_exit")]')" \
@@ -81,7 +81,7 @@ finished [0-9.]+m?s ago with 0$"
   run -0 redlock-cli run -k demo --slots 2 --min-hold 100s -- true
   run -0 redlock-cli status -k demo
   assert_line --regexp \
-    "^  slot 0: kept until .* by --min-hold of .* \\(true\\); finished [0-9.]+m?s ago with 0$"
+    "^  slot 0: kept until .* by --min-hold of .* \\(true\\); ended [0-9.]+m?s ago, exit status 0$"
 }
 
 # bats test_tags=redis

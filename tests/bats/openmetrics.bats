@@ -100,7 +100,7 @@ value() { grep -oP "^redlock_lock_$1\{key=\"${2-demo}\"\} \K.*" <<<"$output"; }
   local other
   for other in --watch --exit-code '--max-age 1h' '--max-held 1h' --runs; do
     # shellcheck disable=SC2086  # an option and its value
-    assert_refused 64 "cannot be used together" redlock-cli status demo --openmetrics $other
+    assert_refused 64 "cannot be combined" redlock-cli status demo --openmetrics $other
   done
   run -64 redlock-cli status --openmetrics --json
   assert_output --partial "choose one"

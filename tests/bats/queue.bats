@@ -108,7 +108,7 @@ comes_too_early() {
   run --separate-stderr redlock-cli run -n -k demo -- touch "$BATS_TEST_TMPDIR/entered"
   assert_failure 75
   assert_equal "$stderr" \
-    "redlock-cli: demo: others wait for it and come first; the command was not run"
+    "redlock-cli: demo: earlier waiters come first; the command was not run"
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
 }
 
@@ -181,7 +181,7 @@ forget_notification() {
   joins b
   release_hold first
   all_end a
-  assert_regex "$stderr" "cannot be notified when it is our turn, so we poll: unix:.*NOPERM"
+  assert_regex "$stderr" "cannot subscribe to notifications; polling: unix:.*NOPERM"
   all_end b
   assert_equal "$(order)" "a b"
 }

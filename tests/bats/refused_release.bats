@@ -132,7 +132,7 @@ server_is_silent() { ! timeout 0.2 redis-cli -s "${SERVER_SOCKET[$1]}" ping >/de
   resume_server 1
   wait_background release
   assert_equal "$status" 0
-  assert_regex "$stderr" "not confirmed by .*:$relay.*busy.*; there it expires by itself"
+  assert_regex "$stderr" "not confirmed by .*:$relay.*busy.*; it expires there by itself"
   assert_unlocked demo 1 2
   end_busy 0
   assert_equal "$(redis 0 exists demo)" 1

@@ -28,7 +28,7 @@ replica_is_in_step() {
 @test "without the replica nothing is granted, the line says why, and nothing stays" {
   start_pair
   kill_server 1
-  assert_refused 69 "only 0 of the 1 replicas that --replicas wants have confirmed it in time" \
+  assert_refused 69 "only 0 of the 1 replicas that --replicas needs have confirmed it in time" \
     redlock-cli run -k demo -n --replicas 1 --server-timeout 8s -t 2m \
     -- touch "$BATS_TEST_TMPDIR/ran"
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]

@@ -60,7 +60,7 @@ second_client() {
     assert_equal "$output" ""
     assert_regex "$stderr" \
       "^redlock-cli: demo: $RESTARTED: ${SERVER_URL[2]} started [0-9.]+m?s ago \
-and may have forgotten a lock, its vote counts in [0-9.]+s; the command was not run$"
+and may have forgotten a lock; its vote counts in [0-9.]+s; the command was not run$"
   done
   # And nothing of it stays.
   assert_unlocked demo 2 3 4

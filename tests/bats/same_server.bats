@@ -76,7 +76,7 @@ moving() { ln -sfn "${SERVER_SOCKET[$2]}" "$1"; }
   redis 1 client kill type normal >/dev/null
   wait_background held
   assert_equal "$status" 79
-  assert_regex "$stderr" "its address leads to the same server as another one given"
+  assert_regex "$stderr" "its address leads to the same server as another one"
 }
 
 @test "extend gives a server under two names one vote" {
@@ -86,7 +86,7 @@ moving() { ln -sfn "${SERVER_SOCKET[$2]}" "$1"; }
   redlock-cli acquire -k demo -t 60s --restart-guard 0 --token-file "$BATS_TEST_TMPDIR/lease"
   kill_server 2
   moving "$address" 0
-  assert_refused 69 "its address leads to the same server as another one given" \
+  assert_refused 69 "its address leads to the same server as another one" \
     redlock-cli extend -t 60s --token-file "$BATS_TEST_TMPDIR/lease"
 }
 

@@ -213,7 +213,7 @@ add ?sentinel-password=" redlock-cli run -k demo -n -- true
     "$(json '[f["grade"] for f in j["servers"][0]["findings"] if f["check"] == "replicas"]')" \
     "['good']"
   run -69 redlock-cli doctor --replicas 2 --server-timeout 1s
-  assert_output --partial "1 of its replicas are in step; --replicas wants 2"
+  assert_output --partial "1 of its replicas are in sync; --replicas needs 2"
 }
 
 @test "masters of sentinels and plain servers are a quorum together" {

@@ -89,7 +89,7 @@ setup() { setup_settings; }
   unset REDLOCK_NONBLOCK
   REDLOCK_WAIT=1h ends_with 75
   REDLOCK_WAIT=1h REDLOCK_NONBLOCK=1 run -78 redlock-cli run -k busy -- true
-  assert_refused 64 "--nonblock and --wait cannot be used together" \
+  assert_refused 64 "--nonblock and --wait cannot be combined" \
     redlock-cli run -k busy -n -w 1h -- true
 }
 

@@ -184,8 +184,8 @@ setup() { setup_one_server; }
 }
 
 @test "what cannot be meant is refused" {
-  assert_refused 64 "cannot be used together" redlock-cli run -s -x -k demo -- true
-  assert_refused 64 "cannot be used together" redlock-cli run -s --slots 2 -k demo -- true
+  assert_refused 64 "cannot be combined" redlock-cli run -s -x -k demo -- true
+  assert_refused 64 "cannot be combined" redlock-cli run -s --slots 2 -k demo -- true
   assert_refused 64 "at least 1" redlock-cli run --slots 0 -k demo -- true
   assert_refused 64 "from 1 to 1000" redlock-cli run --slots 1001 -k demo -- true
   assert_refused 64 "one -k only" redlock-cli run --slots 2 -k demo -k other -- true

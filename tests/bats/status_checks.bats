@@ -59,7 +59,7 @@ setup() {
 @test "a foreign client that has held it for who knows how long does not pass" {
   redis 0 set demo theirs >/dev/null
   run -1 redlock-cli status demo --max-held 2h
-  assert_output "demo: held by a foreign client, without expiry: it never ends by itself; for how long is not known"
+  assert_output "demo: held by a foreign client, without expiry: it never expires; how long is unknown"
 }
 
 # bats test_tags=redis
@@ -73,6 +73,6 @@ setup() {
   assert_refused 64 "needs KEY" redlock-cli status --max-held 2h
   local other
   for other in --watch --exit-code --runs; do
-    assert_refused 64 "cannot be used together" redlock-cli status demo --max-held 2h "$other"
+    assert_refused 64 "cannot be combined" redlock-cli status demo --max-held 2h "$other"
   done
 }

@@ -125,12 +125,12 @@ has_stop_request() {
 
   redlock-cli acquire -k demo -t 60s --token-file "$BATS_TEST_TMPDIR/lease"
   run -75 stop
-  assert_regex "$output" "nothing stops a script that acquired by hand"
+  assert_regex "$output" "it was acquired by hand, so there is no command to stop"
   redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
 
   redlock-cli acquire -k demo --detach --max-hold 60s --token-file "$BATS_TEST_TMPDIR/lease"
   run -75 stop
-  assert_regex "$output" "nothing stops what a detached lease is for"
+  assert_regex "$output" "a detached lease has no command to stop"
   redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
 }
 
@@ -143,7 +143,7 @@ has_stop_request() {
   hold ours
   redis 0 hset 'redlock:owner:{demo}' record '{"v":1,"host":"web1","run":true}'
   run -75 stop
-  assert_regex "$output" "its version knows no stop requests"
+  assert_regex "$output" "its version does not support stop requests"
   release_hold ours
 }
 

@@ -10,7 +10,7 @@ load helper/supervision
   wait_background ours
   assert_equal "$status" 71
   assert_tree_dead
-  assert_regex "$stderr" "the process that keeps the lock was killed"
+  assert_regex "$stderr" "the holder process was killed"
   run report
   assert_output --partial '"exit_code":71'
   assert_dead_before_free
@@ -23,7 +23,7 @@ load helper/supervision
   kill -KILL "$(holder_of "${BACKGROUND_PID[ours]}")"
   wait_background ours
   assert_equal "$status" 71
-  assert_regex "$stderr" "the process that keeps the lock was killed; the command had not begun"
+  assert_regex "$stderr" "the holder process was killed; the command had not begun"
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
   assert_equal "$(redis 0 get demo)" x
   # The next notification drops its queue entry, which also expires by itself.
@@ -71,7 +71,7 @@ load helper/supervision
   assert_tree_dead
   assert is_dead "$HOLDER"
   assert_regex "$stderr" \
-    "the process that keeps the lock was stopped \(SIGSTOP\); \
+    "the holder process was stopped \(SIGSTOP\); \
 the command was stopped before the lock could expire"
   run report
   assert_output --partial '"exit_code":79'
@@ -91,7 +91,7 @@ the command was stopped before the lock could expire"
   kill -STOP "$holder"
   wait_background ours
   assert_equal "$status" 79
-  assert_regex "$stderr" "the process that keeps the lock was stopped \(SIGSTOP\)"
+  assert_regex "$stderr" "the holder process was stopped \(SIGSTOP\)"
   assert is_alive "$helper"
   kill -KILL "$helper"
 }

@@ -44,7 +44,7 @@ start_shielded() {
   wait_background ours
   assert_equal "$status" 71
   assert_equal "$stderr" "redlock-cli: demo: a process that guards the lock (lock-shield) was \
-killed; what ran under it was killed"
+killed; the command was killed"
   assert_equal "$(keys_at 0)" ""
   assert is_alive "$(<"$BATS_TEST_TMPDIR/helper")"
 }
@@ -102,7 +102,7 @@ EOF
     --status-fd 8 -- touch "$BATS_TEST_TMPDIR/entered" 8>"$BATS_TEST_TMPDIR/report" 9<"$WITNESS"
   wait_background ours
   assert_equal "$status" 71
-  assert_equal "$stderr" "redlock-cli: demo: cannot fork the process that keeps the lock; nothing \
+  assert_equal "$stderr" "redlock-cli: demo: cannot fork the holder process; nothing \
 was locked, and the command was not run"
   assert_equal "$(reported 'j["exit_code"]')" 71
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]

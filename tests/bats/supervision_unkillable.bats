@@ -48,7 +48,7 @@ start_unkillable() {
   before=$(expires_at 0)
   wait_until expires_after 0 "$before"
   assert_equal \
-    "$(grep -cE "cannot be killed; the lock is kept as long as it can be: \
+    "$(grep -cE "cannot kill all processes; keeping the lock as long as possible: \
 ([0-9]+ )*$UNKILLABLE" \
       "$(background_stderr ours)")" 1
   kill -KILL "$UNKILLABLE"

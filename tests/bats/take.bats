@@ -125,7 +125,7 @@ note_waits() {
 }
 
 @test "contradictions are refused" {
-  assert_refused 64 "--take: says how many slots to take, and needs --slots" \
+  assert_refused 64 "--take: needs --slots" \
     redlock-cli run -k demo --take 2 -- true
   assert_refused 64 "--take: 5 is more than the 4 of --slots" \
     redlock-cli acquire -k demo --ttl 1m --slots 4 --take 5

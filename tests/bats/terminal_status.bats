@@ -187,7 +187,7 @@ N locks not shown in full: the terminal has no room' -n '1,4p; ${s/[0-9]*/N/; p}
   assert_output "no locks"
   run -0 redlock-cli status --prefix job4 --json
   assert_equal "$(jq -r '[.locks[].key] | join(" ")' <<<"$output")" "job4 job40"
-  assert_refused 64 "--prefix chooses among all locks; give either it or keys" \
+  assert_refused 64 "--prefix cannot be combined with keys" \
     redlock-cli status job1 --prefix job
 }
 

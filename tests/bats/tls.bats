@@ -110,7 +110,7 @@ END
     run -0 redlock-cli run -k demo -- true
   while read -r directory bundle; do
     SSL_CERT_DIR=$TLS/$directory SSL_CERT_FILE=$TLS/$bundle.crt \
-      assert_refuses 77 "its certificate is not signed by a trusted CA; name its CA with --cacert"
+      assert_refuses 77 "its certificate is not signed by a trusted CA; set its CA with --cacert"
   done <<'END'
 none other
 others other

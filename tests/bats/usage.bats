@@ -173,7 +173,7 @@ setup() { setup_one_server; }
   assert_refused 64 "--key: REDLOCK_TOKEN is for one key; REDLOCK_LEASE holds several" \
     env REDLOCK_TOKEN="$(printf 'a%.0s' {1..32})" redlock-cli release -k demo -k other
   run -64 --separate-stderr redlock-cli acquire -k demo --json --export
-  assert_equal "$stderr" "redlock-cli: --json and --export: choose one of them"
+  assert_equal "$stderr" "redlock-cli: --json and --export cannot be combined"
 }
 
 @test "settings that the default ttl is too short for are 64 where one was typed, otherwise 78" {

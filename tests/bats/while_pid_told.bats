@@ -27,7 +27,7 @@ said() { grep -vx Terminated "$BATS_TEST_TMPDIR/lease.said"; }
   assert_regex "$(said)" \
     "^redlock-cli: demo: lost: it is held by a foreign client.*; \
 process $SCRIPT was to have the lock: \
-stopping it with all that descends from it
+stopping it and its descendants
 stop signal$"
 }
 
@@ -67,7 +67,7 @@ redlock-cli: demo: lost: .*
   by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 6s --grace 100ms --server-timeout 1s \
     --on-lost term
   redis 0 set demo theirs
-  wait_until grep -q "lost: .*process $PET was to have the lock: telling it to stop" \
+  wait_until grep -q "lost: .*process $PET was to have the lock: sending it the stop signal" \
     "$(background_stderr pet)"
   wait_for_stdout pet told
 }

@@ -24,11 +24,11 @@ constexpr Milliseconds max_pause{8};
 constexpr Milliseconds post_time{1000};
 
 Fault out_of_turn() {
-  return {FaultKind::silent, "another process keeps the lock's file locked"};
+  return {FaultKind::silent, "another process has the lock file locked"};
 }
 
 Fault taken_back() {
-  return {FaultKind::silent, "undone before it was done"};
+  return {FaultKind::silent, "cancelled"};
 }
 
 Fault no_boot_id() {

@@ -39,6 +39,6 @@ constexpr Store store{.schemes = schemes,
                       .forms = "local:",
                       .read = read,
                       .stands_alone = "locks on this host alone",
-                      .no_replicas = "this host's own store has none"};
+                      .no_replicas = "local: has none"};
 
 }  // namespace redlock::local

@@ -244,16 +244,14 @@ Result<Directory, Fault> open_directory(const Place& place) {
     return refused_errno(place, errno);
   if (place.is_own &&
       (status.st_uid != ::geteuid() || (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)) {
-    return refused(place, "is not this user's alone (it must be theirs, with mode 0700)");
+    return refused(place, "must be owned by you, mode 0700");
   }
   if (any_user_may_remove_files(status))
     return refused(place, "is not safe: any user can remove files there (chmod +t)");
   if ((system.f_flags & ST_RDONLY) != 0)
     return refused(place, "cannot be used: " + errno_text(EROFS));
   if (reaches_beyond_this_host(static_cast<std::uint32_t>(system.f_type))) {
-    return refused(place,
-                   "lies on a network file system, or one that a program makes up; locks of this "
-                   "host need its own");
+    return refused(place, "is on a network or FUSE file system; locks need a local one");
   }
 
   mode_t mode = S_IRUSR | S_IWUSR;

@@ -51,7 +51,7 @@ LockFile::Opened LockFile::try_open(const Directory& directory, const std::strin
     UniqueFd fd(
         ::openat(directory.fd.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (!fd && errno == ENOENT) return Missing{};
-    if (!fd) return fault_of_errno("cannot open the lock's file", errno).value();
+    if (!fd) return fault_of_errno("cannot open the lock file", errno).value();
     if (auto locked = lock(std::move(fd), directory, name)) return std::move(*locked);
   }
   return Busy{};
@@ -61,12 +61,12 @@ std::optional<LockFile::Opened> LockFile::lock(UniqueFd fd, const Directory& dir
                                                const std::string& name) {
   struct stat opened {};
   if (::fstat(fd.get(), &opened) != 0)
-    return fault_of_errno("cannot look at the lock's file", errno).value();
+    return fault_of_errno("cannot look at the lock file", errno).value();
   if (!S_ISREG(opened.st_mode))
-    return Fault{FaultKind::misconfigured, "the lock's file is no regular file"};
+    return Fault{FaultKind::misconfigured, "the lock file is no regular file"};
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return Busy{};
-    return fault_of_errno("cannot lock the lock's file", errno).value();
+    return fault_of_errno("cannot lock the lock file", errno).value();
   }
   struct stat named {};
   if (::fstatat(directory.fd.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -90,7 +90,7 @@ bool LockFile::is_named(const Directory& directory) const {
 Result<format::Found, Fault> LockFile::load(std::string_view boot_id) const {
   struct stat status {};
   if (::fstat(fd_.get(), &status) != 0)
-    return fault_of_errno("cannot look at the lock's file", errno);
+    return fault_of_errno("cannot look at the lock file", errno);
   const auto read_at = [this](std::size_t offset, std::span<char> bytes) {
     return read_all_at(fd_.get(), offset, bytes);
   };
@@ -108,15 +108,15 @@ Result<void, Fault> LockFile::store(const format::Found& found, std::string_view
   if (body.size() > format::max_body) {
     return unexpected(Fault{
         FaultKind::unavailable,
-        "the lock's file has no room for more (" + std::to_string(format::max_body) + " bytes)"});
+        "the lock file has no room for more (" + std::to_string(format::max_body) + " bytes)"});
   }
   // What another boot left must not lie beside this boot's first copy.
   if (std::holds_alternative<format::Nothing>(found) && ::ftruncate(fd_.get(), 0) != 0)
-    return fault_of_errno("cannot write the lock's file", errno);
+    return fault_of_errno("cannot write the lock file", errno);
   if (auto room = make_room(body.size()); !room) return room;
   for (const format::Write& write : format::plan(found, boot_id, body)) {
     if (!write_all_at(fd_.get(), write.bytes, write.offset))
-      return fault_of_errno("cannot write the lock's file", errno);
+      return fault_of_errno("cannot write the lock file", errno);
   }
   return {};
 }
@@ -132,9 +132,9 @@ Result<void, Fault> LockFile::make_room(std::size_t body_size) const {
   }
   struct stat status {};
   if (::fstat(fd_.get(), &status) != 0)
-    return fault_of_errno("cannot look at the lock's file", errno);
+    return fault_of_errno("cannot look at the lock file", errno);
   if (status.st_size == 0 && ::ftruncate(fd_.get(), format::file_size) != 0)
-    return fault_of_errno("cannot write the lock's file", errno);
+    return fault_of_errno("cannot write the lock file", errno);
   for (const std::size_t offset : {std::size_t{0}, format::slot_size}) {
     const auto size = static_cast<off_t>(format::header_size + body_size);
     int failed = 0;
@@ -146,7 +146,7 @@ Result<void, Fault> LockFile::make_room(std::size_t body_size) const {
     // Where this is impossible, a full file system may prevent a release from being written, and
     // the lease ends by its ttl.
     if (failed != 0 && failed != EOPNOTSUPP && failed != ENOSYS)
-      return fault_of_errno("cannot write the lock's file", failed);
+      return fault_of_errno("cannot write the lock file", failed);
   }
   return {};
 }

@@ -96,8 +96,7 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call,
   Refuted refuted;
   for (int redirects = 0;;) {
     // The undo went only to the servers that had been asked by then.
-    if (attempt->undone)
-      co_return unexpected(Fault{FaultKind::silent, "undone before it was done"});
+    if (attempt->undone) co_return unexpected(Fault{FaultKind::silent, "cancelled"});
     const std::shared_ptr<RedisServer> server = node(place);
     const auto [reply, link] = co_await server->answer_to(call, asking, deadline);
     if (!reply || is_no_master(*reply)) {
@@ -131,7 +130,7 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call,
     if (++redirects > max_redirects) {
       slots_.clear();
       co_return unexpected(
-          Fault{FaultKind::unavailable, "its servers do not agree who has this key: more than " +
+          Fault{FaultKind::unavailable, "its servers disagree on who has this key: more than " +
                                             std::to_string(max_redirects) + " redirects"});
     }
     if (const auto known = refuted.find((*redirect)->to); known != refuted.end())

@@ -17,7 +17,7 @@ std::optional<Fault> objection_to(const Reply& role) {
     return Fault{FaultKind::garbage, "malformed ROLE reply"};
   if (role.elements[0].text == "master") return std::nullopt;
   return Fault{FaultKind::unavailable,
-               "it is no master (any more), by its own word; is a failover under way?"};
+               "it reports that it is not a master; is a failover under way?"};
 }
 
 Fault default_user_is_off(std::string_view error_text) {
@@ -221,7 +221,7 @@ asio::awaitable<void> Connection::write_rest() {
 void Connection::deliver(Reply reply) {
   heard_ = true;
   if (open_.empty() && on_message_) return on_message_(&reply);
-  if (open_.empty()) return fail(Fault{FaultKind::garbage, "an answer to nothing that was asked"});
+  if (open_.empty()) return fail(Fault{FaultKind::garbage, "unexpected reply"});
   const std::shared_ptr<Open> open = std::move(open_.front());
   open_.pop_front();
   if (open_.empty()) progress_->notify();

@@ -20,14 +20,14 @@ struct Meaning {
 };
 
 constexpr std::string_view key_advice =
-    "the user may not touch the key, or the keys redlock:* that belong to it";
+    "the user lacks access to the key, or to its redlock:* keys";
 
 constexpr std::string_view needless_advice =
     "a password was given (REDISCLI_AUTH, --password-file or the URL), but the server has none for "
     "its default user; name another user with --user, or give none";
 
 constexpr std::string_view login_advice =
-    "it wants a password: set REDISCLI_AUTH or --password-file, and --user where its default user "
+    "it requires a password: set REDISCLI_AUTH or --password-file, and --user if its default user "
     "is off";
 
 constexpr std::string_view sentinel_advice =
@@ -51,7 +51,7 @@ constexpr std::array meanings{
     Meaning{"to access one of the keys", FaultKind::denied, key_advice},
     Meaning{"permissions to access a key", FaultKind::denied, key_advice},
     Meaning{"run the 'scan' command", FaultKind::denied,
-            "listing locks needs the right +scan; name a key instead"},
+            "listing locks needs the right +scan; or name a key"},
     Meaning{"NOPERM", FaultKind::denied, ""},
     // NOPERM inside a script, which does not say of what.
     Meaning{"can't run this command", FaultKind::denied,

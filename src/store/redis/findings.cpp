@@ -52,7 +52,7 @@ class Judge {
     int major = 0;
     const std::string& version = report_.version;
     if (std::from_chars(version.data(), version.data() + version.size(), major).ec != std::errc()) {
-      return add(Level::unknown, "software", "it does not tell its version");
+      return add(Level::unknown, "software", "it does not report its version");
     }
     const std::string shown = escape_for_terminal(version);
     if (major < min_version) {
@@ -64,7 +64,7 @@ class Judge {
 
   void role() {
     if (report_.role.empty())
-      return add(Level::unknown, "role", "it does not tell whether it is a replica");
+      return add(Level::unknown, "role", "it does not report whether it is a replica");
     if (report_.role == "master") return add(Level::good, "role", "it is no replica");
     diagnosis_.votes = false;
     const std::string master =
@@ -80,37 +80,37 @@ class Judge {
                  "it fails to save its data, and may refuse writes for that (MISCONF)");
     }
     if (report_.append_only == true && report_.append_fsync == "always") {
-      return add(Level::good, probe, "every write is on its disk");
+      return add(Level::good, probe, "it syncs every write to disk");
     }
     const bool guarded = demands_.restart_guard > Duration::zero();
     if (guarded && report_.append_only) {
-      return add(Level::good, probe,
-                 "it may forget locks when it crashes, and has no vote for a while then "
-                 "(--restart-guard)");
+      return add(
+          Level::good, probe,
+          "it may forget locks in a crash, and has no vote for a while after it (--restart-guard)");
     }
     if (report_.append_only == true && report_.append_fsync.empty()) {
       return add(Level::unknown, probe,
-                 "it does not tell whether every write is on its disk (appendfsync)");
+                 "it does not tell whether it syncs every write to disk (appendfsync)");
     }
     if (report_.append_only == true) {
       return add(Level::warning, probe, "a crash of its host loses the last locks",
                  "set appendfsync always");
     }
     if (!report_.append_only) {
-      return add(Level::unknown, probe, "it does not tell whether it keeps its data");
+      return add(Level::unknown, probe, "it does not report whether it persists its data");
     }
     const bool keeps_nothing = report_.save && report_.save->empty();
     add(Level::warning, probe,
-        keeps_nothing ? "it keeps nothing, so a restart loses every lock"
-                      : "it saves now and then at best, so a crash loses locks",
+        keeps_nothing ? "it persists nothing, so a restart loses every lock"
+                      : "it saves snapshots only, so a crash loses locks",
         "set appendonly yes and appendfsync always");
   }
 
   void eviction() {
     const std::string& policy = report_.eviction_policy;
     if (policy.empty())
-      return add(Level::unknown, "eviction", "it does not tell its maxmemory-policy");
-    if (policy == "noeviction") return add(Level::good, "eviction", "it evicts nothing");
+      return add(Level::unknown, "eviction", "it does not report its maxmemory-policy");
+    if (policy == "noeviction") return add(Level::good, "eviction", "it evicts no keys");
     const std::string when =
         report_.max_memory == 0 ? "once it has a maxmemory" : "when its memory is full";
     add(Level::warning, "eviction",
@@ -122,24 +122,23 @@ class Judge {
     if (demands_.replicas == 0) {
       // Where there is no replica, none can take its place.
       if (!report_.fails_over || report_.replicas == 0) return;
-      return add(Level::warning, "replicas",
-                 "a replica that takes its place may not have got the last locks",
+      return add(Level::warning, "replicas", "a replica that takes over may lack the last locks",
                  "set --replicas 1");
     }
-    const std::string wanted = "--replicas wants " + std::to_string(demands_.replicas);
+    const std::string wanted = "--replicas needs " + std::to_string(demands_.replicas);
     if (!report_.replicas) {
       return add(Level::unknown, "replicas",
-                 "it does not tell how many replicas it has; " + wanted);
+                 "it does not report its number of replicas; " + wanted);
     }
     const bool enough = *report_.replicas >= static_cast<std::int64_t>(demands_.replicas);
     if (!enough) diagnosis_.votes = false;
     add(enough ? Level::good : Level::bad, "replicas",
-        std::to_string(*report_.replicas) + " of its replicas are in step; " + wanted);
+        std::to_string(*report_.replicas) + " of its replicas are in sync; " + wanted);
   }
 
   /// Does not judge whether the clock is right: only engine/diagnosis compares it with ours.
   void clock() {
-    if (!report_.clock_offset) add(Level::unknown, "clock", "it does not tell its time");
+    if (!report_.clock_offset) add(Level::unknown, "clock", "it does not report its time");
   }
 
   /// Expiries are instants of a server's own clock: they move with the data, and the clock does
@@ -154,19 +153,19 @@ class Judge {
       } else if (*replica.ahead > clock_tolerance) {
         add(Level::warning, probe,
             name + " is " + format_duration(*replica.ahead) +
-                " ahead of its own: if that takes over, locks end so much too early",
+                " ahead of its own: after a fail-over locks expire that much too early",
             "synchronise the clocks of their hosts (NTP)");
       } else if (-*replica.ahead > clock_tolerance) {
         add(Level::warning, probe,
             name + " is " + format_duration(-*replica.ahead) +
-                " behind its own: if that takes over, locks of hosts that died stay so much longer",
+                " behind its own: after a fail-over locks of dead hosts stay that much longer",
             "synchronise the clocks of their hosts (NTP)");
       } else {
         ++agree;
       }
     }
     if (agree > 0 && agree == report_.replica_clocks.size())
-      add(Level::good, probe, "the clocks of its replicas agree with its own");
+      add(Level::good, probe, "the clocks of its replicas match its own");
   }
 
   void address() {
@@ -175,17 +174,16 @@ class Judge {
     add(Level::bad, "address",
         "connections to its address reach " + std::to_string(report_.servers_behind) +
             " different servers (their run ids differ), and each would grant the lock: is it a "
-            "load balancer, or does a fail-over happen just now?",
+            "load balancer, or is a fail-over under way?",
         "name each server by an address of its own");
   }
 
   void uptime() {
     const bool guarded = demands_.restart_guard > Duration::zero();
     if (!report_.facts.up) {
-      if (!guarded) return add(Level::unknown, "uptime", "it does not tell for how long it is up");
+      if (!guarded) return add(Level::unknown, "uptime", "it does not report its uptime");
       diagnosis_.votes = false;
-      return add(Level::bad, "uptime",
-                 "it does not tell for how long it is up, which --restart-guard needs",
+      return add(Level::bad, "uptime", "it does not report its uptime, which --restart-guard needs",
                  "allow INFO (+info)");
     }
     if (!guarded) return;
@@ -264,8 +262,8 @@ Diagnosis diagnosis_of(const ServerReport& report, Finding rights, const Demands
 
 Finding unnotified(const Fault& fault) {
   return {Level::warning, "notifications",
-          "waiters cannot subscribe there, so they poll, and get the lock later: " + fault.text,
-          "let them subscribe, past a proxy that passes on no SUBSCRIBE"};
+          "waiters cannot subscribe there, so they poll and get the lock later: " + fault.text,
+          "let them subscribe, bypassing a proxy that does not pass on SUBSCRIBE"};
 }
 
 Diagnosis unreachable(const Fault& fault) {

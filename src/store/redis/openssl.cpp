@@ -38,8 +38,7 @@ Result<OpenSsl, std::string> load_all() {
   OpenSsl functions;
 #define REDLOCK_LOAD(name)                                                              \
   functions.name = reinterpret_cast<decltype(functions.name)>(::dlsym(library, #name)); \
-  if (functions.name == nullptr)                                                        \
-    return unexpected("TLS needs OpenSSL 3, which is not what is here: " + last_error());
+  if (functions.name == nullptr) return unexpected("TLS needs OpenSSL 3; found: " + last_error());
   REDLOCK_OPENSSL_FUNCTIONS(REDLOCK_LOAD)
 #undef REDLOCK_LOAD
   // The kernel takes everything back sooner than OpenSSL could at our exit.

@@ -207,7 +207,7 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Li
   if (!taught || taught->type == Reply::Type::error) co_return taught;
   // An undo or a release that was sent meanwhile must not arrive after the compare-and-delete.
   if (was_undone(undo_target.token) || was_undone(undo_target.waiter)) {
-    co_return unexpected(Fault{FaultKind::silent, "undone before it was done"});
+    co_return unexpected(Fault{FaultKind::silent, "cancelled"});
   }
   if (asking) connection.post(asking_command);
   co_return co_await connection.request(script_command(call), ReplyLimits{}, deadline);
@@ -238,7 +238,7 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask_on(std::shared_ptr<Link> 
     // Nothing was done here, so there is nothing to undo: what is done elsewhere is undone there.
     const bool leads_on = is_read_only_reply(*reply) || is_redirect(reply->text);
     if (leads_on && !undo_target.token.empty() && link->left.erase(undo_target.token) == 0) {
-      co_return unexpected(Fault{FaultKind::silent, "undone before it was done"});
+      co_return unexpected(Fault{FaultKind::silent, "cancelled"});
     }
     // The new master would queue a waiter that has left: its `leave` went here.
     const bool has_left = !undo_target.waiter.empty() && !link->left.contains(undo_target.waiter);
@@ -290,7 +290,7 @@ asio::awaitable<std::optional<Fault>> RedisServer::missing_replicas(std::shared_
   const std::string confirmed = std::to_string(std::max<std::int64_t>(reply->integer, 0));
   co_return Fault{FaultKind::unavailable,
                   "only " + confirmed + " of the " + std::to_string(options_.replicas) +
-                      " replicas that --replicas wants have confirmed it in time"};
+                      " replicas that --replicas needs have confirmed it in time"};
 }
 
 asio::awaitable<Result<LockList, Fault>> RedisServer::list(ListRequest request) {
@@ -318,7 +318,7 @@ asio::awaitable<Result<LockList, Fault>> RedisServer::list(ListRequest request) 
     listed += add_locks(list, page->elements[1], wants_used);
     if (listed > max_listed) {
       link->connection->abort();
-      co_return unexpected(Fault{FaultKind::garbage, "it lists more locks than any server has"});
+      co_return unexpected(Fault{FaultKind::garbage, "its list of locks is too long"});
     }
     const std::string last_cursor = std::exchange(cursor, page->elements[0].text);
     if (cursor == "0") {

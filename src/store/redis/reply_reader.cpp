@@ -149,13 +149,11 @@ Result<std::optional<Reply>, std::string> ReplyReader::next(const ReplyLimits& l
   budget_.spent = std::min(budget_.spent, limits.total);  // a caller may have become stricter
   void* object = nullptr;
   const int status = redisReaderGetReply(reader_.get(), &object);
-  if (status != REDIS_OK)
-    return unexpected(
-        std::string("an answer that is not Redis protocol, or is larger than any answer to us"));
+  if (status != REDIS_OK) return unexpected(std::string("malformed or too large reply"));
   if (object == nullptr) {
     const bool hoards = reader_->len - reader_->pos > limits.bulk + around_a_string;
     if (hoards || pending_ > limits.total) {
-      return unexpected(std::string("an answer larger than any answer to us"));
+      return unexpected(std::string("reply too large"));
     }
     return std::nullopt;
   }

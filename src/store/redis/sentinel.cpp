@@ -22,7 +22,7 @@ Result<Address, Fault> master_from(const Reply& reply, const std::string& master
   if (reply.type == Reply::Type::error && wants_login(reply.text)) {
     return unexpected(
         Fault{FaultKind::denied,
-              "it wants a password of its own: add ?sentinel-password=PASSWORD to the URL (" +
+              "it requires a password of its own: add ?sentinel-password=PASSWORD to the URL (" +
                   quote_of(reply.text) + ")"});
   }
   if (reply.type == Reply::Type::error) return unexpected(fault_of_error(reply.text));

@@ -29,7 +29,7 @@ asio::awaitable<std::optional<Fault>> Subscription::start(
   } else if (reply->type != Reply::Type::array) {
     fault = Fault{FaultKind::garbage, "malformed SUBSCRIBE reply"};
   } else if (connection_ != connection || !connection->usable()) {
-    fault = Fault{FaultKind::silent, "the connection ended at once"};
+    fault = Fault{FaultKind::silent, "the connection was closed at once"};
   }
   if (fault && connection_ == connection) stop();
   co_return fault;

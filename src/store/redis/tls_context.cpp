@@ -187,7 +187,7 @@ std::string TlsContext::reason() const {
   const unsigned long code = openssl_.ERR_get_error();
   openssl_.ERR_clear_error();
   const char* text = openssl_.ERR_reason_error_string(code);
-  return escape_for_terminal(text != nullptr ? text : "not what it should be");
+  return escape_for_terminal(text != nullptr ? text : "not as expected");
 }
 
 }  // namespace redlock::redis

@@ -142,15 +142,15 @@ class TlsTransport final : public Transport {
     if (!shaken_ && connected_) {
       return {
           FaultKind::garbage,
-          std::string("it ended the connection in the TLS handshake; if it does not speak TLS, ") +
+          std::string("it closed the connection in the TLS handshake; if it does not use TLS, ") +
               without_tls};
     }
     if (!answered_ && (error == asio::error::eof || error == asio::error::connection_reset)) {
       // TLS 1.3 lets us finish before the server has checked our certificate; its verdict may get
       // lost in the reset.
       return {FaultKind::silent,
-              "it closed the connection after the TLS handshake; does it want a client certificate "
-              "(--cert)?"};
+              "it closed the connection after the TLS handshake; does it require a client "
+              "certificate (--cert)?"};
     }
     return below_->explain(error);
   }
@@ -228,10 +228,9 @@ class TlsTransport final : public Transport {
       case SSL_R_HTTP_REQUEST:
       case SSL_R_UNEXPECTED_MESSAGE:
         return {FaultKind::garbage,
-                std::string("it does not speak TLS; if that is as it should be, ") + without_tls};
+                std::string("it does not use TLS; if that is intended, ") + without_tls};
       case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
-        return {FaultKind::denied,
-                "it wants a client certificate: name one with --cert and --cert-key"};
+        return {FaultKind::denied, "it requires a client certificate: set --cert and --cert-key"};
       case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE:
       case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
       case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
@@ -242,11 +241,12 @@ class TlsTransport final : public Transport {
       case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
       case SSL_R_TLSV1_ALERT_DECRYPT_ERROR:
         return {FaultKind::denied,
-                "it refused us in the TLS handshake, perhaps for our certificate (--cert): " +
+                "it refused the TLS handshake, perhaps because of our certificate (--cert): " +
                     said(text)};
       case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
       case SSL_R_UNSUPPORTED_PROTOCOL:
-        return {FaultKind::denied, "it speaks no TLS that we accept (1.2 or later): " + said(text)};
+        return {FaultKind::denied,
+                "it supports no TLS version that we accept (1.2 or later): " + said(text)};
       default:
         return {FaultKind::garbage, "TLS: " + said(text)};
     }
@@ -272,9 +272,9 @@ class TlsTransport final : public Transport {
       case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
       case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
       case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-        return "its certificate is not signed by a trusted CA; name its CA with --cacert";
+        return "its certificate is not signed by a trusted CA; set its CA with --cacert";
       default:
-        return "its certificate is not good: " +
+        return "its certificate is invalid: " +
                said(openssl_.X509_verify_cert_error_string(result));
     }
   }

@@ -76,9 +76,9 @@ Result<std::optional<Redirect>, Fault> redirect_from(std::string_view error_text
                       : announced(host.empty() ? from.host : host, place.substr(colon + 1));
   if (!to && host == unknown_host) return unexpected(names_no_host());
   if (!to) {
-    return unexpected(
-        Fault{FaultKind::misconfigured, "its cluster sends us nowhere: " + quote_of(error_text) +
-                                            "; does it speak TLS only (clusters://)?"});
+    return unexpected(Fault{FaultKind::misconfigured,
+                            "its cluster sent an invalid redirect: " + quote_of(error_text) +
+                                "; does it speak TLS only (clusters://)?"});
   }
   return Redirect{*to, ask};
 }

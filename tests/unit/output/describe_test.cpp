@@ -70,10 +70,10 @@ TEST(HeldText, OfAKeptLeaseSaysUntilWhenAndHowTheCommandEnded) {
   const std::string text = held_text(holder);
   EXPECT_TRUE(text.starts_with("kept until ")) << text;
   EXPECT_TRUE(text.ends_with(
-      " by --min-hold of deploy@ci-7 (deploy.sh), \"release 1.2\"; finished 13s ago with 0"))
+      " by --min-hold of deploy@ci-7 (deploy.sh), \"release 1.2\"; ended 13s ago, exit status 0"))
       << text;
   holder.owner->finished = Finished{60s, std::nullopt, 9};
-  EXPECT_TRUE(held_text(holder).ends_with("; finished 13s ago by signal 9"));
+  EXPECT_TRUE(held_text(holder).ends_with("; ended 13s ago, signal 9"));
 }
 
 TEST(HeldText, OfAKeptLeaseGivesTheTimeOfDay) {
@@ -140,7 +140,7 @@ TEST(InspectionText, DoesNotSayFreeAndThenNameHolders) {
   taken.parties.first_shares.push_back({held_by_run(), 0});
   const Inspection inspection = summarize({Free{}, taken, Free{}});
   EXPECT_EQ(inspection_text(inspection),
-            "free, but for what is left on less than a quorum of servers:");
+            "free, except for what is left on less than a quorum of servers:");
   EXPECT_EQ(inspection_text(summarize({Free{}, Free{}, Free{}})), "free");
 }
 

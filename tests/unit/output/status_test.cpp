@@ -85,7 +85,7 @@ TEST_F(StatusText, SaysThatThereAreNoLocks) {
   among_others.other_key = "users";
   EXPECT_EQ(shown({}).text(among_others, any_width),
             "no locks of redlock-cli; there are keys of other clients, such as users: "
-            "`redlock-cli status KEY` tells whether one is a lock\n");
+            "`redlock-cli status KEY` shows whether one is a lock\n");
 }
 
 TEST_F(StatusText, HasARowForEachLockAndTotals) {

@@ -423,7 +423,7 @@ TEST_F(ReplicasTest, WithoutThemAGrantIsNone) {
   ASSERT_TRUE(std::holds_alternative<Fault>(vote));
   EXPECT_EQ(std::get<Fault>(vote).kind, FaultKind::unavailable);
   EXPECT_EQ(std::get<Fault>(vote).text,
-            "only 1 of the 2 replicas that --replicas wants have confirmed it in time");
+            "only 1 of the 2 replicas that --replicas needs have confirmed it in time");
 }
 
 TEST_F(ReplicasTest, AreNotAskedForWhenWaitIsDenied) {
