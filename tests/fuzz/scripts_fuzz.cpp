@@ -119,6 +119,7 @@ ScriptCall call_of(char step, const Token& token) {
     case 'u':
       acquire.entry = entry;
       acquire.supersedes = true;
+      acquire.replacement = StopRequest{"web1", "alice", "why", Place{entry.ticket, entry.id}};
       acquire.wants_runs = true;
       return acquire_call(acquire);
     case 'f':
