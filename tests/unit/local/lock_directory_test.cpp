@@ -76,7 +76,7 @@ TEST_F(DirectoryTest, AUsersOwnIsMadeForThemAlone) {
 TEST_F(DirectoryTest, AUsersOwnIsRefusedWhenOthersCanReadIt) {
   for (const mode_t mode : std::vector<mode_t>{0750, 0705, 0711, 01777}) {
     make(own(), mode);
-    expect_refused(own(), "is not this user's alone");
+    expect_refused(own(), "must be owned by you");
   }
 }
 

@@ -101,8 +101,7 @@ TEST_F(WaitReportTest, DoesNotNameThePreviousHolderWhenNoneHoldsTheLock) {
   for (const Why why : {Why::busy, Why::split, Why::maybe_busy}) {
     report_.learn(demo, without_holder(why), began + 2s);
     EXPECT_EQ(report_.line(began + 3s, wide),
-              "waiting for demo (3s, 1st in queue): free at the moment, and on its way to the next "
-              "in the queue");
+              "waiting for demo (3s, 1st in queue): being handed to the next waiter");
     EXPECT_EQ(report_.news(began + 3s), std::nullopt);
   }
 }

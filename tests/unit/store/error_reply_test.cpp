@@ -65,7 +65,7 @@ const std::vector<Row>& rows() {
       {"ERR ACL failure in script: User deploy has no permissions to access one of the keys used "
        "as arguments script: 5ecf, on "
        "@user_script:44.",
-       denied, "may not touch the key"},
+       denied, "lacks access to the key"},
       {"DENIED Redis is running in protected mode because protected mode is enabled and no "
        "password is set for the default user.",
        denied, "protected mode"},

@@ -144,7 +144,7 @@ TEST_F(SentinelTest, WhoIsNoMasterGivesNoVoteAndTheSentinelsAreAskedAgain) {
     const AcquireVote refused = co_await vote.get();
     const auto* fault = std::get_if<Fault>(&refused);
     EXPECT_TRUE(fault != nullptr && fault->kind == FaultKind::unavailable &&
-                fault->text.find("no master") != std::string::npos);
+                fault->text.find("not a master") != std::string::npos);
     server_->undo(deploy(), token());
     const Command taken_back = co_await peer.read_command();
     EXPECT_EQ(taken_back.back(), scripts::release.name);
