@@ -84,8 +84,7 @@ void check_newest_wins(const Settings& settings, const WaitPolicy& wait, const M
         "is for a lock that one holds alone: with -s or --slots several that wait get in; leave "
         "one of them out");
   }
-  if (keys > 1)
-    refuse("goes with one -k only: of several keys each could have another newest waiter");
+  if (keys > 1) refuse("allows only one -k: each key could have a different newest waiter");
 }
 
 /// Only what waits for its turn can find that too many do.

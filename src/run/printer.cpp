@@ -171,7 +171,7 @@ void Printer::tell(const event::Stopping& stopping) {
   }
   if (stopping.request) {
     const std::string asked = output::asked_text(*stopping.request);
-    status(fmt::format("stops what runs under {}: {}", key_, asked));
+    status(fmt::format("stops the command under {}: {}", key_, asked));
     const std::string text = fmt::format("{}: {}; stopping the command", key_, asked);
     console_.audit(text);
     return console_.error(text);

@@ -34,7 +34,7 @@ Session::Session(const SessionOptions& options, const ServerOptions& servers,
                                             std::move(made), server_timeout, servers.restart_guard);
   server_set_->on_late_duplicate([console = console_](const std::string& server) {
     console.error(escape_for_terminal(server) +
-                  " is the same server as another one given, and has no vote of its own; name each "
+                  " is the same server as another one, and has no vote of its own; name each "
                   "server once (exit status 78 where this shows before a lock is granted)");
   });
 }

@@ -113,7 +113,7 @@ without_last_runs() {
   run -0 redlock-cli release
   run -0 redlock-cli status deploy
   assert_line "deploy: free"
-  assert_line --partial "last run not shown: the user may not touch the key"
+  assert_line --partial "last run not shown: the user lacks access to the key"
 }
 
 @test "where the last run may not be recorded, --once-per and --max-age are refused with the reason" {
@@ -121,13 +121,13 @@ without_last_runs() {
   local rights
   mapfile -t rights < <(without_last_runs | grep .)
   allow 0 "${rights[@]}"
-  assert_refused 77 "the keys redlock:*" redlock-cli run -k deploy --once-per 20h -- true
+  assert_refused 77 "its redlock:* keys" redlock-cli run -k deploy --once-per 20h -- true
   assert_equal "$(redis 0 exists deploy)" 0
   run -77 --separate-stderr redlock-cli status deploy --max-age 26h
   assert_output "deploy: unknown: no quorum of servers answered"
   assert_regex "$stderr" "the keys redlock:\*"
   run -1 doctor -k deploy
-  assert_output --partial "a lock can be held, but the last run cannot be remembered"
+  assert_output --partial "locks work, but the last run cannot be recorded"
 }
 
 @test "names with a common beginning can be allowed together, also with braces in them" {
@@ -249,7 +249,7 @@ without_last_runs() {
   wait_background holder
   assert_equal "$status: $stderr" "0: "
   run -1 doctor -k deploy
-  assert_line --regexp "^warning: .*can be held, but these rights are missing: \+pubsub.numsub$"
+  assert_line --regexp "^warning: .*locks work, but these rights are missing: \+pubsub.numsub$"
 }
 
 @test "a database other than 0 needs one right more" {
@@ -268,7 +268,7 @@ without_last_runs() {
   assert_equal "$(more_for 'status without -k')" +scan
   allow 0 "${RULE[@]}"
   run -77 --separate-stderr redlock-cli status
-  assert_regex "$stderr" "redlock-cli: unix:.*: listing locks needs the right \+scan; name a key"
+  assert_regex "$stderr" "redlock-cli: unix:.*: listing locks needs the right \+scan; or name a key"
   allow 0 "${RULE[@]}" +scan
   run -0 redlock-cli status
 }
@@ -355,7 +355,7 @@ assert_waiter_is_served() {
   assert_equal "$status" 0
   WAIT_LIMIT=8 wait_background waiter
   assert_equal "$status" 0
-  assert_regex "$stderr" "demo: the holder may not notify us when it releases it"
+  assert_regex "$stderr" "demo: the holder cannot notify waiters"
 }
 
 @test "a holder that may not publish does not stall those who wait" {

@@ -23,12 +23,12 @@ means() {
 
 @test "redirects that lead nowhere" {
   start_servers 2
-  means 78 "sends us nowhere: MOVED 903 127.0.0.1:0" all 'MOVED 903 127.0.0.1:0'
-  means 78 "sends us nowhere: MOVED 903 :0" all 'MOVED 903 :0'
+  means 78 "sent an invalid redirect: MOVED 903 127.0.0.1:0" all 'MOVED 903 127.0.0.1:0'
+  means 78 "sent an invalid redirect: MOVED 903 :0" all 'MOVED 903 :0'
   means 78 "announces ? in place of its servers' host names" all 'MOVED 903 ?:7000'
-  means 78 "sends us nowhere: ASK 903 127.0.0.1:65536" all 'ASK 903 127.0.0.1:65536'
-  means 78 "sends us nowhere: ASK 903 nonsense" all 'ASK 903 nonsense'
-  means 78 'sends us nowhere: MOVED 903 \x1b[2J:0' all $'MOVED 903 \e[2J:0'
+  means 78 "sent an invalid redirect: ASK 903 127.0.0.1:65536" all 'ASK 903 127.0.0.1:65536'
+  means 78 "sent an invalid redirect: ASK 903 nonsense" all 'ASK 903 nonsense'
+  means 78 'sent an invalid redirect: MOVED 903 \x1b[2J:0' all $'MOVED 903 \e[2J:0'
   means 69 "127.0.0.1:1: cannot connect" all 'MOVED 903 127.0.0.1:1'
 }
 

@@ -98,8 +98,8 @@ detach_within() {
   echo before >"$FILE"
   run -0 --separate-stderr redlock-cli run -k demo -- bash -c 'detach_within demo'
   assert_equal "$output" "usage 64"
-  assert_equal "$stderr" "redlock-cli: demo: --detach needs a lease of its own, and the run or \
-acquire around this one holds the lock: use --detach outside of that, or with another key"
+  assert_equal "$stderr" "redlock-cli: demo: --detach needs a lease of its own, but the enclosing \
+run or acquire holds the lock: use --detach outside of that, or with another key"
   assert_unlocked demo 0
   # Of several keys none is kept.
   run -0 --separate-stderr redlock-cli run -k demo -- bash -c 'detach_within other demo third'
@@ -119,7 +119,7 @@ acquire around this one holds the lock: use --detach outside of that, or with an
   echo before >"$FILE"
   run -0 --separate-stderr detach_within demo
   assert_equal "$output" "usage 64"
-  assert_regex "$stderr" "the run or acquire around this one holds the lock"
+  assert_regex "$stderr" "the enclosing run or acquire holds the lock"
   run -0 redlock-cli release
   assert_unlocked demo 0
 }
@@ -158,7 +158,7 @@ acquire around this one holds the lock: use --detach outside of that, or with an
     redlock-cli acquire -k demo --detach --token-file "$FILE"
   assert_refused 64 "--detach needs --token-file FILE" \
     redlock-cli acquire -k demo --detach --max-hold 1h
-  assert_refused 64 "--detach is bound to no process" \
+  assert_refused 64 "--detach and --while-pid cannot be combined" \
     redlock-cli acquire -k demo --detach --max-hold 1h --token-file "$FILE" --while-pid $$
   assert_refused 64 "--detach needs --max-hold DUR" \
     redlock-cli acquire -k demo --detach --max-hold infinity --token-file "$FILE"

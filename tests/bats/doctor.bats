@@ -150,7 +150,7 @@ replica_is_at() { redis 0 info replication | grep -q "port=$1,state=online"; }
     wait_until replica_is_at "$port"
     text="the clock of its replica 127.0.0.1:$port is not known: cannot connect"
     ((offset <= 0)) || text="ahead of its own: after a fail-over locks expire that much too early"
-    ((offset >= 0)) || text="behind its own: if that takes over, locks of hosts that died stay"
+    ((offset >= 0)) || text="behind its own: after a fail-over locks of dead hosts stay"
     run doctor -S "${SERVER_URL[0]}"
     assert_output --partial "$text"
   done
@@ -179,7 +179,7 @@ replica_is_at() { redis 0 info replication | grep -q "port=$1,state=online"; }
   redis 0 client kill type normal >/dev/null
   wait_background held
   assert_equal "$status" 79
-  assert_regex "$stderr" "behind a load balancer \(.redlock-cli doctor. tells\)"
+  assert_regex "$stderr" "behind a load balancer \(see .redlock-cli doctor.\)"
 }
 
 @test "a server that every host may use without a password is found, and one that has its own is not" {
@@ -229,7 +229,7 @@ replica_is_at() { redis 0 info replication | grep -q "port=$1,state=online"; }
   REDLOCK_SERVER="unix://:wrong@${SERVER_SOCKET[0]}" run -69 doctor
   assert_output --partial "bad: ${SERVER_URL[0]}: wrong user or password"
   REDLOCK_SERVER=$SERVERS run -69 doctor
-  assert_line --partial "bad: ${SERVER_URL[0]}: it wants a password: set REDISCLI_AUTH"
+  assert_line --partial "bad: ${SERVER_URL[0]}: it requires a password: set REDISCLI_AUTH"
   refute_output --partial "unknown: "
   export REDISCLI_AUTH=secret REDLOCK_SERVER=$SERVERS
   local right
@@ -294,18 +294,18 @@ proxy() {
   run -1 doctor --json
   assert_equal "$(findings)" "0 warning notifications"
   run -1 doctor
-  assert_line --regexp "^warning: .*waiters cannot subscribe there, so they poll, .*unknown command"
+  assert_line --regexp "^warning: .*waiters cannot subscribe there, so they poll .*unknown command"
 }
 
 @test "a user who may lock some keys alone names one to probe with" {
   start_server "${DURABLE[@]}"
   redis 0 acl setuser default resetkeys '~job:*' '~redlock:*:{job:*' >/dev/null
   run -69 doctor -S "$SERVERS"
-  assert_output --partial "cannot take a lock: the user may not touch the key"
+  assert_output --partial "cannot take a lock: the user lacks access to the key"
   redis 0 acl setuser default resetchannels '&redlock:wake:*:{job:*' >/dev/null
   run -69 doctor -S "$SERVERS"
   assert_output --regexp \
-    "cannot take a lock: the user may not touch the key.*; missing rights: \+subscribe "
+    "cannot take a lock: the user lacks access to the key.*; missing rights: \+subscribe "
   run -0 doctor -S "$SERVERS" -k job:probe
   assert_unlocked job:probe 0
   # Another holder's lock is left alone.

@@ -172,5 +172,5 @@ skips() { redlock-cli status demo --json | jq -c '.locks[0].skips | [.count, .wh
   run_noted one
   redis 0 acl setuser narrow on nopass '~demo' '~redlock:[^l]*' '&*' +@all >/dev/null
   run -0 redlock-cli status demo --user narrow --runs
-  assert_line --partial "runs not shown: the user may not touch the key"
+  assert_line --partial "runs not shown: the user lacks access to the key"
 }

@@ -263,7 +263,7 @@ permission denied; run it as root, or in a cgroup that is delegated to you \
 
 @test "cgroup where no cgroup v2 is mounted: 71 before the wait, the reason, and no lock" {
   needs_pidns # the rights to hide it
-  assert_cannot_isolate cgroup "no cgroup v2 of ours is mounted" unshare --mount sh -c '
+  assert_cannot_isolate cgroup "no cgroup v2 is mounted" unshare --mount sh -c '
     awk "/ - cgroup2 / { print \$5 }" /proc/self/mountinfo | xargs -r umount -l
     exec "$@"' -
 }

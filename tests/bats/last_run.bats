@@ -94,7 +94,7 @@ setup() {
   assert_refused 64 "needs KEY" redlock-cli status --max-age 26h
   assert_refused 64 "cannot be combined" redlock-cli status demo --max-age 26h --exit-code
   assert_refused 64 "cannot be combined" redlock-cli status demo --max-age 26h --watch
-  assert_refused 64 "leave out KEY" redlock-cli status demo --all
+  assert_refused 64 "cannot be combined with KEY" redlock-cli status demo --all
 }
 
 # bats test_tags=redis
@@ -110,10 +110,10 @@ setup() {
   redis 0 acl setuser narrow on nopass '~demo' '~redlock:[^l]*' '&*' +@all >/dev/null
   run -77 --separate-stderr redlock-cli status demo --user narrow --max-age 26h
   assert_output "demo: unknown: no quorum of servers answered"
-  assert_regex "$stderr" "the user may not touch the key, or the keys redlock:\* that belong to it"
+  assert_regex "$stderr" "the user lacks access to the key, or to its redlock:\* keys"
   run -0 redlock-cli status demo --user narrow
   assert_line "demo: free"
-  assert_line --partial "last run not shown: the user may not touch the key"
+  assert_line --partial "last run not shown: the user lacks access to the key"
 }
 
 @test "status --all lists locks that were used lately, status those that are held" {

@@ -99,7 +99,7 @@ assert_dead_at_expiry() {
 @test "a server that comes back in time saves the lease, and the command notices nothing" {
   start_family ours -vv -t 15s
   pause_server 0
-  wait_for_stderr ours "cannot renew, trying on"
+  wait_for_stderr ours "cannot renew; retrying"
   resume_server 0
   wait_for_stderr ours "renewed again"
   run redlock-cli run -n -k demo --server-timeout 4s -- true

@@ -157,8 +157,8 @@ load helper/while_pid
   wait_background ours
   assert_equal "$status" 143
   assert_regex "$stderr" \
-    "redlock-cli: demo: held for 11s, the limit of --max-hold; stopping process $SCRIPT with all \
-that descends from it"
+    "redlock-cli: demo: held for 11s, the limit of --max-hold; stopping process $SCRIPT and its \
+descendants"
   assert_equal "$(keys_at 0)" ""
 }
 

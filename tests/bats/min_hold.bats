@@ -71,7 +71,7 @@ ended [0-9.]+m?s ago, exit status 0$"
   kill -TERM "${BACKGROUND_PID[ours]}"
   wait_background ours
   assert_equal "$status" 143
-  assert_refused 75 "\`redlock-cli release -k demo --force\` frees it now" \
+  assert_refused 75 "\`redlock-cli release -k demo --force\` releases it now" \
     redlock-cli run -k demo -n -- true
   REDLOCK_TOKEN=$(<"$(background_stdout ours)") run -0 redlock-cli release -k demo
   run -0 redlock-cli run -k demo -n -- true
@@ -138,8 +138,8 @@ ended [0-9.]+m?s ago, exit status 0$"
       redlock-cli run -k other -k demo --min-hold 100s -- echo ran; echo "$?"
       redlock-cli status demo --exit-code >/dev/null; echo "$?"'
   assert_equal "${lines[*]}" "64 64 75"
-  assert_equal "${stderr_lines[0]}" "redlock-cli: demo: --min-hold needs a lease of its own, and \
-the run or acquire around this one holds the lock: give --min-hold to that run"
+  assert_equal "${stderr_lines[0]}" "redlock-cli: demo: --min-hold needs a lease of its own, but \
+the enclosing run or acquire holds the lock: give --min-hold to that run"
   assert_equal "$(keys_at 0)" ""
 }
 
@@ -167,7 +167,7 @@ the run or acquire around this one holds the lock: give --min-hold to that run"
 
 @test "--min-hold: under a lease of acquire it is refused, too, and that lease stands" {
   eval "$(redlock-cli acquire -k demo --ttl 60s --export)"
-  assert_refused 64 "the run or acquire around this one holds the lock" \
+  assert_refused 64 "the enclosing run or acquire holds the lock" \
     redlock-cli run -k demo --min-hold 100s -- echo ran
   run -0 redlock-cli release
   assert_unlocked demo 0

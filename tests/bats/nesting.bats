@@ -116,7 +116,7 @@ token() { redis 0 get demo; }
     "$BATS_TEST_TMPDIR"
   wait_for_stdout outer ready
   touch "$BATS_TEST_TMPDIR/go"
-  wait_for_stderr outer "the lock is kept for runs within this one"
+  wait_for_stderr outer "keeping the lock for nested runs"
   run redlock-cli run -n -k demo -- true
   assert_failure 75
   touch "$BATS_TEST_TMPDIR/end"
@@ -134,7 +134,7 @@ token() { redis 0 get demo; }
     "${SERVER_SOCKET[0]}" "$BATS_TEST_TMPDIR"
   wait_for_stderr outer "waiting for other"
   touch "$BATS_TEST_TMPDIR/go"
-  wait_for_stderr outer "the lock is kept for runs within this one"
+  wait_for_stderr outer "keeping the lock for nested runs"
   redis 0 del other
   wait_background outer
   assert_equal "$status $output" "0 1"
@@ -147,7 +147,7 @@ token() { redis 0 get demo; }
     until [ -e "$0/go" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR"
   wait_for_stdout outer ready
   touch "$BATS_TEST_TMPDIR/go"
-  wait_for_stderr outer "the lock is kept for runs within this one"
+  wait_for_stderr outer "keeping the lock for nested runs"
   kill "${BACKGROUND_PID[outer]}"
   wait_background outer
   assert_equal "$status" 0
@@ -161,7 +161,7 @@ token() { redis 0 get demo; }
     until [ -e "$0/go" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR"
   wait_for_stdout outer ready
   touch "$BATS_TEST_TMPDIR/go"
-  wait_for_stderr outer "the lock is kept for runs within this one"
+  wait_for_stderr outer "keeping the lock for nested runs"
   kill -KILL "${BACKGROUND_PID[outer]}"
   wait_background outer
   wait_until is_dead "${output%% *}"
@@ -185,7 +185,7 @@ token() { redis 0 get demo; }
 @test "an inner run that would need a longer ttl says so at once" {
   run redlock-cli run -t 9s -k demo -- redlock-cli run -t 60s --grace 10s -k demo -- true
   assert_failure 64
-  assert_output --partial "the run around this one holds it, with a ttl too short"
+  assert_output --partial "the enclosing run holds it with a ttl too short"
 }
 
 # bats test_tags=redis
@@ -269,7 +269,7 @@ end: .*--preserve-env=REDLOCK_HELD"
   done
   run -0 --separate-stderr redlock-cli run -k demo -- sh -c '"$@"; [ "$?" = 64 ]' sh \
     "${STRIPPED[@]}" redlock-cli acquire -k demo -t 60s
-  assert_regex "$stderr" "which waits for this one to end"
+  assert_regex "$stderr" "which waits for this command"
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
   assert_equal "$(keys_at 0)" ""
 }
@@ -277,17 +277,17 @@ end: .*--preserve-env=REDLOCK_HELD"
 @test "with -w it says so in one line, and waits; with -n the lock is busy" {
   run -0 --separate-stderr redlock-cli run -k demo -- sh -c '"$@"; [ "$?" = 75 ]' sh \
     "${STRIPPED[@]}" redlock-cli run -k demo -w 1500ms -- true
-  assert_equal "$(grep -c "which waits for this one to end" <<<"$stderr")" 1
+  assert_equal "$(grep -c "which waits for this command" <<<"$stderr")" 1
   run -0 --separate-stderr redlock-cli run -k demo -- sh -c '"$@"; [ "$?" = 75 ]' sh \
     "${STRIPPED[@]}" redlock-cli run -k demo -n -- true
-  refute_regex "$stderr" "which waits for this one to end"
+  refute_regex "$stderr" "which waits for this command"
 }
 
 @test "the process that acquire --while-pid watches counts as the holder" {
   run -0 --separate-stderr bash -c 'redlock-cli acquire -k demo --while-pid $$ >/dev/null
     env -u REDLOCK_HELD -u REDLOCK_LEASE redlock-cli run -k demo -- true
     [ "$?" = 64 ]'
-  assert_regex "$stderr" "which waits for this one to end: .*REDLOCK_LEASE"
+  assert_regex "$stderr" "which waits for this command: .*REDLOCK_LEASE"
 }
 
 @test "what outlives the command of the run around it gets the lock when that has ended" {
@@ -297,7 +297,7 @@ end: .*--preserve-env=REDLOCK_HELD"
   run -0 redlock-cli run -k demo -- sh -c '(setsid sh inner &)
     until grep -qs \"waiting\" events; do sleep 0.1; done'
   wait_until test -e entered
-  assert_equal "$(grep "waits for this one" inner.err)" ""
+  assert_equal "$(grep "waits for this command" inner.err)" ""
 }
 
 @test "so does what outlives a command that a signal has ended, while its group is waited for" {
@@ -309,12 +309,12 @@ end: .*--preserve-env=REDLOCK_HELD"
     (setsid sh inner >/dev/null 2>&1 &)
     (trap "" TERM; until [ -e end ]; do sleep 0.1; done) &
     kill -TERM $$; sleep 1000'
-  wait_for_stderr outer "a signal ended the command; the lock is kept"
+  wait_for_stderr outer "a signal ended the command; keeping the lock"
   touch go
   wait_until grep -qs waiting events
   touch end
   wait_background outer
   assert_equal "$status" 143
   wait_until test -e entered
-  assert_equal "$(grep "waits for this one" inner.err)" ""
+  assert_equal "$(grep "waits for this command" inner.err)" ""
 }

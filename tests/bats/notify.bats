@@ -64,12 +64,12 @@ told() { grep -qE "$1" "$(background_stdout manager)"; }
   run -0 redlock-cli run -k demo --replace --note new -- true
   wait_background ours
   assert_equal "$status" 143
-  wait_until told "STATUS=stops what runs under demo: asked to stop for a newer run of .*\"new\""
+  wait_until told "STATUS=stops the command under demo: asked to stop for a newer run of .*\"new\""
   start_background ours redlock-cli run -k demo -t 9s --sd-notify -- sleep 1000
   wait_for_key 0 demo
   run -0 redlock-cli stop demo -w 60s --reason why
   wait_background ours
-  wait_until told "STATUS=stops what runs under demo: asked to stop by .*\"why\""
+  wait_until told "STATUS=stops the command under demo: asked to stop by .*\"why\""
 }
 
 @test "a run that is left out was ready, too: a service that exits before is a failed one" {

@@ -140,7 +140,7 @@ next run possible in 19h59m$"
 
 @test "under a lease of acquire it is refused, too" {
   eval "$(redlock-cli acquire -k demo -t 60s --export)"
-  assert_refused 64 "the run or acquire around this one holds the lock" once 20h echo ran
+  assert_refused 64 "the enclosing run or acquire holds the lock" once 20h echo ran
   run -0 redlock-cli release
 }
 

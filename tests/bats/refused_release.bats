@@ -27,7 +27,7 @@ start_hold() {
   touch "$go"
   wait_background hold
   assert_equal "$status" 0
-  assert_regex "$stderr" "no quorum confirmed the release yet; it is repeated in the background"
+  assert_regex "$stderr" "no quorum confirmed the release yet; retrying in the background"
   assert_unlocked demo 2
   end_busy 0
   end_busy 1

@@ -229,7 +229,7 @@ one_is_left() {
   run --separate-stderr redlock-cli run -k demo -t 9s --replace -- \
     env -u REDLOCK_HELD redlock-cli run -k demo --replace -w 1m -- true
   assert_equal "$status" 64
-  assert_regex "$stderr" "which waits for this one to end"
+  assert_regex "$stderr" "which waits for this command"
   refute_regex "$stderr" "asked to stop"
 }
 
@@ -242,7 +242,7 @@ one_is_left() {
   assert_refused 64 "--replace takes the place of older waiters" "${replace[@]}" -w 0 -- true
   assert_refused 64 "--replace is for a lock that one holds alone" "${replace[@]}" -s -- true
   assert_refused 64 "--replace is for a lock that one holds alone" "${replace[@]}" --slots 2 -- true
-  assert_refused 64 "--replace goes with one -k only" "${replace[@]}" -k other -- true
+  assert_refused 64 "--replace allows only one -k" "${replace[@]}" -k other -- true
   assert_refused 64 "--max-waiting: keeps newcomers out, and --replace puts them first" \
     "${replace[@]}" --max-waiting 2 -- true
   assert_refused 64 "--replace: stops CMD for a newer run, and --on-lost warn never stops it" \

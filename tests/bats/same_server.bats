@@ -11,7 +11,7 @@ setup() {
 
 # Nothing runs, and nothing stays locked in either database of the server.
 assert_found_out() {
-  assert_refused 78 "two of the servers given are the same one" redlock-cli run -S "$1" -k demo -n \
+  assert_refused 78 "two of the servers are the same" redlock-cli run -S "$1" -k demo -n \
     -- touch "$BATS_TEST_TMPDIR/ran"
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
   assert_unlocked demo 0
@@ -49,7 +49,7 @@ paused_relay() {
     "$BATS_TEST_TMPDIR/end"
   wait_for_stdout held ready
   kill -CONT "${BACKGROUND_PID[relay]}"
-  wait_for_stderr held "$RELAY is the same server as another one given"
+  wait_for_stderr held "$RELAY is the same server as another one"
   touch "$BATS_TEST_TMPDIR/end"
   wait_background held
   assert_equal "$status" 0

@@ -367,7 +367,7 @@ denied() {
   assert_regex "$stderr" "its default user is off: name another user with --user"
   refute_regex "$stderr" "has no password"
   quiet 77 redlock-cli run -S "${SERVER_URL[1]}" -k demo -n -- true
-  assert_regex "$stderr" "and --user where its default user is off"
+  assert_regex "$stderr" "and --user if its default user is off"
 }
 
 @test "one wrong login of three is one vote less, two are no quorum" {

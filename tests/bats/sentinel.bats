@@ -175,10 +175,10 @@ start_deployment() {
 ?sentinel-password=of-the-sentinels"
   run -0 redlock-cli run -k demo -n -- true
   REDLOCK_SERVER="${SENTINEL_URL/:\/\//://:of-the-master@}" \
-    assert_refused 77 "the sentinel 127.0.0.1:${SERVER_PORT[1]}: it wants a password of its own: \
+    assert_refused 77 "the sentinel 127.0.0.1:${SERVER_PORT[1]}: it requires a password of its own: \
 add ?sentinel-password=" redlock-cli run -k demo -n -- true
   REDLOCK_SERVER="$SENTINEL_URL?sentinel-password=of-the-sentinels" \
-    assert_refused 77 "the master redis://127.0.0.1:${SERVER_PORT[0]}: it wants a password" \
+    assert_refused 77 "the master redis://127.0.0.1:${SERVER_PORT[0]}: it requires a password" \
     redlock-cli run -k demo -n -- true
 }
 
@@ -224,6 +224,6 @@ add ?sentinel-password=" redlock-cli run -k demo -n -- true
   assert_output --partial "held"
   assert_unlocked demo 0 5 6
   # The same server under two names has only one vote.
-  assert_refused 78 "two of the servers given are the same one" \
+  assert_refused 78 "two of the servers are the same" \
     redlock-cli run -S "$SENTINEL_URL,${SERVER_URL[0]}" -k demo -n -- true
 }

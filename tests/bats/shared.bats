@@ -165,7 +165,7 @@ setup() { setup_one_server; }
   run -0 redlock-cli run -s -k demo -- redlock-cli run -s -n -k demo -- true
   run --separate-stderr redlock-cli run -s -k demo -- redlock-cli run -k demo -- true
   assert_failure 64
-  assert_regex "$stderr" "the run or acquire around this one only shares it"
+  assert_regex "$stderr" "the enclosing run or acquire only shares the lock"
   assert_refused 64 "nor another slot" redlock-cli run -s -k demo \
     -- redlock-cli run --slots 2 -k demo -- true
   run -0 redlock-cli run -k demo -- redlock-cli run -s -n -k demo -- true

@@ -154,7 +154,7 @@ has_stop_request() {
     sh -c 'echo ready; exec sleep 99'
   wait_for_stdout second ready
   run -64 stop
-  assert_regex "$output" "name one of those who share it with --slot N"
+  assert_regex "$output" "choose a slot with --slot N"
   run -0 stop --slot 5
   run -0 stop --slot 1
   wait_background second
@@ -165,7 +165,7 @@ has_stop_request() {
   assert_equal "$status" 143
   hold ours
   run -64 stop --slot 0
-  assert_regex "$output" "one holds it alone: leave out --slot"
+  assert_regex "$output" "it has one holder: leave out --slot"
   release_hold ours
 }
 
@@ -205,10 +205,10 @@ has_stop_request() {
   start_background ours redlock-cli run -k demo -t 9s -- \
     sh -c 'redlock-cli run -k demo -- sh -c "echo ready; exec sleep 99" & sleep 0.5'
   wait_for_stdout ours ready
-  wait_for_stderr ours "kept for runs within this one"
+  wait_for_stderr ours "keeping the lock for nested runs"
   run -0 stop
   wait_background ours
-  assert_regex "$stderr" "stopping what runs under it"
+  assert_regex "$stderr" "stopping the command"
 }
 
 @test "a lease that only --min-hold keeps counts as gone" {
@@ -235,7 +235,7 @@ EOF
   wait_background ours
   assert_equal "$status" 7
   assert_regex "$stderr" \
-    "demo: asked to stop by .* \(\"wrong branch\"\); stopping process $SCRIPT with all that"
+    "demo: asked to stop by .* \(\"wrong branch\"\); stopping process $SCRIPT and its"
 }
 
 @test "kill and cancel are not its names, and say so" {

@@ -100,6 +100,6 @@ ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
     redlock-cli run -k demo --supersede -s -- true
   assert_refused 64 "--supersede is for a lock that one holds alone" \
     redlock-cli run -k demo --supersede --slots 2 -- true
-  assert_refused 64 "--supersede goes with one -k only" \
+  assert_refused 64 "--supersede allows only one -k" \
     redlock-cli run -k demo -k other --supersede -- true
 }

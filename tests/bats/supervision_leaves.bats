@@ -18,7 +18,7 @@ until_end() {
   assert_equal "$(keys_at 0)" ""
   assert is_alive "${TREE[0]}"
   assert_equal "$stderr" "redlock-cli: demo: processes that the command left running: ${TREE[0]}; \
-the lock is not kept for them, as --descendants wait would do"
+they run on without the lock (see --descendants)"
   run report
   assert_output --partial "\"left\":[${TREE[0]}]"
   assert_output --partial '"released":true'

@@ -69,7 +69,7 @@ limited() {
   run --separate-stderr bash -c 'ulimit -f 1; exec redlock-cli run "$@" -- sh -c "exit 23" 9>&1' \
     redlock-cli "${keys[@]}" --status-fd 9
   assert_equal "$status $output" "23 "
-  assert_regex "$stderr" "the result for --json or --status-fd cannot be passed on"
+  assert_regex "$stderr" "cannot pass on the result for --json or --status-fd"
   assert_equal "$(keys_at 0)" ""
 }
 

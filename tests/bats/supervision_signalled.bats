@@ -44,11 +44,11 @@ term_front() {
 @test "a step that outlives the shell keeps the lock, and is named after a second" {
   start_steps --events-fd 2
   term_front
-  wait_for_stderr ours "redlock-cli: demo: a signal ended the command; the lock is kept until the \
+  wait_for_stderr ours "redlock-cli: demo: a signal ended the command; keeping the lock until the \
 rest of its process group has ended: $STEP (step)"
   assert_regex "$(<"$(background_stderr ours)")" "\"awaiting\".*\"pids\":\[$STEP[],]"
   run -0 redlock-cli status demo
-  assert_line --partial "kept until these have ended: $STEP (step)"
+  assert_line --partial "keeping the lock until these have ended: $STEP (step)"
   run -0 redlock-cli status demo --json
   assert_regex "$(jq -c .locks[0].awaits <<<"$output")" "^\[$STEP[],]"
   assert has_heard 1
@@ -68,7 +68,7 @@ rest of its process group has ended: $STEP (step)"
   command=$(ps -o ppid= "$STEP")
   kill -TERM -- -"${command// /}"
   wait_until is_dead "$command"
-  wait_for_stderr ours "a signal ended the command; the lock is kept"
+  wait_for_stderr ours "a signal ended the command; keeping the lock"
   assert_equal "$(redis 0 exists demo)" 1
   touch "$BATS_TEST_TMPDIR/step_end"
   wait_background ours
@@ -135,7 +135,7 @@ rest of its process group has ended: $STEP (step)"
   rm "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/heard"
   start_steps --descendants wait
   term_front
-  wait_for_stderr ours "a signal ended the command; the lock is kept"
+  wait_for_stderr ours "a signal ended the command; keeping the lock"
   touch "$BATS_TEST_TMPDIR/step_end"
   wait_until is_dead "$STEP"
   assert_equal "$(redis 0 exists demo)" 1

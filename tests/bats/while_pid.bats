@@ -233,7 +233,7 @@ lets_go_of_everything() {
     "--token-file $BATS_TEST_TMPDIR/$(printf '%0250d' 0)"; do
     run -71 by_pet bash -c 'eval "redlock-cli acquire -k demo -t 60s --while-pid $0 $1"' "$PET" \
       "$redirection"
-    assert_output --partial "the lock was released again"
+    assert_output --partial "the lock was released"
     assert_equal "$redirection: $(keys_at 0)" "$redirection: "
     wait_until no_holders
   done
@@ -319,7 +319,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
 
 @test "a process that did not start the command is refused, whether it is a stranger, a sibling or a child" {
   start_background stranger sleep 1000
-  assert_refused 64 "is no ancestor of this command; give that of the script, \$\$" \
+  assert_refused 64 "is no ancestor of this command; use that of the script, \$\$" \
     redlock-cli acquire -k demo --while-pid "${BACKGROUND_PID[stranger]}"
   assert_refused 64 "is no ancestor" \
     bash -c 'sleep 1000 & redlock-cli acquire -k demo --while-pid $!; code=$?; kill $!; exit $code'

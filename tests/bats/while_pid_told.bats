@@ -26,7 +26,7 @@ said() { grep -vx Terminated "$BATS_TEST_TMPDIR/lease.said"; }
   assert_equal "$status" 7
   assert_regex "$(said)" \
     "^redlock-cli: demo: lost: it is held by a foreign client.*; \
-process $SCRIPT was to have the lock: \
+process $SCRIPT relies on the lock: \
 stopping it and its descendants
 stop signal$"
 }
@@ -38,7 +38,7 @@ stop signal$"
   assert_equal "$status" 7
   run said
   assert_line --index 0 --regexp \
-    "^redlock-cli: demo: cannot renew: .*; process $SCRIPT was to have the lock: stopping it "
+    "^redlock-cli: demo: cannot renew: .*; process $SCRIPT relies on the lock: stopping it "
   assert_line --index 1 "stop signal"
   resume_server 0
 }
@@ -61,13 +61,13 @@ redlock-cli: demo: lost: .*
   by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 6s --grace 100ms --server-timeout 1s \
     --on-lost warn
   redis 0 set demo theirs
-  wait_until grep -q "lost: .*process $PET was to have the lock: it runs on without the lock" \
+  wait_until grep -q "lost: .*process $PET relies on the lock: it runs on without the lock" \
     "$(background_stderr pet)"
   redis 0 del demo
   by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 6s --grace 100ms --server-timeout 1s \
     --on-lost term
   redis 0 set demo theirs
-  wait_until grep -q "lost: .*process $PET was to have the lock: sending it the stop signal" \
+  wait_until grep -q "lost: .*process $PET relies on the lock: sending it the stop signal" \
     "$(background_stderr pet)"
   wait_for_stdout pet told
 }
@@ -138,7 +138,7 @@ start_logged() { start_watched ours "$(with_log)" "$BATS_TEST_TMPDIR/dev" "$@"; 
   wait_background ours
   wait_until grep -q \
     "^<11>.* redlock-cli\[[0-9]*\]: demo: lost: it is held by a foreign client.*; \
-process [0-9]* was to have the lock: " \
+process [0-9]* relies on the lock: " \
     "$(background_stdout log)"
   wait_until is_dead "$HOLDER"
   refute grep -q UNSAFE "$(background_stdout log)"
@@ -166,7 +166,7 @@ stop signal$"
   wait_until is_dead "$HOLDER"
   wait_background ours
   wait_until grep -q \
-    "^<11>.*: demo: UNSAFE: what descends from process [0-9]* was dead only [0-9.]*m\?s after \
+    "^<11>.*: demo: UNSAFE: the descendants of process [0-9]* were seen dead only [0-9.]*m\?s after \
 the end of the lease" \
     "$(background_stdout log)"
 }

@@ -103,7 +103,7 @@ has ended')"
     '$(ready "exec sleep 1000")' 3>&- 7>&- 8>&- &
     until [ -e $BATS_TEST_TMPDIR/pids ]; do sleep 0.1; done"
   wait_for_stdout asker ready
-  wait_for_stderr asker "the lock is kept for runs within this one"
+  wait_for_stderr asker "keeping the lock for nested runs"
   watch_lock
   kill_asker
   assert_dead_before_free
