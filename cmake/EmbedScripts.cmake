@@ -1,7 +1,8 @@
 # Writes one C++ source with all scripts as one text, and its SHA-1:
 #   cmake -DPROTOCOL=… -DSCRIPTS=a.lua;b.lua -DUNDO=… -DOUTPUT=… -P EmbedScripts.cmake
-# Comment lines, indentation, space around assignments and comparisons, and the names of
-# core/protocol.txt are for readers of the source; they do not travel to the servers.
+# Comment lines, indentation, spaces around assignments and comparisons and behind commas, and the
+# names of core/protocol.txt are for readers of the source; they do not travel to the servers. So no
+# string in a script may hold such a space.
 cmake_minimum_required(VERSION 3.22)
 include(${CMAKE_CURRENT_LIST_DIR}/Protocol.cmake)
 load_protocol("${PROTOCOL}")
@@ -13,6 +14,7 @@ function(load_script file result)
   string(REGEX REPLACE "[ \t]+--[^\n]*" "" text "${text}")
   string(REGEX REPLACE "\n\n+" "\n" text "${text}")
   string(REGEX REPLACE " (=|==|~=|<|<=|>|>=) " "\\1" text "${text}")
+  string(REPLACE ", " "," text "${text}")
   string(REGEX REPLACE "^\n" "" text "${text}")
   set(${result} "${text}" PARENT_SCOPE)
 endfunction()

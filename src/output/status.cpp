@@ -73,6 +73,14 @@ std::string holder_cell(const Inspection& inspection) {
   return text;
 }
 
+/// Of the process to signal; of several, each has another.
+std::string pid_cell(const Inspection& inspection) {
+  const auto& holder = inspection.holder;
+  const bool is_one = holder && holder->owner && !holder->owner->finished &&
+                      (!holder->shared || inspection.parties.shares <= 1);
+  return is_one ? std::to_string(holder->owner->pid) : std::string();
+}
+
 std::string lease_cell(const Holder& holder) {
   if (!holder.remaining) return "no expiry";
   std::string left = short_duration(*holder.remaining) + " left";
@@ -187,6 +195,7 @@ std::vector<std::string> row_of(const KeyStatus& key, const StatusView& view, Mi
   return {key_text(key.resource),
           std::string(state_cell(inspection)),
           holder_cell(inspection),
+          pid_cell(inspection),
           holder != nullptr && holder->age ? since_text(at, *holder->age) : "",
           holder != nullptr ? lease_cell(*holder) : "",
           waiters > 0 ? std::to_string(waiters) : "",

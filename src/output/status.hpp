@@ -76,7 +76,8 @@ class ShownLocks {
   [[nodiscard]] Lines summary(const StatusReport& report) const;
 
   StatusView view_;
-  Table table_{{"KEY", "STATE", "HOLDER", "SINCE", "LEASE", "WAITING", "SLOTS"}};
+  static constexpr std::size_t pid_column = 3;
+  Table table_{{"KEY", "STATE", "HOLDER", "PID", "SINCE", "LEASE", "WAITING", "SLOTS"}, pid_column};
   std::vector<Lines> paragraphs_{};                   ///< where locks are not listed; not folded
   std::map<std::string_view, std::size_t> states_{};  ///< how many locks are in each
   std::size_t waiters_ = 0;

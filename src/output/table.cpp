@@ -26,14 +26,15 @@ std::size_t max_word_width(std::string_view text) {
   return width;
 }
 
+std::size_t total_width(const std::vector<Column>& columns) {
+  if (columns.empty()) return 0;
+  return std::accumulate(columns.begin(), columns.end(), gap * (columns.size() - 1),
+                         [](std::size_t sum, const Column& column) { return sum + column.width; });
+}
+
 /// Takes columns from the widest that still has some to give, until all fit or none has.
 void narrow(std::vector<Column>& columns, std::size_t width) {
-  const auto total = [&] {
-    return std::accumulate(
-        columns.begin(), columns.end(), gap * (columns.size() - 1),
-        [](std::size_t sum, const Column& column) { return sum + column.width; });
-  };
-  for (std::size_t all = columns.empty() ? 0 : total(); all > width; --all) {
+  for (std::size_t all = total_width(columns); all > width; --all) {
     Column* widest = nullptr;
     for (Column& column : columns) {
       if (column.width <= column.min_width) continue;
@@ -83,6 +84,8 @@ Table::Layout Table::layout(std::size_t width) const {
     column.width = std::max(column.width, columns_of(headings_[i]));
     layout.columns.push_back(column);
   }
+  if (dispensable_ && total_width(layout.columns) > width)
+    std::erase_if(layout.columns, [&](const Column& one) { return one.index == *dispensable_; });
   narrow(layout.columns, width);
   return layout;
 }

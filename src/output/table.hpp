@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,14 @@ namespace redlock::output {
 inline constexpr std::size_t any_width = std::numeric_limits<std::size_t>::max();
 
 /// Rows of cells in aligned columns. A column in which all cells are empty is left out. Cells are
-/// folded within their columns where the width does not suffice, the widest first.
+/// folded within their columns where the width does not suffice, the widest first; one column may
+/// be left out before that.
 class Table {
  public:
-  explicit Table(std::vector<std::string> headings) : headings_(std::move(headings)) {}
+  /// `dispensable`: the column to leave out where not all fit unfolded.
+  explicit Table(std::vector<std::string> headings,
+                 std::optional<std::size_t> dispensable = std::nullopt)
+      : headings_(std::move(headings)), dispensable_(dispensable) {}
 
   /// A row has a cell for each heading; `below` are lines of text under it.
   void add(std::vector<std::string> cells, std::vector<std::string> below = {});
@@ -42,6 +47,7 @@ class Table {
   };
 
   std::vector<std::string> headings_;
+  std::optional<std::size_t> dispensable_;
   std::vector<Row> rows_;
 };
 

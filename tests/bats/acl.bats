@@ -125,7 +125,7 @@ without_last_runs() {
   assert_equal "$(redis 0 exists deploy)" 0
   run -77 --separate-stderr redlock-cli status deploy --max-age 26h
   assert_output "deploy: unknown: no quorum of servers answered"
-  assert_regex "$stderr" "the keys redlock:\*"
+  assert_regex "$stderr" "its redlock:\* keys"
   run -1 doctor -k deploy
   assert_output --partial "locks work, but the last run cannot be recorded"
 }

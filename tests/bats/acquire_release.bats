@@ -313,7 +313,7 @@ eval_fails() {
   export REDLOCK_SERVER=$SERVERS
   acquire_at_all
   assert_refused 78 "was acquired on other servers" redlock-cli release -S "$SERVER_URL"
-  assert_regex "$stderr" "spelled otherwise.* Now set: $SERVER_URL$"
+  assert_regex "$stderr" "another spelling.* Configured now: $SERVER_URL$"
   assert_refused 78 "was acquired on other servers" \
     redlock-cli extend -S "${SERVER_URL[0]},${SERVER_URL[1]}" --ttl 60s
   assert_equal "$(redis 0 exists demo)" 1
@@ -724,7 +724,7 @@ stands; nothing was extended"
   acquire '{a}b' 60s
   acquire $'x\ny' 60s
   run -0 redlock-cli status
-  assert_line --regexp '^KEY +STATE +HOLDER +SINCE +LEASE$'
+  assert_line --regexp '^KEY +STATE +HOLDER( +PID)? +SINCE +LEASE$'
   assert_line --regexp "^one +held +$(id -un)@$(hostname) .* [0-9:]{8} [0-9]+s +[0-9]+s left$"
   assert_line --regexp '^\{a\}b +held '
   assert_line --regexp '^x\\ny +held '

@@ -210,8 +210,8 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
       }
     }
     own=/run/lock/redlock-cli-0
-    mkdir -m 755 "$own"; refused "alone"
-    chmod 700 "$own"; chown 65534 "$own"; refused "alone"
+    mkdir -m 755 "$own"; refused "owned by you"
+    chmod 700 "$own"; chown 65534 "$own"; refused "owned by you"
     rmdir "$own"; ln -s /tmp "$own"; refused "symbolic link"
     rm "$own"; chmod 777 /run/lock; refused "not safe"
     chmod 1777 /run/lock; "$0" run -S local: -k demo -- true

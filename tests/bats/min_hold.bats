@@ -58,8 +58,8 @@ ended [0-9.]+m?s ago, exit status 0$"
   for how in 'exit 3' 'kill -TERM $$'; do
     run redlock-cli run -k demo --min-hold 100s -- sh -c "$how"
     assert_in_range "$(redis 0 pttl demo)" 50000 100000
-    if [[ $how == exit* ]]; then told='with 3'; else told='by signal 15'; fi
-    assert_refused 75 "ago $told" redlock-cli run -k demo -n -- true
+    if [[ $how == exit* ]]; then told='exit status 3'; else told='signal 15'; fi
+    assert_refused 75 "ago, $told" redlock-cli run -k demo -n -- true
     run -0 redlock-cli release -k demo --force
   done
 }

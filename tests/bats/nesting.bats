@@ -264,8 +264,8 @@ STRIPPED=(env -u REDLOCK_HELD -u REDLOCK_LEASE -u REDLOCK_TOKEN)
     run -0 --separate-stderr redlock-cli run -k demo -- sh -c "$how \"\$@\"; exit" sh \
       sh -c '"$@" -- touch "$0"; [ "$?" = 64 ]' "$BATS_TEST_TMPDIR/ran" \
       "${STRIPPED[@]}" redlock-cli run -k demo
-    assert_regex "$stderr" "demo: held by .* \(run pid [0-9]+: sh\), which waits for this one to \
-end: .*--preserve-env=REDLOCK_HELD"
+    assert_regex "$stderr" "demo: held by .* \(run pid [0-9]+: sh\), which waits for this \
+command: .*--preserve-env=REDLOCK_HELD"
   done
   run -0 --separate-stderr redlock-cli run -k demo -- sh -c '"$@"; [ "$?" = 64 ]' sh \
     "${STRIPPED[@]}" redlock-cli acquire -k demo -t 60s

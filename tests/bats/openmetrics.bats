@@ -103,5 +103,5 @@ value() { grep -oP "^redlock_lock_$1\{key=\"${2-demo}\"\} \K.*" <<<"$output"; }
     assert_refused 64 "cannot be combined" redlock-cli status demo --openmetrics $other
   done
   run -64 redlock-cli status --openmetrics --json
-  assert_output --partial "choose one"
+  assert_output --partial "cannot be combined"
 }

@@ -188,7 +188,7 @@ setup() { setup_one_server; }
   assert_refused 64 "cannot be combined" redlock-cli run -s --slots 2 -k demo -- true
   assert_refused 64 "at least 1" redlock-cli run --slots 0 -k demo -- true
   assert_refused 64 "from 1 to 1000" redlock-cli run --slots 1001 -k demo -- true
-  assert_refused 64 "one -k only" redlock-cli run --slots 2 -k demo -k other -- true
+  assert_refused 64 "only one -k" redlock-cli run --slots 2 -k demo -k other -- true
   REDLOCK_SHARED=yes run -0 redlock-cli run -x -k demo -- true
 }
 

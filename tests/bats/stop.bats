@@ -119,7 +119,7 @@ has_stop_request() {
 @test "what cannot be asked is 75 at once, with what can be done" {
   hold ours --on-lost warn
   run -75 stop
-  assert_regex "$output" "cannot be asked to stop: held by .*; it runs with --on-lost warn: end that"
+  assert_regex "$output" "cannot be asked to stop: held by .*; it runs with --on-lost warn: stop it"
   assert_regex "$output" '`redlock-cli release -k demo --force` breaks the lock under it'
   release_hold ours
 

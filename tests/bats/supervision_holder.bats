@@ -23,7 +23,7 @@ load helper/supervision
   kill -KILL "$(holder_of "${BACKGROUND_PID[ours]}")"
   wait_background ours
   assert_equal "$status" 71
-  assert_regex "$stderr" "the holder process was killed; the command had not begun"
+  assert_regex "$stderr" "the holder process was killed; the command had not started"
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
   assert_equal "$(redis 0 get demo)" x
   # The next notification drops its queue entry, which also expires by itself.

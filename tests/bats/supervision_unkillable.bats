@@ -44,7 +44,7 @@ start_unkillable() {
   start_unkillable -t 6s
   local before
   kill -KILL "$FRONT"
-  wait_for_stderr ours "cannot be killed"
+  wait_for_stderr ours "cannot kill all processes"
   before=$(expires_at 0)
   wait_until expires_after 0 "$before"
   assert_equal \
@@ -54,7 +54,7 @@ start_unkillable() {
   kill -KILL "$UNKILLABLE"
   wait_for_no_key 0 demo
   wait_until is_dead "$HOLDER"
-  assert_equal "$(grep -c "cannot be killed" "$(background_stderr ours)")" 1
+  assert_equal "$(grep -c "cannot kill all processes" "$(background_stderr ours)")" 1
 }
 
 @test "what cannot be killed and starts ever new processes is given up, too" {

@@ -193,8 +193,8 @@ END
 @test "a certificate that no trusted CA has signed is refused" {
   start_tls_server good ca --tls-auth-clients no
   make_authority other
-  assert_refuses 77 "name its CA with --cacert" -S "$SERVERS" --cacert "$TLS/other.crt"
-  assert_refuses 77 "name its CA with --cacert" -S "$SERVERS"
+  assert_refuses 77 "set its CA with --cacert" -S "$SERVERS" --cacert "$TLS/other.crt"
+  assert_refuses 77 "set its CA with --cacert" -S "$SERVERS"
 }
 
 @test "a certificate for another address or another name is refused" {
@@ -287,7 +287,7 @@ END
   start_background server /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/sni.py" "$TLS/good.crt" \
     "$TLS/good.key" old
   wait_for_stdout server
-  assert_refuses 77 "TLS that we accept" \
+  assert_refuses 77 "TLS version that we accept" \
     -S "rediss://127.0.0.1:$(head -n 1 "$(background_stdout server)")" --cacert "$TLS/ca.crt"
 }
 

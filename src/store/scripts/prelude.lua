@@ -25,7 +25,7 @@
 local SHARED = WORD.shared_marker
 local MAX_FENCE = NUMBER.max_fence
 local FENCE_IDLE = 2592000000 -- 30 days: how long the counter outlives the last lease
-local NOT_SET = 'ERR the lock seemed to be free, and could not be set'
+local NOT_SET = 'ERR the lock seemed to be free and could not be set'
 local ELSEWHERE = 'TRYAGAIN the rest of the lock is elsewhere'
 
 local function now()
@@ -67,7 +67,7 @@ local function counter(limit)
     return number
   end
   return nil, redis.error_reply(
-    WORD.fence_error .. ' the fence counter cannot be used: no number, or too large')
+    WORD.fence_error .. ' the fence counter cannot be used: no number or too large')
 end
 
 -- Keeps the counter for as long as any lease may still need a larger fence than an old one.

@@ -21,11 +21,11 @@ type_in_tmux() { tmux_here send-keys -l "$1" && tmux_here send-keys Enter; }
 press_in_tmux() { tmux_here send-keys "$1"; }
 
 # screen: what is on it now, times and who we are made equal on all machines, columns pushed
-# together.
+# together; without the pids, which show where the names leave them room.
 screen() {
   tmux_here capture-pane -p | sed -E "s/$(id -un)@$(hostname)/ME/g
-    s/[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}/DATE TIME/; s/[0-9:]{8} [0-9]+[smh]/TIME AGE/g
-    s/[0-9]+m? ?[0-9]*[smh] left/LEFT/g; s/ +/ /g; s/ $//"
+    s/[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}/DATE TIME/; s/([0-9]+ +)?[0-9:]{8} [0-9]+[smh]/TIME AGE/g
+    s/ PID +SINCE/ SINCE/; s/[0-9]+m? ?[0-9]*[smh] left/LEFT/g; s/ +/ /g; s/ $//"
 }
 
 shows() { screen | grep -qE -- "$1"; }

@@ -107,19 +107,19 @@ TEST_F(StatusText, HasARowForEachLockAndTotals) {
              held_lock("job9", running(), waiting), held_lock("job10", by_hand), free_lock("left"),
              held_lock("nightly", kept), held_lock("theirs", foreign)});
   EXPECT_EQ(locks.text(complete, any_width),
-            "KEY      STATE    HOLDER                                          SINCE "
-            "         LEASE      WAITING  SLOTS\n"
-            "gpu      slots    ci@runner-9 deploy.sh \"release 4.2\" and 2 more  08:2"
-            "6:00 4m    renewed             3 of 4\n"
-            "job9     held     ci@runner-9 deploy.sh \"release 4.2\"             08:2"
-            "6:00 4m    renewed    12\n"
-            "job10    held     ci@runner-9 deploy.sh                           2026-1"
-            "1-20 2d  1m left\n"
+            "KEY      STATE    HOLDER                                          PID   SINCE          "
+            "LEASE      WAITING  SLOTS\n"
+            "gpu      slots    ci@runner-9 deploy.sh \"release 4.2\" and 2 more        08:26:00 4m    "
+            "renewed             3 of 4\n"
+            "job9     held     ci@runner-9 deploy.sh \"release 4.2\"             4711  08:26:00 4m    "
+            "renewed    12\n"
+            "job10    held     ci@runner-9 deploy.sh                           4711  2026-11-20 2d  "
+            "1m left\n"
             "left     free\n"
-            "nightly  kept     ci@runner-9 deploy.sh                           08:26:"
-            "00 4m    40s left\n"
-            "theirs   foreign                                                        "
-            "         no expiry\n"
+            "nightly  kept     ci@runner-9 deploy.sh                                 08:26:00 4m    "
+            "40s left\n"
+            "theirs   foreign                                                                       "
+            "no expiry\n"
             "6 locks: 2 held, 1 slots, 1 kept, 1 foreign, 1 free; 12 waiting\n");
 }
 
@@ -171,8 +171,8 @@ TEST_F(StatusText, ShowsServersWhenVerbose) {
   StatusView view;
   view.verbose = true;
   EXPECT_EQ(shown({held_lock("deploy", running(""))}, view).text(complete, any_width),
-            "KEY     STATE  HOLDER                 SINCE        LEASE\n"
-            "deploy  held   ci@runner-9 deploy.sh  08:26:00 4m  renewed\n"
+            "KEY     STATE  HOLDER                 PID   SINCE        LEASE\n"
+            "deploy  held   ci@runner-9 deploy.sh  4711  08:26:00 4m  renewed\n"
             "  fence 42\n"
             "  redis://a:6379: held by ci@runner-9 (run pid 4711: deploy.sh), for 4m, renewed\n"
             "1 lock: 1 held\n");

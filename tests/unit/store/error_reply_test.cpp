@@ -83,7 +83,7 @@ const std::vector<Row>& rows() {
       {"ERR unknown command 'INFO'", misconfigured, "unknown command"},
       {"ERR unknown command `EVAL`, with args beginning with: `x`, ", misconfigured,
        "unknown command"},
-      {"FENCE the fence counter cannot be used: no number, or too large", misconfigured,
+      {"FENCE the fence counter cannot be used: no number or too large", misconfigured,
        "fence counter"},
       {"ERR something new", unavailable, "it answered: ERR something new"},
       {"", unavailable, "it answered"},
