@@ -458,6 +458,9 @@ def check_version(tree, problems):
     said = output_of(CLI, "--version").partition("\n")[0]
     if said != f"redlock-cli {version}":
         problems.append(f"CMakeLists.txt has version {version}, --version says {said}")
+    for file in pages(tree).values():
+        if f".Os redlock-cli {version}" not in tree.text(file).splitlines():
+            problems.append(f"{file}: no footer .Os redlock-cli {version}")
 
 
 def check_changelog(tree, problems):

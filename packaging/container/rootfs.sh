@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Lays out all that a container needs in which redlock-cli runs alone: the program, libc, OpenSSL
-# with the certificates of CAs, a user without rights, and the licences.
+# Makes the root directory of a container for redlock-cli alone: the program, libc, OpenSSL, CA
+# certificates, an unprivileged user, and the licences.
 #
 #   packaging/container/rootfs.sh PROGRAM DIRECTORY      DIRECTORY must not exist
 #
-# Libraries and certificates are those of the machine that this runs on, which must have libssl3 and
-# ca-certificates.
+# Libraries and certificates come from this machine, which must have libssl3 and ca-certificates.
 set -euo pipefail
 umask 022
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -15,11 +14,11 @@ out=${2:?usage: rootfs.sh PROGRAM DIRECTORY}
 readonly CERTIFICATES=/etc/ssl/certs/ca-certificates.crt
 
 if [[ -e $out ]]; then
-  echo "rootfs: $out is there already" >&2
+  echo "rootfs: $out already exists" >&2
   exit 64
 fi
 
-# What a program or library loads, with the loader itself.
+# The libraries that a program or library loads, and the loader itself.
 libraries_of() { ldd "$1" | grep -oE '/[^ ]+'; }
 
 ssl=$(ldconfig -p | sed -n 's/.*libssl\.so\.3 .* => //p' | head -n 1)
