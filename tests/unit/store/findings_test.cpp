@@ -155,7 +155,8 @@ TEST(Findings, WantEveryWriteOnDiskUnlessTheGuardCoversIt) {
   }
   ServerReport nothing = good();
   nothing.append_only = false;
-  EXPECT_NE(said(nothing, "persistence", Level::warning).find("persists nothing"), std::string::npos);
+  EXPECT_NE(said(nothing, "persistence", Level::warning).find("persists nothing"),
+            std::string::npos);
   nothing.save = "3600 1";
   EXPECT_NE(said(nothing, "persistence", Level::warning).find("snapshots only"), std::string::npos);
   EXPECT_EQ(said(nothing, "persistence", Level::warning, guarded), "");
