@@ -227,7 +227,7 @@ two_have_ended() {
   # A server without the lease when another falls silent: no quorum is left.
   for nr in 0 1 2; do wait_for_key "$nr" demo; done
   pause_server 2
-  wait_for_stderr ours "1 of 3 servers gives no vote"
+  wait_for_stderr ours "1 of 3 servers not voting"
   resume_server 2
   wait_for_stderr ours "all servers vote again"
   kill -TERM "${BACKGROUND_PID[ours]}"
