@@ -65,20 +65,20 @@ Finish acquire_in_background(AcquireOptions& options, const SessionOptions& abou
   if (front.fork_holder(start.argc, start.argv, cookies))
     hold_in_background(about, options, front, gate);
   output::StandardError::of_process().forget();
-  const child::Verdict verdict = front.guard();
-  if (verdict.source != child::Verdict::Source::report) {
-    const bool never_was = verdict.source == child::Verdict::Source::not_forked;
+  const child::HolderExit holder_exit = front.guard();
+  if (holder_exit.source != child::HolderExit::Source::report) {
+    const bool never_was = holder_exit.source == child::HolderExit::Source::not_forked;
     throw CommandError(ExitCode::os_error,
                        never_was ? "cannot fork the holder process; nothing was locked"
                                  : "the holder process was killed; the lock expires by itself");
   }
-  if (!output::write_all(STDOUT_FILENO, verdict.report)) {
+  if (!output::write_all(STDOUT_FILENO, holder_exit.report)) {
     const std::string why = cannot_write();
     front.dismiss_holder();  // it releases the lock
     throw CommandError(ExitCode::os_error, why);
   }
-  front.tell_handed_over();
-  return Finish{verdict.exit_code, verdict.signal};
+  front.confirm_hand_over();
+  return Finish{holder_exit.exit_code, holder_exit.signal};
 }
 
 }  // namespace

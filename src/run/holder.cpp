@@ -577,7 +577,7 @@ void hold(const SessionOptions& about, const RunOptions& options, child::Front& 
       });
     }
     session.run(holder.live());
-    isolation.clear_away();
+    isolation.remove_cgroup();
     clear_away_behind(about, options.servers, session);
     output::StandardError::of_process().finish();
     // All that others could see is done: the kernel frees the rest faster than we.

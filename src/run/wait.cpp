@@ -77,7 +77,7 @@ bool is_held_around_us(const Resource& resource, const AttemptFailure& failure,
   const Owner& owner = *failure.holder->owner;
   if (owner.host != our_host || owner.finished) return false;
   const auto pid = static_cast<pid_t>(owner.pid);
-  if (owner.supervised) return child::runs_us(pid, resource.key());
+  if (owner.supervised) return child::is_enclosing_run(pid, resource.key());
   return owner.pid_start > 0 && child::is_ancestor(pid, owner.pid_start);
 }
 
