@@ -17,16 +17,16 @@
 namespace redlock::child {
 namespace {
 
-/// How many parents may end while we walk past them.
+/// How many ancestors may end during a walk before we give up.
 constexpr int max_broken_walks = 5;
 
-/// What /proc says of the ancestor of ours that has this pid; nothing when no ancestor has it.
+/// The stat of our ancestor with this pid; nullopt when no ancestor has it.
 std::optional<ProcessStat> find_ancestor(long wanted) {
   int broken_walks = 0;
   for (pid_t pid = ::getppid(); pid > 0;) {
     const auto stat = read_process_stat(pid);
     if (!stat) {
-      // The parent ended meanwhile; its children were reparented to a process further up.
+      // The parent has ended meanwhile, and its children were reparented: start again from ours.
       if (++broken_walks > max_broken_walks) return std::nullopt;
       pid = ::getppid();
       continue;
@@ -41,28 +41,29 @@ bool is_called(pid_t pid, std::string_view title) {
   return read_proc_file("/proc/" + std::to_string(pid) + "/comm") == std::string(title) + "\n";
 }
 
-/// Whether a word of its command line is the key, or ends with it, as `--key=KEY` does.
+/// Whether an argument on its command line is the key, or ends with it, as `--key=KEY` does.
 bool names_key(pid_t pid, const std::string& key) {
   const auto words = read_proc_file("/proc/" + std::to_string(pid) + "/cmdline");
   return words && words->find(key + '\0') != std::string::npos;
 }
 
-/// A holder process adopts what its command leaves behind, so that it has other children, too; the
-/// command was there before them.
+/// A holder process also adopts the orphans of its command, so the command is the oldest of its
+/// children.
 bool is_command_of(pid_t process, pid_t holder) {
   const auto command = read_process_stat(process);
   if (!command) return false;
   for (const pid_t other : living_descendants({holder})) {
     const auto stat = read_process_stat(other);
     if (!stat || stat->parent != holder) continue;
-    // Within one tick of the clock the pid tells who was first.
+    // Of two that were started in the same clock tick, the one with the lower pid is older.
     if (std::tie(stat->started, other) < std::tie(command->started, process)) return false;
   }
   return true;
 }
 
-/// The same of a holder process whose command a signal has ended: what it waits for is the
-/// command's process group, which is that of the front process, or has lost its leader.
+/// Whether a holder process whose command was ended by a signal still waits for `process`: it waits
+/// for the command's process group, which is either that of the front process, or has lost its
+/// leader.
 bool is_awaited_by(pid_t process, pid_t front) {
   const pid_t group = ::getpgid(process);
   if (group <= 0) return false;
@@ -94,10 +95,10 @@ bool is_ancestor(pid_t pid, unsigned long long started) {
   return ancestor && ancestor->started == started;
 }
 
-bool runs_us(pid_t pid, const std::string& key) {
+bool is_enclosing_run(pid_t pid, const std::string& key) {
   if (!names_key(pid, key)) return false;
-  // From us up: the command, the holder process (it has another title when its command has ended),
-  // perhaps a shield, the front process.
+  // Going up from us: the command, the holder process (under another title when its command has
+  // ended), possibly a shield, the front process.
   std::array<pid_t, 3> last{0, 0, ::getpid()};
   while (last.back() > 0) {
     const auto stat = read_process_stat(last.back());
@@ -127,8 +128,8 @@ std::vector<pid_t> awaited_by(pid_t front) {
 }
 
 bool in_first_pid_namespace() {
-  // PROC_PID_INIT_INO of the kernel, part of its interface. Without namespaces there is no such
-  // link.
+  // PROC_PID_INIT_INO of the kernel, which is part of its interface. A kernel without namespaces
+  // has no such link.
   constexpr std::string_view first = "pid:[4026531836]";
   std::array<char, 64> target{};
   const ssize_t length = ::readlink("/proc/self/ns/pid", target.data(), target.size());

@@ -10,31 +10,31 @@
 
 namespace redlock::child {
 
-/// The identity of this process; nothing without /proc, or when there is no such process.
+/// The identity of the process with this pid; nullopt without /proc, or when there is no such
+/// process.
 std::optional<ProcessIdentity> identify(pid_t pid);
 
-/// Whether this very process is an ancestor of ours now. A process outside of our pid namespace is
-/// invisible, and so counts as no ancestor.
+/// Whether exactly this process, not a later one with the same pid, is an ancestor of ours. A
+/// process outside our pid namespace is invisible to us and does not count.
 bool is_ancestor(const ProcessIdentity& process);
 
-/// Whether the process that has this pid now is an ancestor of ours.
+/// Whether the process that now has this pid is an ancestor of ours.
 bool is_ancestor(pid_t pid);
 
 /// Whether the process with this pid and start (ProcessStat::started) is an ancestor of ours.
 bool is_ancestor(pid_t pid, unsigned long long started);
 
-/// Whether this is the front process of a `run` of this key, by its command line, that keeps the
-/// lock until we end: we are its command, or an ancestor of ours is. What merely outlives the
-/// command, or left its tree, is not waited for.
-bool runs_us(pid_t pid, const std::string& key);
+/// Whether `pid` is the front process of a `run` of this key (judging by its command line) that
+/// keeps the lock until we end, because we are its command or a descendant of it. False for a
+/// process that merely outlives the command or has left its tree: the run does not wait for those.
+bool is_enclosing_run(pid_t pid, const std::string& key);
 
-/// Whether we are in the machine's initial pid namespace, the one whose PID 1 is the machine's
-/// init.
+/// Whether we are in the machine's initial pid namespace, where PID 1 is the machine's init.
 bool in_first_pid_namespace();
 
-/// What the lock of a `run` is still kept for after a signal has ended its command: the living rest
-/// of the command's process group. `front`: its front process, on this host. Empty: nothing, or
-/// /proc does not show it.
+/// The processes that a `run` still keeps its lock for after a signal has ended its command: the
+/// living members of the command's process group. `front` is the front process of that run, on this
+/// host. Empty when there are none, or /proc does not show them.
 std::vector<pid_t> awaited_by(pid_t front);
 
 }  // namespace redlock::child

@@ -25,13 +25,13 @@
 namespace redlock::child {
 namespace {
 
-/// A killed cgroup may stay busy for a moment; one that forks while it is emptied takes a few
-/// rounds.
+/// A killed cgroup may stay busy for a moment, and one whose processes fork while we empty it takes
+/// a few rounds.
 constexpr int removal_tries = 50;
 constexpr std::chrono::milliseconds removal_pause{2};
 
-/// Deeper than anyone nests cgroups on purpose, and shallow enough for our stack.
-constexpr int deepest = 64;
+/// Deeper than cgroups are nested in practice, and shallow enough for our stack.
+constexpr int max_depth = 64;
 
 std::string hint() {
   return "; run it as root, or in a cgroup that is delegated to you (systemd: Delegate=yes)";
@@ -76,7 +76,7 @@ std::optional<Mount> parse_cgroup2(std::string_view line) {
   return Mount{unescape(root), unescape(point)};
 }
 
-/// Our path in the hierarchy: the line `0::/path`.
+/// Our path in the hierarchy, from the line `0::/path`.
 std::optional<std::string> parse_membership(std::string_view text) {
   while (!text.empty()) {
     const std::string_view line = next_word(text, '\n');
@@ -85,7 +85,8 @@ std::optional<std::string> parse_membership(std::string_view text) {
   return std::nullopt;
 }
 
-/// What remains of `path` below `root`: starts with a slash, or is empty.
+/// The part of `path` below `root`, which starts with a slash or is empty; nullopt if it is not
+/// below.
 std::optional<std::string_view> below(std::string_view path, std::string_view root) {
   if (root == "/") return path == "/" ? std::string_view() : path;
   if (!path.starts_with(root)) return std::nullopt;
@@ -113,7 +114,7 @@ UniqueFd open_to_write(const std::string& path) {
   return UniqueFd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
 }
 
-/// 0, or the errno.
+/// Returns 0 or an errno value.
 int write_number(int fd, long number) noexcept {
   std::array<char, 24> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
@@ -146,7 +147,7 @@ void kill_one_by_one(const std::string& directory, int depth) {
   for (const std::string& child : children_of(directory)) kill_one_by_one(child, depth - 1);
 }
 
-/// True when it is removed.
+/// Returns whether it was removed.
 bool remove_empty(const std::string& directory, int depth) {
   if (::rmdir(directory.c_str()) == 0 || errno == ENOENT) return true;
   if (depth == 0) return false;
@@ -156,8 +157,8 @@ bool remove_empty(const std::string& directory, int depth) {
 
 constexpr std::string_view name_prefix = "redlock-";
 
-/// Whether the process that made a cgroup of this name has ended.
-bool is_of_dead_process(std::string_view name) {
+/// Whether this is a name of ours, and the process that made the cgroup has ended.
+bool maker_is_dead(std::string_view name) {
   if (!name.starts_with(name_prefix)) return false;
   name.remove_prefix(name_prefix.size());
   const std::string_view number = next_word(name, '-');
@@ -167,7 +168,8 @@ bool is_of_dead_process(std::string_view name) {
   return ::kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-/// Each user of a cgroup locks its directory, because a pid may belong to another namespace.
+/// Each process that uses a cgroup locks its directory, because the pid in the name may belong to
+/// another pid namespace.
 UniqueFd claim(const std::string& directory, int operation) {
   UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd && ::flock(fd.get(), operation | LOCK_NB) != 0) fd.reset();
@@ -176,12 +178,12 @@ UniqueFd claim(const std::string& directory, int operation) {
 
 void remove_abandoned(const std::string& parent) {
   for (const std::string& directory : children_of(parent)) {
-    if (!is_of_dead_process(std::string_view(directory).substr(parent.size() + 1))) continue;
+    if (!maker_is_dead(std::string_view(directory).substr(parent.size() + 1))) continue;
     if (claim(directory, LOCK_EX)) ::rmdir(directory.c_str());  // EBUSY protects a cgroup in use
   }
 }
 
-/// Puts a short-lived child into the cgroup and waits for its end. 0, or the errno.
+/// Puts a short-lived child into the cgroup and waits for its end. Returns 0 or an errno value.
 int try_to_enter(const Cgroup& cgroup) {
   const pid_t child = ::fork();
   if (child < 0) return errno;
@@ -197,7 +199,7 @@ int try_to_enter(const Cgroup& cgroup) {
 
 std::optional<std::string> find_cgroup(std::string_view mountinfo, std::string_view membership) {
   const auto path = parse_membership(membership);
-  // A path that leads upwards is outside of our cgroup namespace: no mount that we see shows it.
+  // A path that leads upwards is outside our cgroup namespace, so no mount that we see shows it.
   if (!path || path->starts_with("/..")) return std::nullopt;
   while (!mountinfo.empty()) {
     const auto mount = parse_cgroup2(next_word(mountinfo, '\n'));
@@ -212,6 +214,7 @@ Result<Cgroup, std::string> Cgroup::create() {
   if (!ours)
     return unexpected<std::string>(
         "no cgroup v2 is mounted here; mount one, or use another --isolate");
+
   remove_abandoned(*ours);
   std::array<char, 64> name{};
   std::snprintf(name.data(), name.size(), "/%s%ld-%08lx", name_prefix.data(),
@@ -222,6 +225,7 @@ Result<Cgroup, std::string> Cgroup::create() {
     return unexpected("cannot make a cgroup in " + escape_for_terminal(*ours) + ": " +
                       errno_text(errno) + hint());
   }
+
   Cgroup cgroup(directory);
   cgroup.claim_ = claim(directory, LOCK_SH);
   if (const int error = try_to_enter(cgroup); error != 0) {
@@ -257,25 +261,25 @@ void Cgroup::kill() const {
   // No process forks while it is frozen, and a frozen process can be killed.
   const UniqueFd freezer = open_to_write(directory_ + "/cgroup.freeze");
   if (freezer) write_number(freezer.get(), 1);
-  kill_one_by_one(directory_, deepest);
+  kill_one_by_one(directory_, max_depth);
   if (freezer) write_number(freezer.get(), 0);
 }
 
 bool Cgroup::populated() const noexcept {
   std::array<char, 256> text{};
   const ssize_t length = ::pread(events_.get(), text.data(), text.size(), 0);
-  if (length < 0) return errno != ENODEV;  // removed: it has no processes
+  if (length < 0) return errno != ENODEV;  // ENODEV: it was removed, so it is empty
   const std::string_view events(text.data(), static_cast<std::size_t>(length));
   return events.find("populated 0") == std::string_view::npos;
 }
 
 void Cgroup::remove() const noexcept try {
-  if (remove_empty(directory_, deepest)) return;
+  if (remove_empty(directory_, max_depth)) return;
   const UniqueFd parent =
       open_to_write(directory_.substr(0, directory_.rfind('/')) + "/cgroup.procs");
   for (int tried = 0; tried < removal_tries; ++tried) {
     for (const pid_t pid : processes_in(directory_)) write_number(parent.get(), pid);
-    if (remove_empty(directory_, deepest)) return;
+    if (remove_empty(directory_, max_depth)) return;
     std::this_thread::sleep_for(removal_pause);
   }
 } catch (...) {

@@ -15,14 +15,14 @@
 namespace redlock::child {
 namespace {
 
-/// A longer text travels in a file in memory: a packet of this size fits into every socket buffer
-/// that a kernel can be set to.
+/// A longer text is sent as a file in memory, because only a packet of up to this size fits into
+/// the smallest socket buffer that can be configured.
 constexpr std::size_t max_packet_text = 2048;
 
 struct Header {
   Message::Kind kind;
   int number;
-  int in_file;  ///< 1: the text is in the file sent with the packet; no bool, so no padding
+  int in_file;  ///< 1: the text is in the file sent with the packet; an int, to avoid padding
   pid_t sender;
   int reached_job;
 };
@@ -32,8 +32,8 @@ struct Rights {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> bytes{};
 };
 
-/// A file in memory that holds `text`; none when memory or descriptors run out, or RLIMIT_FSIZE is
-/// lower.
+/// A file in memory that holds `text`; empty when memory or descriptors run out, or the text
+/// exceeds RLIMIT_FSIZE.
 UniqueFd file_with(std::string_view text) {
   UniqueFd file(::memfd_create("message", MFD_CLOEXEC));
   while (file && !text.empty()) {

@@ -24,7 +24,7 @@ bool is_cookie(std::string_view entry) {
 }  // namespace
 
 void hide_ci_cookies() {
-  static std::deque<std::string> copies;  // for environ, to the end of the process
+  static std::deque<std::string> copies;  // environ points into these until the process ends
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     if (!is_cookie(*entry)) continue;
     copies.emplace_back(*entry);

@@ -27,12 +27,12 @@ namespace {
 constexpr int not_found_code = 127;
 constexpr int cannot_execute_code = 126;
 
-// What glibc and musl use where $PATH is unset.
+// The default of glibc and musl when $PATH is unset.
 constexpr const char* default_path = "/bin:/usr/bin";
 constexpr const char* shell_path = "/bin/sh";
 
-// A stop signal of the terminal, or a dead mount, can hold the child between fork and exec for
-// ever, but the caller has a lease to extend.
+// A stop signal from the terminal, or a dead mount, can block the child between fork and exec for
+// ever, while the caller must renew a lease.
 constexpr int exec_timeout_ms = 500;
 
 ExecFailure failure(int exit_code, const std::string& name, const std::string& reason) {
@@ -47,7 +47,7 @@ ExecFailure not_found(const std::string& name) {
   return failure(not_found_code, name, "not found");
 }
 
-/// `path`, when it can be executed; `name` is the user's name for it.
+/// Returns `path` if it can be executed; `name` is how the user called it.
 Result<std::string, ExecFailure> check_program(const std::string& path, const std::string& name) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
@@ -63,8 +63,8 @@ Result<std::string, ExecFailure> check_program(const std::string& path, const st
   return path;
 }
 
-/// An empty element of $PATH is the current directory; `./` keeps a name such as `-x` from becoming
-/// an option of the shell.
+/// An empty element of $PATH means the current directory. The `./` keeps a name such as `-x` from
+/// being taken for an option of the shell.
 std::string in_directory(std::string_view directory, const std::string& name) {
   return (directory.empty() ? std::string(".") : std::string(directory)) + "/" + name;
 }
@@ -77,8 +77,8 @@ Result<std::string, ExecFailure> search_path(std::string_view directories,
     const std::string candidate = in_directory(directories.substr(0, colon), name);
     auto found = check_program(candidate, name);
     if (found) return found;
-    // An unsearchable directory does not prove that the program exists: only an existing file makes
-    // the code 126.
+    // A directory that we may not search does not prove that the program exists; only a file that
+    // exists makes the exit code 126.
     struct stat info {};
     const bool may_exist = found.error().exit_code != not_found_code;
     if (may_exist && worst.exit_code == not_found_code && ::stat(candidate.c_str(), &info) == 0)
@@ -89,7 +89,7 @@ Result<std::string, ExecFailure> search_path(std::string_view directories,
   return unexpected(worst);
 }
 
-/// Pointers for execve, which modifies nothing despite its signature.
+/// Pointers for execve(2), which does not modify the strings, despite its signature.
 std::vector<char*> pointers_to(const std::vector<std::string>& strings) {
   std::vector<char*> pointers;
   pointers.reserve(strings.size() + 1);
@@ -98,8 +98,8 @@ std::vector<char*> pointers_to(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-/// What execvp runs for a file in a format that the kernel does not know: the shell, the file, the
-/// arguments after argv[0].
+/// What execvp(3) runs for a file in a format that the kernel does not know: the shell, with the
+/// file and the arguments after argv[0].
 std::vector<std::string> shell_arguments(const Command& command) {
   std::vector<std::string> arguments{
       shell_path, command.path.starts_with('-') ? "./" + command.path : command.path};
@@ -108,8 +108,8 @@ std::vector<std::string> shell_arguments(const Command& command) {
   return arguments;
 }
 
-/// All that the child needs, allocated before the fork: after it another thread's malloc lock may
-/// stay locked for ever.
+/// All that the child needs, allocated before the fork: in the child, a malloc lock that another
+/// thread held may stay locked for ever.
 struct Prepared {
   explicit Prepared(const Command& command, const SpawnOptions& options)
       : path(command.path.c_str()),
@@ -129,36 +129,36 @@ constexpr int exit_code_of(int error) noexcept {
   return error == ENOENT ? not_found_code : cannot_execute_code;
 }
 
-/// What a child reports when it could not become the command.
-struct Complaint {
+/// Why a child could not become the command.
+struct ChildError {
   enum class Step : int { none, mount_proc, exec };
   Step step;
   int error;  ///< errno
 };
 
-/// Async-signal-safe, like everything in the child.
-[[noreturn]] void report_and_exit(int report_to, Complaint complaint) noexcept {
-  // The parent may have timed out and closed its end: then only the exit code can report the
-  // failure.
+/// Async-signal-safe, like all code that runs in the child.
+[[noreturn]] void report_and_exit(int report_to, ChildError child_error) noexcept {
+  // The parent may have timed out and closed its end; then only the exit code reports the failure.
   ::signal(SIGPIPE, SIG_IGN);
-  [[maybe_unused]] const auto written = ::write(report_to, &complaint, sizeof complaint);
-  ::_exit(complaint.step == Complaint::Step::exec ? exit_code_of(complaint.error)
-                                                  : cannot_start_code);
+  [[maybe_unused]] const auto written = ::write(report_to, &child_error, sizeof child_error);
+  ::_exit(child_error.step == ChildError::Step::exec ? exit_code_of(child_error.error)
+                                                     : cannot_start_code);
 }
 
-/// The data of the child besides its command.
-struct Wiring {
+/// The child's connection to its parent.
+struct ChildLink {
   pid_t parent;  ///< as getppid() gives it
-  int link;      ///< to read: a byte, or end of file; to write: a Complaint
+  int socket;  ///< reads a byte to start, or end of file to give up; a ChildError is written to it
 };
 
-[[noreturn]] void become(const Prepared& prepared, const SpawnOptions& options,
-                         const InheritedSignals& inherited, const Wiring& wiring) noexcept {
+[[noreturn]] void exec_command(const Prepared& prepared, const SpawnOptions& options,
+                               const InheritedSignals& inherited, const ChildLink& link) noexcept {
   ::setpgid(0, options.join_group.value_or(0));
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  // A parent that died before the prctl can no longer cause the signal. (In a pid namespace
-  // getppid() is 0 before and after; there the death of its init kills the child.)
-  if (::getppid() != wiring.parent) ::_exit(cannot_start_code);
+  // A parent that died before the prctl no longer triggers the signal. (In a pid namespace
+  // getppid() is always 0; there the death of its init kills the child.)
+  if (::getppid() != link.parent) ::_exit(cannot_start_code);
+
   inherited.restore_dispositions();
   if (options.is_hook) {
     give_up_cpu_share();
@@ -166,37 +166,39 @@ struct Wiring {
   }
   if (options.pid_namespace != nullptr) {
     if (const int error = PidNamespace::mount_proc(); error != 0)
-      report_and_exit(wiring.link, {Complaint::Step::mount_proc, error});
+      report_and_exit(link.socket, {ChildError::Step::mount_proc, error});
   }
+
   char byte = 0;
   ssize_t got = 0;
   do {
-    got = ::read(wiring.link, &byte, 1);
+    got = ::read(link.socket, &byte, 1);
   } while (got < 0 && errno == EINTR);
   if (got != 1) ::_exit(cannot_start_code);
-  // Last: a signal that is pending since the fork must meet the disposition that the command would
-  // give it.
+
+  // Done last: a signal that has been pending since the fork must find the dispositions that the
+  // command starts with.
   inherited.restore_mask();
   ::execve(prepared.path, prepared.arguments.data(), prepared.environment.data());
   if (errno == ENOEXEC) ::execve(shell_path, prepared.shell.data(), prepared.environment.data());
-  report_and_exit(wiring.link, {Complaint::Step::exec, errno});
+  report_and_exit(link.socket, {ChildError::Step::exec, errno});
 }
 
-/// None when the exec succeeded, the child died before it, or it takes too long.
-Complaint wait_for_exec(int report_from) noexcept {
-  constexpr Complaint nothing{Complaint::Step::none, 0};
+/// Step::none when the exec succeeded, the child died before it, or it takes too long.
+ChildError wait_for_exec(int report_from) noexcept {
+  constexpr ChildError none{ChildError::Step::none, 0};
   pollfd readable{report_from, POLLIN, 0};
   int ready = 0;
   do {
     ready = ::poll(&readable, 1, exec_timeout_ms);
   } while (ready < 0 && errno == EINTR);
-  if (ready <= 0) return nothing;
-  Complaint complaint = nothing;
+  if (ready <= 0) return none;
+  ChildError child_error = none;
   ssize_t got = 0;
   do {
-    got = ::read(report_from, &complaint, sizeof complaint);
+    got = ::read(report_from, &child_error, sizeof child_error);
   } while (got < 0 && errno == EINTR);
-  return got == static_cast<ssize_t>(sizeof complaint) ? complaint : nothing;
+  return got == static_cast<ssize_t>(sizeof child_error) ? child_error : none;
 }
 
 void reap(pid_t child) noexcept {
@@ -208,11 +210,11 @@ ExecFailure cannot_start(const Command& command, const char* what, int error) {
   return failure(cannot_start_code, command.path, std::string(what) + ": " + errno_text(error));
 }
 
-ExecFailure explain(const Command& command, Complaint complaint) {
-  const int error = complaint.error;
-  if (complaint.step == Complaint::Step::mount_proc)
+ExecFailure explain(const Command& command, ChildError child_error) {
+  const int error = child_error.error;
+  if (child_error.step == ChildError::Step::mount_proc)
     return cannot_start(command, "cannot mount a /proc for its pid namespace", error);
-  // The kernel reports ENOENT for a missing interpreter or loader too; shells exit with 126 then.
+  // The kernel also reports ENOENT for a missing interpreter or loader; shells exit with 126 then.
   if (error == ENOENT && ::access(command.path.c_str(), F_OK) == 0) {
     return failure(cannot_execute_code, command.path, "its interpreter is missing");
   }
@@ -265,35 +267,36 @@ Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command,
                                                         const SpawnOptions& options,
                                                         const InheritedSignals& inherited) {
   const Prepared prepared(command, options);
-  // One for both directions: the child waits for our byte, then complains or closes its end by its
-  // exec.
+  // Used in both directions: the child waits for our byte, then reports an error, or closes its end
+  // by its exec.
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
     return unexpected(cannot_start(command, "cannot make a socket", errno));
   UniqueFd ours(ends[0]);
   const UniqueFd of_child(ends[1]);
 
-  // All blocked: a signal that arrives before the command has its own dispositions and mask stays
-  // pending until then.
+  // Block all signals: one that arrives before the child has the command's dispositions and mask
+  // stays pending until then.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, &before);
+
   const pid_t parent = options.pid_namespace != nullptr ? 0 : ::getpid();
   const pid_t child = options.pid_namespace != nullptr ? options.pid_namespace->fork() : ::fork();
   const int error = errno;
   if (child == 0) {
     ours.reset();  // else the child would never read end of file
-    become(prepared, options, inherited, {parent, of_child.get()});
+    exec_command(prepared, options, inherited, {parent, of_child.get()});
   }
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (child < 0) return unexpected(cannot_start(command, "cannot fork", error));
 
-  // In both processes: whichever is first, the group exists when we return. EACCES means that the
-  // child was first.
+  // Called in both processes, so that the group exists when we return, whichever runs first.
   ::setpgid(child, options.join_group.value_or(child));
   ReadyCommand ready(command, child, std::move(ours));
-  // Before it runs, so that none of its children is ever outside.
+
+  // Before it runs, so that none of its children is ever outside the cgroup.
   if (options.cgroup != nullptr) {
     if (const int refused = options.cgroup->add(child); refused != 0) {
       return unexpected(cannot_start(command, "cannot put it into its cgroup", refused));
@@ -305,12 +308,12 @@ Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command,
 Result<void, ExecFailure> ReadyCommand::start() {
   const pid_t child = std::exchange(pid_, 0);
   const char byte = 1;
-  // Nothing else was sent, so there is room; when the child is dead, it needs none.
+  // This cannot block: the socket is empty. An error means that the child is dead.
   [[maybe_unused]] const auto written = ::send(link_.get(), &byte, 1, MSG_NOSIGNAL);
-  const Complaint complaint = wait_for_exec(link_.get());
-  if (complaint.step == Complaint::Step::none) return {};
+  const ChildError child_error = wait_for_exec(link_.get());
+  if (child_error.step == ChildError::Step::none) return {};
   reap(child);
-  return unexpected(explain(command_, complaint));
+  return unexpected(explain(command_, child_error));
 }
 
 }  // namespace redlock::child

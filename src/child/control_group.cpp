@@ -46,7 +46,7 @@ bool is_managed_by(pid_t sender, pid_t command) {
 }
 
 bool is_managed_by(std::string_view sender, std::string_view command, std::string_view ours) {
-  // A manager is alone in this child of the group that was given to it.
+  // A manager runs alone in this child of the group that is delegated to it.
   constexpr std::string_view of_manager = "/init.scope";
   if (!sender.ends_with(of_manager)) return false;
   sender.remove_suffix(of_manager.size());

@@ -8,15 +8,15 @@
 
 namespace redlock::child {
 
-/// The control group by which systemd keeps track of a process, from the text of its
-/// /proc/PID/cgroup: that of systemd's own hierarchy, where there is one, else that of version 2.
+/// The control group by which systemd tracks a process, from the text of its /proc/PID/cgroup: the
+/// one in systemd's own hierarchy if there is one, else the one of version 2. Nullopt when there is
+/// neither.
 std::optional<std::string> tracked_group_in(std::string_view membership);
 
-/// Whether `sender` is the service manager of our control group (systemd itself, or that of a
-/// user), and `command` is in that group, too. Stopping a unit, it sends its signal to every
-/// process in the group and below, one by one. A process that a manager keeps elsewhere
-/// (`systemd-run --scope`, a session of `su -l`) is none of them. False where /proc does not show
-/// it.
+/// Whether `sender` is the service manager of our control group (systemd itself, or a user's
+/// instance), and `command` is in that group, too. When such a manager stops a unit, it signals
+/// every process in the group and below, one by one. It does not reach a process in another control
+/// group (`systemd-run --scope`, a session of `su -l`). False where /proc does not show the groups.
 bool is_managed_by(pid_t sender, pid_t command);
 
 /// The same, given the control groups of the three processes.

@@ -12,19 +12,20 @@
 namespace redlock::child {
 namespace {
 
-/// A wait for the CPU is as long as others may run before us. 1 ms is a third of the usual slice,
-/// and long enough for most of our work.
+/// The shorter the slice that we request, the sooner we get the CPU. 1 ms is a third of the usual
+/// slice, and long enough for most of our work.
 constexpr std::uint64_t short_slice_ns = 1'000'000;
 
 constexpr int highest_nice = -20;
 
-/// sched(7): on Linux always; sched_get_priority_max(2) would ask the kernel.
+/// The maximum on Linux, see sched(7); saves a call of sched_get_priority_max(2).
 constexpr std::uint32_t highest_priority = 99;
 
 /// SCHED_FLAG_RESET_ON_FORK of Linux 3.14, which libc does not declare.
 constexpr std::uint64_t reset_on_fork = 1;
 
-/// Levels above the command's: one level for killed processes, and one above that for us.
+/// How far our priority is above the command's: one level for killed processes, and one above that
+/// for us.
 constexpr std::uint32_t levels_above = 2;
 
 /// struct sched_attr as of Linux 3.14, which libc does not declare.
@@ -39,12 +40,12 @@ struct SchedulingAttributes {
   std::uint64_t period;
 };
 
-/// 0 is this thread, as everywhere in sched(7).
+/// pid 0 means this thread, as everywhere in sched(7).
 bool set(const SchedulingAttributes& attributes, pid_t pid = 0) noexcept {
   return ::syscall(SYS_sched_setattr, pid, &attributes, 0U) == 0;
 }
 
-/// Nothing where the kernel returns more attributes than we understand.
+/// Nullopt where the kernel returns more attributes than we know.
 std::optional<SchedulingAttributes> own_attributes() noexcept {
   SchedulingAttributes attributes{};
   if (::syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0U) != 0) return std::nullopt;
@@ -65,15 +66,15 @@ int permitted_nice() noexcept {
                   lowest_nice + 1 - static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 40)));
 }
 
-/// Under a limit on the time that a real-time process may run without blocking, a long walk through
-/// /proc would kill us.
+/// RLIMIT_RTTIME limits how long a real-time process may run without blocking: with such a limit, a
+/// long walk through /proc would kill us.
 bool real_time_is_unlimited() noexcept {
   rlimit limit{};
   return ::getrlimit(RLIMIT_RTTIME, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY;
 }
 
-/// A limit on CPU time that is meant for the command would end us too (SIGXCPU), who measure it for
-/// days. An ordinary user can lift the soft limit alone.
+/// A limit on CPU time that is meant for the command would end us, too (SIGXCPU), because we
+/// measure for as long as it runs. An ordinary user can raise only the soft limit.
 void lift_time_limit() noexcept {
   rlimit limit{};
   if (::getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
@@ -112,8 +113,8 @@ void lend_cpu_share(pid_t killed) noexcept {
   auto own = own_attributes();
   if (!own || own->policy == SCHED_DEADLINE) return;
   if (is_real_time_policy(own->policy)) {
-    // A process that is real-time already may have a higher priority: leave it alone. All others
-    // get one below ours: thousands of them must not delay us.
+    // A process that is real-time already may have a higher priority: leave it as it is. All others
+    // get a priority below ours, because thousands of them must not delay us.
     const int policy = ::sched_getscheduler(killed) & ~SCHED_RESET_ON_FORK;
     if (policy == SCHED_FIFO || policy == SCHED_RR) return;
     own->priority = std::max(own->priority, 2U) - 1;

@@ -33,7 +33,7 @@ bool is_living(pid_t pid) {
   return ::kill(pid, 0) == 0 || errno == EPERM;
 }
 
-/// Most processes have one thread. The link count of the task directory shows that without reading
+/// Most processes have one thread, which the link count of the task directory shows without reading
 /// it.
 std::vector<pid_t> threads_of(pid_t pid) {
   constexpr nlink_t links_of_one_thread = 3;
@@ -44,8 +44,7 @@ std::vector<pid_t> threads_of(pid_t pid) {
   return numbers_in(directory).value_or(std::vector<pid_t>());
 }
 
-/// Whether this process could be read, or is gone; false when a lack of descriptors or memory hides
-/// it.
+/// False when the process may exist, but could not be read for lack of descriptors or memory.
 bool add_parent(pid_t pid, std::vector<std::pair<pid_t, pid_t>>& parents) {
   errno = 0;
   if (const auto stat = read_process_stat(pid)) {
@@ -110,10 +109,10 @@ void DescendantWalk::read_children(pid_t pid) {
 }
 
 bool only_dead_children() {
-  // What is dead has no children, so that the walk goes no deeper. One that lives is a child of
-  // ours, or below one that lives: at the first look, or, if its parent died meanwhile, as a child
-  // that is new at the second.
-  const auto look = []() -> std::optional<std::vector<pid_t>> {
+  // A dead process has no children. So a living descendant is our child, or below a living child,
+  // and the first walk meets a living process. If its parent dies during that walk, it becomes our
+  // child, and the second walk finds it as a new one.
+  const auto find_dead_children = []() -> std::optional<std::vector<pid_t>> {
     std::vector<pid_t> pids;
     DescendantWalk walk({::getpid()});
     while (const auto pid = walk.next()) {
@@ -122,8 +121,8 @@ bool only_dead_children() {
     }
     return walk.complete() ? std::optional(std::move(pids)) : std::nullopt;
   };
-  const auto first = look();
-  return first && look() == first;
+  const auto first = find_dead_children();
+  return first && find_dead_children() == first;
 }
 
 std::vector<pid_t> living_descendants(const std::vector<pid_t>& roots, Instant until) {

@@ -18,14 +18,15 @@ namespace {
 
 constexpr int first_inherited = STDERR_FILENO + 1;
 
-/// A limit for systems without /proc, high enough for all but contrived programs.
+/// The highest descriptor that we consider without /proc; high enough for all but contrived
+/// programs.
 constexpr int guessed_end = 1024;
 
-/// How many a first look covers: mostly all that are open.
-constexpr std::size_t first_look = 64;
+/// How many descriptors one call of poll(2) checks; usually that covers all that are open.
+constexpr std::size_t first_poll_size = 64;
 
-/// Which of so many of the lowest descriptors are open, as one call of poll(2) tells; it refuses
-/// more than the limit allows.
+/// Which of the descriptors below `end` are open, found with one call of poll(2); nullopt if that
+/// fails, as it does for more than RLIMIT_NOFILE.
 std::optional<std::vector<int>> open_below(std::size_t end) {
   std::vector<pollfd> lowest(end);
   for (std::size_t i = 0; i < end; ++i) lowest[i].fd = static_cast<int>(i);
@@ -37,15 +38,15 @@ std::optional<std::vector<int>> open_below(std::size_t end) {
   return open;
 }
 
-/// How many descriptors are open; 0 where the kernel does not tell (before Linux 6.2).
+/// How many descriptors are open; 0 where the kernel does not show it (before Linux 6.2).
 std::size_t count_open() {
   struct stat directory {};
   return ::stat("/proc/self/fd", &directory) == 0 ? static_cast<std::size_t>(directory.st_size) : 0;
 }
 
 std::vector<int> open_descriptors() {
-  auto descriptors = open_below(first_look);
-  // One of those listed was open only to read the directory.
+  auto descriptors = open_below(first_poll_size);
+  // The list also contains the descriptor with which the directory was read; it is closed by now.
   if (!descriptors || descriptors->size() != count_open())
     descriptors = numbers_in("/proc/self/fd");
   if (!descriptors) {
@@ -56,8 +57,8 @@ std::vector<int> open_descriptors() {
   return std::move(*descriptors);
 }
 
-/// Whether the process itself holds a record lock on the file. Such locks conflict with a lock that
-/// belongs to a descriptor, so the kernel names the holder; of several it names the first.
+/// Whether this process holds a record lock on the file. Such a lock conflicts with an open file
+/// description lock, so the kernel names its holder (of several, the first).
 bool has_record_lock(int fd) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
@@ -65,8 +66,9 @@ bool has_record_lock(int fd) {
   return ::fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK && lock.l_pid == ::getpid();
 }
 
-/// False where it takes a longer look.
-bool are_surely_spare(std::size_t count) {
+/// A cheap check that one call of poll(2) can do. False means that require_spare_descriptors() must
+/// try.
+bool has_spare_descriptors(std::size_t count) {
   const std::size_t end = first_inherited + 2 * count;
   const auto open = open_below(end);
   return open && open->size() + count <= end;
@@ -114,7 +116,7 @@ void close_all_but(int kept) {
 }
 
 void require_spare_descriptors(std::size_t count) {
-  if (are_surely_spare(count)) return;
+  if (has_spare_descriptors(count)) return;
   std::vector<UniqueFd> spare;
   while (spare.size() < count) {
     spare.emplace_back(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, first_inherited));

@@ -63,30 +63,30 @@ bool Front::fork_holder(int argc, char** argv, CiCookies cookies) {
   return false;
 }
 
-Verdict Front::guard() {
-  while (!verdict_) {
+HolderExit Front::guard() {
+  while (!holder_exit_) {
     wait_for_event();
     pass_on(relay_.due());
-    // After it: a SIGCHLD that it has read is not reported again.
+    // After relay_.due(), which has read a SIGCHLD that is not reported again.
     watchdog_.tend_children();
     for (;;) {
       const auto [message, empty] = front_end_->receive();
       if (message) {
         on_message(*message);
-      } else if (empty == Channel::Empty::ended && !verdict_) {
-        verdict_ = watchdog_.take_over(Verdict::Source::holder_died);
+      } else if (empty == Channel::Empty::ended && !holder_exit_) {
+        holder_exit_ = watchdog_.take_over(HolderExit::Source::holder_died);
       } else {
         break;
       }
     }
-    if (!verdict_) verdict_ = watchdog_.watch(BootClock::now());
+    if (!holder_exit_) holder_exit_ = watchdog_.watch(BootClock::now());
   }
-  verdict_->command_began = command_began_;
-  return *verdict_;
+  holder_exit_->command_began = command_began_;
+  return *holder_exit_;
 }
 
 void Front::wait_for_holder() {
-  if (!verdict_ || !verdict_->unkillable) watchdog_.wait_for_holder();
+  if (!holder_exit_ || !holder_exit_->unkillable) watchdog_.wait_for_holder();
 }
 
 void Front::dismiss_holder() {
@@ -100,14 +100,14 @@ void Front::pass_on(const std::vector<PassedSignal>& signals) {
 
 void Front::pass_on(const PassedSignal& signal) {
   front_end_->send({Message::Kind::signal, signal.number, {}, signal.sender, signal.reached_job});
-  // CONT, because a holder process that another process stopped could not even end.
+  // Wakes a holder process that another process has stopped, so that it can handle the signal.
   if (watchdog_.holder() != 0) ::kill(watchdog_.holder(), SIGCONT);
 }
 
 void Front::on_message(const Message& message) {
   switch (message.kind) {
     case Message::Kind::may_start:
-      // We pass on every signal up to here before this message, and it ends the wait.
+      // Every signal that came before this message is passed on first, and ends the wait.
       pass_on(relay_.command_starts());
       job_control_.command_starts();
       front_end_->send({Message::Kind::go, message.number, {}});
@@ -128,18 +128,18 @@ void Front::on_message(const Message& message) {
       inherited_.close(keep_fd_);
       break;
     case Message::Kind::notify:
-      tell_service_manager(message.text);
+      notify_service_manager(message.text);
       front_end_->send({Message::Kind::notified, 0, {}});
       break;
     case Message::Kind::exited:
-      verdict_.emplace();
-      verdict_->exit_code = message.number;
-      verdict_->report = message.text;
+      holder_exit_.emplace();
+      holder_exit_->exit_code = message.number;
+      holder_exit_->report = message.text;
       break;
     case Message::Kind::died:
-      verdict_.emplace();
-      verdict_->signal = message.number;
-      verdict_->report = message.text;
+      holder_exit_.emplace();
+      holder_exit_->signal = message.number;
+      holder_exit_->report = message.text;
       break;
     case Message::Kind::signal:
     case Message::Kind::handed_over:

@@ -15,27 +15,29 @@
 
 namespace redlock::child {
 
-/// The guard between the user and the holder process: it owns the terminal, the signals and the
-/// exit status. It has no network and no threads.
-///  - It passes signals to the holder process, which alone signals the command, with what it knows
-///    of whether the command has got them itself (SignalRelay).
-///  - When a command in our group is paused (^Z, a read from the background, its own `suspend`), it
-///    pauses, too, and no sooner than that (FrontJobControl).
-///  - It stops the command if the holder process does not (Watchdog), or dies.
-///  - It continues a Shield that was stopped, and reaps the orphans of others that it inherits.
+/// The process between the user and the holder process, and a guard of the command: it owns the
+/// terminal, the signals and the exit status. It uses no network and has no threads.
+///  - It passes signals on to the holder process, which alone signals the command. With each it
+///    reports whether the command has received it already (SignalRelay).
+///  - When a command in our group is paused (by ^Z, a read from the background, or its own
+///    `suspend`), it pauses after it (FrontJobControl).
+///  - It stops the command if the holder process dies, or fails to stop it in time (Watchdog).
+///  - It continues a Shield that was stopped, and reaps the orphans that it inherits from foreign
+///    children.
 class Front {
  public:
-  /// Inherited descriptors except `keep_fd` are closed as soon as the command runs, so that pipes
-  /// end when the command closes them. `cgroup`: the cgroup of the command, or null.
+  /// Closes inherited descriptors except `keep_fd` as soon as the command runs, so that pipes end
+  /// when the command closes them. `cgroup`: the cgroup of the command, or null. Throws
+  /// std::system_error.
   Front(SignalGate& gate, StopPlan plan, bool shares_group, std::optional<int> keep_fd,
         const Cgroup* cgroup);
 
   /// Forks; returns true in the holder process, which then takes its end of the channel and the
-  /// page, and closes the inherited descriptors when the command runs. Call it once. Where we have
-  /// children that do not belong to the command, a Shield is forked in between. `argc` and `argv`
-  /// are main's: all our other processes get names of their own, so that a signal aimed at this
-  /// program or its arguments misses them; with CiCookies::hide the guards are missed by the end of
-  /// a CI job, too.
+  /// page, and closes the inherited descriptors when the command runs. Call it once. If we have
+  /// children that do not belong to the command, a Shield is forked between the two. `argc` and
+  /// `argv` are main's: our other processes get titles of their own, so that a signal aimed at this
+  /// program's name or arguments misses them. With CiCookies::hide the clean-up at the end of a CI
+  /// job misses them, too. Throws std::system_error.
   bool fork_holder(int argc, char** argv, CiCookies cookies = CiCookies::hide);
 
   [[nodiscard]] Channel take_channel() { return std::move(*holder_end_); }
@@ -49,19 +51,20 @@ class Front {
 
   [[nodiscard]] const InheritedDescriptors& inherited() const noexcept { return inherited_; }
 
-  /// Stands guard until the holder process has reported how it ended, or failed.
-  Verdict guard();
+  /// Guards the holder process and its command until the final report has come, or the holder
+  /// process has failed and its command is dead.
+  HolderExit guard();
 
-  /// Waits for the end of the holder process itself: its resource usage, and so the command's,
-  /// becomes ours.
+  /// Waits until the holder process itself has ended and reaps it, which adds its resource usage,
+  /// including the command's, to ours.
   void wait_for_holder();
 
-  /// Tells a holder process that would outlive us that its report did not reach the script, and
-  /// waits for its end.
+  /// Closes the channel to a background holder process, so that it learns that its report did not
+  /// reach the script, and waits for its end.
   void dismiss_holder();
 
-  /// Tells a holder process that outlives us that its report reached the script.
-  void tell_handed_over() const { front_end_->send({Message::Kind::handed_over, 0, {}}); }
+  /// Confirms to a background holder process that its report has reached the script.
+  void confirm_hand_over() const { front_end_->send({Message::Kind::handed_over, 0, {}}); }
 
  private:
   void pass_on(const std::vector<PassedSignal>& signals);
@@ -83,8 +86,8 @@ class Front {
   std::optional<Channel> holder_end_;
   Shield shield_;  ///< in the holder process
   UniqueFd timer_;
-  Instant armed_ = Instant::max();  ///< what the timer is set to
-  std::optional<Verdict> verdict_;
+  Instant armed_ = Instant::max();  ///< when the timer fires
+  std::optional<HolderExit> holder_exit_;
   bool command_began_ = false;
 };
 

@@ -13,26 +13,27 @@
 namespace redlock::child {
 namespace {
 
-/// How long the front process may take to say that the command may start. A paused one (^Z) does
-/// not answer; the lock is released then.
+/// How long the front process may take to answer may_start. A paused one (^Z) does not answer; then
+/// the lock is released.
 constexpr Milliseconds go_timeout{500};
 
-/// How long the manager of a control group, which signals its processes one by one, may take from
-/// the front process to us. A signal to the front process alone comes so much later.
-constexpr Milliseconds sweep_time{30};
+/// How much time may pass between the signal to the front process and the one to us when the
+/// manager of a control group signals its processes one by one. A signal that only the front
+/// process received is passed on with this delay.
+constexpr Milliseconds sweep_timeout{30};
 
-/// How long we look at a process that runs: it may be about to take a signal, which shows nowhere
-/// in between.
-constexpr Milliseconds look_timeout{2};
-constexpr std::chrono::microseconds look_interval{50};
+/// How long to poll a running process: it may be receiving a signal that no longer shows as
+/// pending.
+constexpr Milliseconds state_timeout{2};
+constexpr std::chrono::microseconds state_interval{50};
 
-/// The state of a process, once it shows whether it is about to take a signal.
-std::optional<SignalState> look_at(pid_t pid) {
-  const Instant limit = BootClock::now() + look_timeout;
+/// The state of a process, once it is settled or dying, or the timeout has passed.
+std::optional<SignalState> settled_state(pid_t pid) {
+  const Instant limit = BootClock::now() + state_timeout;
   for (;;) {
     const auto state = signal_state(pid);
     if (!state || state->is_dying || state->is_settled || BootClock::now() >= limit) return state;
-    std::this_thread::sleep_for(look_interval);
+    std::this_thread::sleep_for(state_interval);
   }
 }
 
@@ -64,7 +65,7 @@ void FrontLink::start(Handlers handlers, Shield shield) {
   spawn(executor_, [self] { return self->read_signals(); });
 }
 
-// --- What is read ---
+// --- Reading ---
 
 asio::awaitable<void> FrontLink::listen_to_front() {
   while (!gone_) {
@@ -110,8 +111,8 @@ asio::awaitable<void> FrontLink::read_signals() {
   }
 }
 
-/// The front process acts on most signals: one that is meant for the job must not end us. We only
-/// note those that we get as well.
+/// The front process handles all signals but SIGCHLD: one that is meant for the job must not end
+/// us. We only note those that we receive as well (see gets_too()).
 void FrontLink::read_pending_signals() {
   while (const auto signal = gate_.read()) {
     if (signal->number == SIGCHLD) {
@@ -155,7 +156,7 @@ asio::awaitable<void> FrontLink::until_continued() {
 void FrontLink::command_started(Supervisor& supervisor, SharedPage& page) {
   supervisor_ = &supervisor;
   if (job_group_) page_ = &page;
-  // The command was not there to get those.
+  // Signals that came before the command could receive them do not count.
   read_pending_signals();
   got_.clear();
   send(Message::Kind::started);
@@ -178,25 +179,28 @@ asio::awaitable<void> FrontLink::pass_on(PassedSignal signal) {
   supervisor_->pass_on(signal.number, reached);
 }
 
-/// Who has got the signal from its sender. In doubt none: twice is better than never.
-/// A sender that reaches us, outside of the job's process group, as well as the front process picks
-/// processes one by one. The manager of our control group leaves none of its processes out, others
-/// may have looked for this program.
+/// Which processes the sender has reached. In doubt none, because a signal that arrives twice is
+/// better than one that never arrives.
+///
+/// We are outside the job's process group. So a sender that reaches us as well as the front process
+/// signals processes one by one. The manager of our control group signals all processes in it;
+/// other senders may have selected those that run this program.
 asio::awaitable<Reached> FrontLink::reached_by(PassedSignal signal) {
   const bool is_managed = is_managed_by(signal.sender, supervisor_->command());
   if (!is_managed && !signal.reached_job) co_return Reached::none;
-  // A signal that is not to be passed on is waited for by no process: there is time to see that.
-  const Duration time = signal.reached_job ? twin_memory : sweep_time;
+
+  // If the signal has reached the job already, passing it on is not urgent, so there is more time.
+  const Duration time = signal.reached_job ? twin_memory : sweep_timeout;
   const bool one_by_one = co_await gets_too(signal, clock_.now() + time);
   if (one_by_one) co_return is_managed ? Reached::everything : Reached::none;
   co_return signal.reached_job ? Reached::job : Reached::none;
 }
 
-/// Whether this process gets the signal from the same sender, too: until now and not long ago, or
-/// by `until`; true as soon as it does. Each signal is reported once. The front process and the
-/// holder process share no process group, so it was sent to processes one by one: by the manager
-/// of a control group to all that are in it, by `killall`, `fuser -k` or `start-stop-daemon
-/// --exec` to those that run this program.
+/// Whether this process receives the signal from the same sender, too: it has done so recently, or
+/// does so by `until`. Returns as soon as it does. Each signal that we receive counts once. The
+/// front process and the holder process share no process group, so it was sent to processes one by
+/// one: by the manager of a control group to all that are in it; by `killall`, `fuser -k` or
+/// `start-stop-daemon --exec` to those that run this program.
 asio::awaitable<bool> FrontLink::gets_too(PassedSignal signal, Instant until) {
   const auto self = shared_from_this();
   const std::unique_ptr<Event> event = clock_.make_event();
@@ -230,48 +234,50 @@ void FrontLink::on_child() {
            info.si_pid != 0;
   };
   while (next_change()) {
-    // The page first: the front process reads it while its own pause is under way.
+    // Set the page first: the front process reads it while it pauses itself.
     const bool paused = info.si_code == CLD_STOPPED;
     page_->paused_group = paused ? ::getpgid(supervisor_->command()) : 0;
     if (paused) {
       send(Message::Kind::paused, info.si_status);
     } else if (!page_->stopping && !gone_) {
-      // Another process continued the command alone; not we, so that it acts on its stop signal.
+      // Another process has continued the command alone. (If we did, it was to let it handle the
+      // stop signal.)
       ::kill(front_, SIGCONT);
     }
   }
   supervisor_->on_child();
 }
 
-void FrontLink::command_ended(bool told_to_end) {
-  supervisor_->note_signals(look_at_guards());
+void FrontLink::command_ended(bool got_stop_signal) {
+  supervisor_->note_signals(check_guards());
+
   SharedPage* const page = std::exchange(page_, nullptr);
   if (page == nullptr) return;
   const bool was_paused = page->paused_group.exchange(0) != 0;
   send(Message::Kind::ended);
 
-  // It was killed while it was paused: the parent that waits for us must learn that. An end of our
-  // own doing is reported when the job continues.
-  if (was_paused && !told_to_end && !gone_) ::kill(front_, SIGCONT);
+  // The command was killed while it was paused: continue the front process, so that its parent
+  // learns of the end. If we stopped the command, that waits until the job is continued.
+  if (was_paused && !got_stop_signal && !gone_) ::kill(front_, SIGCONT);
 }
 
-/// Looks at the front process and the shield themselves, whose end shows otherwise only once they
-/// got a CPU to end. Returns the signals that were sent to the front process, and that it will
-/// read.
-SignalMask FrontLink::look_at_guards() {
-  const auto front = look_at(front_);
+/// Checks the state of the front process and the shield in /proc, because a killed process closes
+/// its descriptors only once it gets a CPU. Returns the pending signals of the front process that
+/// it will read.
+SignalMask FrontLink::check_guards() {
+  const auto front = settled_state(front_);
   if (front ? front->is_dying : is_hung_up(channel_.fd()))
     on_guard_killed(StopReason::front_killed);
   if (shield_.pid != 0) {
-    // It is our parent: when it is not there any more, we have another.
-    const auto shield = look_at(shield_.pid);
+    // The shield is our parent: once it is dead, we have another one.
+    const auto shield = settled_state(shield_.pid);
     if ((shield && shield->is_dying) || ::getppid() != shield_.pid)
       on_guard_killed(StopReason::shield_killed);
   }
   return front ? gate_.readable_of(front->pending) : 0;
 }
 
-// --- What the front process is told ---
+// --- Reports to the front process ---
 
 void FrontLink::notify_service(const std::string& name, std::string value) {
   notification_[name] = std::move(value);

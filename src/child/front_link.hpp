@@ -22,24 +22,25 @@
 
 namespace redlock::child {
 
-/// The holder process's side of its connection to the front process: the signals that the front
-/// process passes on, ^Z, fg and bg (see job_control.hpp), whether the other guards still live, and
-/// what the front process is told. Single-threaded.
+/// The holder process's side of its connection to the front process. It receives the signals that
+/// the front process passes on, does its half of job control (job_control.hpp), notices when the
+/// front process or the shield is killed, and reports to the front process. Single-threaded.
 class FrontLink : public std::enable_shared_from_this<FrontLink> {
  public:
   struct Handlers {
-    /// A signal that ends a wait was passed on, and no command runs that should get it.
+    /// A signal that ends a wait was passed on while no command runs.
     std::function<void(int signal)> wait_ended;
-    /// The front process or the shield was killed. Each is reported once, after the supervisor of
-    /// a command that runs was told.
+    /// The front process or the shield was killed. Called once for each, after Supervisor::kill()
+    /// if a command runs.
     std::function<void()> guard_gone;
-    /// A signal was passed on to the command; `reached`: who has got it from its sender.
+    /// A signal is being passed on to the command; `reached`: which processes its sender has
+    /// reached.
     std::function<void(int signal, Reached reached)> passed_on{};
   };
 
-  /// `gate` and `clock` must outlive the executor's run(). `front`: the front process; under a
-  /// Shield it is not our parent. `job_group`: the process group that the command joins; nullopt:
-  /// one of its own.
+  /// `gate` and `clock` must outlive the executor's run(). `front`: the front process, which is not
+  /// our parent when there is a Shield. `job_group`: the process group that the command joins;
+  /// nullopt: it gets one of its own.
   FrontLink(asio::any_io_executor executor, const Clock& clock, Channel channel, SignalGate& gate,
             pid_t front, std::optional<pid_t> job_group = std::nullopt);
 
@@ -48,45 +49,46 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
 
   // --- Before the command starts ---
 
-  /// Asks the front process whether the command may start. False when it does not answer at once:
-  /// it is paused (^Z), or gone.
+  /// Asks the front process whether the command may start. False when it does not answer within
+  /// half a second, because it is paused (^Z) or gone.
   asio::awaitable<bool> may_start();
 
-  /// After may_start() was false: waits until the front process continues (or is gone). From then
-  /// on signals end a wait again.
+  /// After may_start() was false: waits until the front process continues, or is gone. Afterwards
+  /// signals end a wait again.
   asio::awaitable<void> until_continued();
 
   // --- While it runs ---
 
-  /// From here on signals are for the command. Both must outlive the executor's run().
+  /// From here on signals are passed on to the command. Both must outlive the executor's run().
   void command_started(Supervisor& supervisor, SharedPage& page);
 
   /// The command itself has ended; its supervisor still learns of descendants that end later.
-  /// `told_to_end`: a guard sent it the stop signal. What was sent to the guards before that
-  /// counts: one of them may have been killed without having ended yet, or have a signal that it
-  /// has not read. Blocks for at most two milliseconds each.
-  void command_ended(bool told_to_end);
+  /// `got_stop_signal`: a guard sent it the stop signal. Takes into account what was sent to the
+  /// other guards before: one may have been killed but not have died yet, or have a signal pending.
+  /// Blocks for at most two milliseconds per guard.
+  void command_ended(bool got_stop_signal);
 
-  /// Passes a signal on as if the front process had sent it: a parent run did.
+  /// Handles a signal from a parent run as if the front process had passed it on.
   void take_signal(const PassedSignal& signal);
 
   [[nodiscard]] std::optional<pid_t> job_group() const noexcept { return job_group_; }
 
-  /// The other guard that was killed, if one was. Then what runs is killed, and no wait goes on.
+  /// Which other guard was killed first; nullopt: none. After that the command is killed, and no
+  /// wait continues.
   [[nodiscard]] std::optional<StopReason> killed_guard() const noexcept { return killed_guard_; }
 
-  // --- What the front process is told ---
+  // --- Reports to the front process ---
 
-  /// For the service manager: NAME=value. One message is under way at a time, since a stopped front
-  /// process reads none; meanwhile the newest value of each name is kept.
+  /// Sends NAME=value for the service manager. Only one message is in flight, because a stopped
+  /// front process reads none; meanwhile the newest value of each name is kept.
   void notify_service(const std::string& name, std::string value);
 
   /// Sends the final report: what to exit with, or the signal to die of (0: none), and the text for
   /// --status-fd or stdout. False when it cannot be sent.
   bool report(int exit_code, int signal, std::string text);
 
-  /// After report(): true when the front process confirms that the script has it; false when the
-  /// front process ended without that, or after give_up_hand_over().
+  /// After report(): true once the front process confirms that the script has received it; false if
+  /// the front process ends without that, or after give_up_hand_over().
   asio::awaitable<bool> until_handed_over();
   void give_up_hand_over();
 
@@ -98,7 +100,7 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   void on_message(const Message& message);
   void on_child();
   void on_guard_killed(StopReason which);
-  SignalMask look_at_guards();
+  SignalMask check_guards();
   asio::awaitable<void> pass_on(PassedSignal signal);
   asio::awaitable<Reached> reached_by(PassedSignal signal);
   asio::awaitable<bool> gets_too(PassedSignal signal, Instant until);
@@ -116,15 +118,15 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   Readable channel_readable_;
   Readable signals_readable_;
   Shield shield_;
-  std::unique_ptr<Event> event_;  ///< notified at an answer and at the end
+  std::unique_ptr<Event> event_;  ///< notified of an answer, and of the end of the front process
   Handlers handlers_;
-  Supervisor* supervisor_ = nullptr;              ///< of the command, once it was started
-  SharedPage* page_ = nullptr;                    ///< the same; while it can be paused in our job
-  std::map<std::pair<int, pid_t>, Instant> got_;  ///< signals to this process by number and sender,
-                                                  ///< and when they were last read
-  std::set<Event*> twin_awaited_;                 ///< to be notified of them
+  Supervisor* supervisor_ = nullptr;  ///< of the command, once that was started; else null
+  SharedPage* page_ = nullptr;        ///< set while the command runs in our job and can be paused
+  /// When each signal to this process was last read, by number and sender.
+  std::map<std::pair<int, pid_t>, Instant> got_;
+  std::set<Event*> twin_awaited_;                    ///< notified when a signal is added to got_
   std::map<std::string, std::string> notification_;  ///< not sent yet
-  bool notifying_ = false;                           ///< one is under way
+  bool notifying_ = false;                           ///< one was sent and not confirmed yet
   int questions_ = 0;
   int answers_ = 0;  ///< the number of the last question that was answered
   bool handed_over_ = false;

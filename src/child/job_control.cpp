@@ -23,7 +23,7 @@ sigset_t pause_signals() noexcept {
 
 UniqueFd controlling_terminal() {
   UniqueFd terminal(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC));
-  // The file may be missing where the terminal is not.
+  // In a chroot or a container the device file may be missing.
   if (!terminal && ::tcgetsid(STDERR_FILENO) == ::getsid(0))
     terminal.reset(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
   return terminal;
@@ -44,8 +44,8 @@ bool FrontJobControl::command_paused(int signal) {
 
   pause(signal == SIGSTOP ? SIGTSTP : signal);
 
-  // A shell that suspended itself, in a group of its own: `fg` gave the terminal, and CONT, to our
-  // group alone.
+  // The command is a shell that suspended itself in a group of its own, but `fg` gave the terminal
+  // and CONT only to our group: hand the terminal over.
   if (had_terminal && ::tcgetpgrp(terminal.get()) == ::getpgrp())
     ::tcsetpgrp(terminal.get(), group);
   return is_foreign || continued_alone();
@@ -53,14 +53,14 @@ bool FrontJobControl::command_paused(int signal) {
 
 /// Returns when we continue.
 void FrontJobControl::pause(int signal) {
-  ::raise(signal);  // pending, as are those of the terminal
+  ::raise(signal);  // stays pending, as those of the terminal do
   if (!is_command_paused()) discard_signals();
   release_signals();  // we pause here
   hold_signals();
 }
 
-/// The kernel knows it, too, and sooner: after `fg` the holder process may get a CPU later than we,
-/// and clear the page only then.
+/// Also asks the kernel, which knows first: after `fg` we may get a CPU before the holder process
+/// has cleared the page.
 bool FrontJobControl::is_command_paused() const {
   if (page_.paused_group == 0) return false;
   const pid_t command = page_.target.kill_argument;
@@ -72,21 +72,21 @@ bool FrontJobControl::is_command_paused() const {
   return stat->living && running.find(stat->state) == std::string_view::npos;
 }
 
-/// A CONT that came after our pause is still pending: SignalGate reads it later. Where the kernel
-/// did not pause us there is none, and who stopped the command alone meant that.
+/// A CONT that came after our pause is still pending, because SignalGate reads it later. If none is
+/// pending, the kernel did not pause us, so the command was meant to be stopped alone.
 bool FrontJobControl::continued_alone() const {
-  const auto left_behind = [this] {
+  const auto still_paused = [this] {
     if (!is_command_paused()) return false;
-    // Another pause discards it.
+    // A later stop signal would have discarded it.
     sigset_t pending;
     ::sigpending(&pending);
     return sigismember(&pending, SIGCONT) == 1;
   };
-  if (!left_behind()) return false;
-  // One for the whole job may not have reached the command yet.
+  if (!still_paused()) return false;
+  // A CONT for the whole job may not have reached the command yet.
   const timespec group_delivery{.tv_sec = 0, .tv_nsec = 10'000'000};
   ::nanosleep(&group_delivery, nullptr);
-  return left_behind();
+  return still_paused();
 }
 
 void FrontJobControl::command_ended() noexcept {

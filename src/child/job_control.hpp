@@ -5,23 +5,23 @@
 
 #include "child/shared_page.hpp"
 
-/// Job control (^Z, fg, bg) while a command of ours runs. The holder process's half is in
-/// FrontLink; what becomes of a lock whose job is paused before the command starts is in
-/// run/holder.cpp. A process that job control has stopped is called paused here: stopping a command
-/// means telling it to end. The command comes first. When it is paused, the front process pauses as
-/// it did, and no sooner: otherwise the shell would reclaim the terminal while a full-screen
-/// program still restores it. When one of them is continued, so is the other.
+/// Job control (^Z, fg, bg) while our command runs. The holder process's half is in FrontLink;
+/// run/holder.cpp handles a job that is paused before the command starts. A process stopped by job
+/// control is called paused here, because stopping a command means making it end.
 ///
-///     ^Z -> command pauses -> SIGCHLD to the holder process -> page, message -> front process
-///     pauses
-///        -> shell
+/// The command pauses first. The front process follows with the same signal, and no sooner:
+/// otherwise the shell would reclaim the terminal while a full-screen program is still restoring
+/// it. When one of them is continued, so is the other.
+///
+///     ^Z -> command pauses -> SIGCHLD to the holder process -> page, message
+///        -> front process pauses -> shell
 ///     fg -> CONT to the job: both continue
 ///     kill -CONT FRONT -> CONT to the command
 ///     kill -CONT COMMAND -> holder process -> CONT to the front process
 namespace redlock::child {
 
-/// The front process's half, for a command in its process group. Without such a command it does
-/// nothing.
+/// The front process's half, for a command in its process group. Without such a command all
+/// functions do nothing.
 class FrontJobControl {
  public:
   /// `page` must outlive this.
@@ -29,20 +29,20 @@ class FrontJobControl {
       : page_(page), shares_group_(shares_group) {}
 
   /// From here on TSTP, TTIN and TTOU stay pending until the command has paused because of them.
-  /// Those that were blocked at the start are left alone.
+  /// Those that were blocked from the start stay blocked.
   void command_starts() noexcept;
 
-  /// `signal` has paused the command. We pause by the same signal, by TSTP if it was SIGSTOP. We do
-  /// not if the command runs again already: a CONT that arrives later discards the signal. Returns
-  /// when we continue; at once where the kernel pauses no process (an orphaned group) or the
-  /// signal is ignored. True when the command still has to be continued: a shell that suspended
-  /// itself, in a group of its own; or we alone were continued.
+  /// `signal` has paused the command. We pause by the same signal, or by TSTP if it was SIGSTOP,
+  /// unless the command runs again already. Returns when we are continued; returns at once where
+  /// the kernel does not pause us (an orphaned group) or the signal is ignored. True when the
+  /// caller must continue the command: it is a shell that suspended itself in a group of its own,
+  /// or we alone were continued.
   [[nodiscard]] bool command_paused(int signal);
 
-  /// The pending signals were for the command, which did not pause because of them.
+  /// Discards the pending signals: they were for the command, which did not pause because of them.
   void command_ended() noexcept;
 
-  /// There was no command: the pending signals pause us now.
+  /// The command was not started: the pending signals pause us now.
   void back_to_waiting() noexcept { release_signals(); }
 
  private:

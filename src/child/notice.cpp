@@ -20,18 +20,18 @@
 namespace redlock::child {
 namespace {
 
-/// Long enough for a healthy system. One that hangs (a log daemon, a log on a network that is gone,
-/// as the servers may be) must not keep a process running whose lease is lost.
+/// Long enough for a healthy system. A log daemon that hangs, perhaps because the same network is
+/// down, must not delay the stop of a process whose lease is lost.
 constexpr Milliseconds max_delay{100};
 
-/// Between two attempts to write to a log that is busy.
+/// The interval between attempts to write to a busy log.
 constexpr Milliseconds log_interval{5};
 
 void write_to_stderr_of(pid_t pid, const UniqueFd& pidfd, const std::string& line) {
-  // Its own descriptor if we may: then its later output follows our line even in a file that it
-  // opened with `>`.
+  // A duplicate of its own descriptor, if permitted: it shares the file offset, so that later
+  // output follows our line even in a file that was opened with `>`.
   UniqueFd file(pidfd_getfd(pidfd.get(), STDERR_FILENO, 0));
-  // Opened anew it is opened with our rights, which must not be more than the process has.
+  // Reopening uses our privileges, which must not exceed those of the process.
   const std::string place = "/proc/" + std::to_string(pid);
   struct stat info {};
   if (!file && ::stat(place.c_str(), &info) == 0 && info.st_uid == ::geteuid()) {
@@ -39,12 +39,12 @@ void write_to_stderr_of(pid_t pid, const UniqueFd& pidfd, const std::string& lin
     file.reset(::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   }
   pollfd ended{pidfd.get(), POLLIN, 0};
-  // If the process has ended, its pid may be another process's by now.
+  // If the process has ended, its pid may have been reused by now.
   if (!file || ::poll(&ended, 1, 0) != 0) return;
   LineWriter(file.get()).write(line);
 }
 
-/// Runs `work`, which may block for ever, in a thread of its own; in this thread where none can be
+/// Runs `work`, which may block for ever, in a thread of its own, or in this thread if none can be
 /// started.
 std::future<void> begin(std::function<void()> work) {
   auto task = std::make_shared<std::packaged_task<void()>>(std::move(work));
@@ -65,7 +65,7 @@ void post_notice(const WatchedProcess& process, const std::string& text) {
     while (!write_to_syslog(LOG_ERR, text) && std::chrono::steady_clock::now() < last)
       std::this_thread::sleep_for(log_interval);
   });
-  // A hanging call may outlive the process and our data about it.
+  // The thread may hang and outlive `process`, so it gets its own descriptor.
   const auto pidfd = std::make_shared<UniqueFd>(::fcntl(process.fd(), F_DUPFD_CLOEXEC, 0));
   const auto written = begin([pid = process.pid(), pidfd, line = "redlock-cli: " + text + "\n"] {
     write_to_stderr_of(pid, *pidfd, line);

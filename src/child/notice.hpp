@@ -6,10 +6,10 @@
 
 namespace redlock::child {
 
-/// Reports when no process waits for our exit status: to the system log (LOG_USER, LOG_ERR, ident
-/// redlock-cli) and to the stderr of the process, as it is now, if the process lives and we may
-/// write there. `text` is one line, safe for a terminal. Neither a full pipe nor a hanging log or
-/// file system delays the caller for longer than a moment (100 ms).
+/// Reports `text` where no process waits for our exit status: to the system log (LOG_USER, LOG_ERR,
+/// ident redlock-cli), and to the current stderr of the process, if it lives and we may write
+/// there. `text` is one line, safe for a terminal. A full pipe, or a log or file system that hangs,
+/// delays the caller by 100 ms at most.
 void post_notice(const WatchedProcess& process, const std::string& text);
 
 }  // namespace redlock::child

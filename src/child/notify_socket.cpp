@@ -12,7 +12,8 @@
 namespace redlock::child {
 namespace {
 
-/// A path, or a name in the abstract namespace that is written with an `@`; else empty (vsock:…).
+/// A path, or a name in the abstract namespace, which is written with an `@`; empty for any other
+/// kind of address (vsock:…).
 std::string address() {
   const std::string text = environment_value("NOTIFY_SOCKET");
   const bool is_known = text.starts_with('/') || text.starts_with('@');
@@ -25,7 +26,7 @@ bool has_service_manager() {
   return !address().empty();
 }
 
-void tell_service_manager(const std::string& state) {
+void notify_service_manager(const std::string& state) {
   const std::string name = address();
   if (name.empty()) return;
   sockaddr_un to{};

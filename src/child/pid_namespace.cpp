@@ -23,14 +23,15 @@
 namespace redlock::child {
 namespace {
 
-/// The guess for kernels without close_range where no limit bounds the descriptors.
+/// How many descriptors to close on a kernel without close_range(2) if no lower limit is set.
 constexpr rlim_t fallback_limit = 65536;
 
-/// Init needs microseconds, unless another process stopped it. The caller has a lease to extend.
+/// Init needs microseconds, unless another process stops it. The caller must renew a lease
+/// meanwhile.
 constexpr int timeout_ms = 500;
 
-/// fork(2) with flags. Not libc's fork: that takes locks which a thread of ours may hold, and has
-/// no flags.
+/// fork(2) with flags, by the system call: libc's fork() has no flags, and takes locks that a
+/// thread of ours may hold.
 pid_t clone_process(unsigned long flags) noexcept {
 #if defined(__s390__) || defined(__CRIS__)
   return static_cast<pid_t>(::syscall(SYS_clone, nullptr, flags, nullptr, nullptr, nullptr));
@@ -48,19 +49,22 @@ void close_from(unsigned first) noexcept {
   for (auto fd = static_cast<int>(first); fd < static_cast<int>(end); ++fd) ::close(fd);
 }
 
-/// A copy of us, perhaps made while another thread held a lock: async-signal-safe from here on.
+/// The init process. Another thread of our parent may have held a lock at the fork, so only
+/// async-signal-safe functions may be called here.
 [[noreturn]] void be_init(int lifeline) noexcept {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   ::prctl(PR_SET_NAME, "lock-init", 0, 0, 0);
-  ::setpgid(0, 0);  // not in the holder process's group: it could not create a session then
+  ::setpgid(0, 0);  // leaves the holder process's group, which could not create a session otherwise
   ignore_all();
   ::signal(SIGCHLD, SIG_IGN);  // the kernel reaps orphans, even while we are stopped
-  // Everything: no pipe and no connection may stay open because of us. That includes our own copy
-  // of the lifeline's other end.
+
+  // Close everything, including our copy of the lifeline's other end: no pipe or connection may
+  // stay open because of us.
   ::dup2(lifeline, STDIN_FILENO);
   close_from(STDOUT_FILENO);
-  // From here on we die with our parent even while stopped, so it may start the command. A parent
-  // that died before the prctl has closed its end, so we do not need its signal then.
+
+  // From here on we die with our parent, even while stopped, so it may start the command. If it
+  // died before the prctl, its end is closed, and the send fails.
   char byte = 0;
   if (::send(STDIN_FILENO, &byte, 1, MSG_NOSIGNAL) != 1) ::_exit(0);
   while (::read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR) {
@@ -68,7 +72,7 @@ void close_from(unsigned first) noexcept {
   ::_exit(0);
 }
 
-/// 0, or why init is not ready (errno).
+/// Returns 0, or an errno value if init is not ready.
 int wait_until_ready(int lifeline) noexcept {
   pollfd readable{lifeline, POLLIN, 0};
   int ready = 0;
@@ -118,6 +122,7 @@ Result<PidNamespace, std::string> PidNamespace::create() {
   if (init == 0) be_init(for_init.get());
   if (init < 0) return failure(errno);
   for_init.reset();
+
   int error = wait_until_ready(for_us.get());
   UniqueFd theirs(
       ::open(("/proc/" + std::to_string(init) + "/ns/pid").c_str(), O_RDONLY | O_CLOEXEC));
@@ -156,7 +161,8 @@ pid_t PidNamespace::fork() const noexcept {
   if (child == 0) return 0;
   const int error = errno;
   if (::setns(ours_.get(), CLONE_NEWPID) != 0 && child > 0) {
-    // No caller knows this child yet. All our later children would be in the namespace, too.
+    // We could not return to our own namespace, where later children belong. Kill this child, which
+    // no caller knows yet, and fail.
     const int reason = errno;
     ::kill(child, SIGKILL);
     wait_for(child);
@@ -170,7 +176,8 @@ pid_t PidNamespace::fork() const noexcept {
 int PidNamespace::mount_proc() noexcept {
   if (::unshare(CLONE_NEWNS) != 0) return errno;
   // The mount over /proc must not propagate to the mount namespace that we came from. All other
-  // mounts still propagate: a command that mounts something means it for the whole system.
+  // mounts still propagate, because a command that mounts something intends it for the whole
+  // system.
   if (::mount(nullptr, "/proc", nullptr, MS_SLAVE, nullptr) != 0) return errno;
   return ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0 ? 0
                                                                                           : errno;

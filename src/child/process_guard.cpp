@@ -8,10 +8,11 @@
 namespace redlock::child {
 namespace {
 
-/// Between two checks whether the stopped processes are all still.
+/// The interval between checks whether all processes are stopped.
 constexpr Milliseconds still_interval{1};
 
-/// Polls the processes that were told to stop: none of them is our child, so we get no SIGCHLD.
+/// How often to poll the processes after the stop signal: none of them is our child, so we get no
+/// SIGCHLD.
 constexpr Milliseconds grace_interval{10};
 
 }  // namespace
@@ -68,7 +69,8 @@ asio::awaitable<GuardEnd> ProcessGuard::guard() {
   const Instant grace_end = clock_.now() + plan_.grace;
   events_.before_stop(*reason);
 
-  // What --on-lost lets run on without the lock must end all the same before the lock is released.
+  // If the lease is still valid, the process must be dead before it is released, whatever --on-lost
+  // says.
   const OnLost how = keeps_lease(*reason) ? OnLost::kill : plan_.on_lost;
   if (how == OnLost::kill) {
     const Instant kill_at = std::min(grace_end, deadline_ - margin_);
@@ -83,12 +85,13 @@ asio::awaitable<GuardEnd> ProcessGuard::guard() {
   if (how == OnLost::term)
     co_await send_stop_signal(clock_.now() + plan_.grace, WatchedProcess::Reach::known);
   events_.stopping(*reason);
-  while (!process_.ended() && lease_ == LeaseFate::stands)
+  while (!process_.ended() && lease_ == LeaseFate::valid)
     co_await event_->wait_until(Instant::max());
   co_return end;
 }
 
-/// Why the process is to be stopped now; nullopt: it has ended, or its lease was released.
+/// Waits until the process must be stopped, and returns why; nullopt: it has ended, or its lease
+/// was released.
 asio::awaitable<std::optional<StopReason>> ProcessGuard::until_stop_is_due() {
   while (!process_.ended() && lease_ != LeaseFate::released) {
     const Instant now = clock_.now();
@@ -103,12 +106,12 @@ asio::awaitable<std::optional<StopReason>> ProcessGuard::until_stop_is_due() {
   co_return std::nullopt;
 }
 
-/// With OnLost::warn only a lease that is known to be lost is a reason.
+/// With OnLost::warn, only a lease that is known to be lost is a reason to stop.
 Instant ProcessGuard::terminate_at() const {
   return plan_.on_lost == OnLost::warn ? Instant::max() : deadline_ - margin_ - plan_.grace;
 }
 
-/// Of two reasons the one that came first.
+/// Of two reasons, returns the one that came first.
 std::optional<StopReason> ProcessGuard::reason_to_stop(Instant now) const {
   if (lease_ == LeaseFate::lost) return StopReason::lease;
   if (now < std::min(terminate_at(), hold_until_)) return std::nullopt;
@@ -123,10 +126,10 @@ void ProcessGuard::measure(Instant now) {
 }
 
 /// Holds the processes still for at most half of the time until `kill_at`, then sends the stop
-/// signal and CONT. At `kill_at` no time is left to hold them.
+/// signal and CONT. Sends it at once if `kill_at` has passed.
 asio::awaitable<void> ProcessGuard::send_stop_signal(Instant kill_at, WatchedProcess::Reach reach) {
-  // Waiting for a process that cannot be stopped, such as one that waits for a disk, must not use
-  // up the whole grace of the others.
+  // A process that cannot be stopped, such as one that waits for a disk, must not use up the whole
+  // grace of the others.
   const Instant began = clock_.now();
   co_await hold_still(began + (kill_at - began) / 2);
   process_.signal(plan_.stop_signal, reach);
@@ -137,32 +140,31 @@ asio::awaitable<void> ProcessGuard::hold_still(Instant until) {
     co_await sleep_until(clock_, clock_.now() + still_interval);
 }
 
-/// Descendants that outlive the stopped process have its grace, too, and must not outlive the lease
-/// either.
+/// Descendants that outlive the process get the same grace, and must not outlive the lease either.
 asio::awaitable<void> ProcessGuard::until_all_ended(Instant kill_at) {
   while (!process_.living().empty() && clock_.now() < kill_at)
     co_await sleep_until(clock_, std::min(kill_at, clock_.now() + grace_interval));
 }
 
-/// Kills until nothing is left, or the deadline has passed and the killed processes had their time
-/// to die without progress; returns what still lives.
+/// Kills until none is left, or the deadline has passed and killing has made no progress for the
+/// death timeout. Returns the processes that still live.
 asio::awaitable<std::set<pid_t>> ProcessGuard::kill_all() {
   // A process that dies while it forks would leave a child that cannot be found.
   const Instant began = clock_.now();
   co_await hold_still(began + margin_ / 2);
 
-  Instant made_progress = began;
+  Instant last_progress = began;
   std::size_t fewest = std::numeric_limits<std::size_t>::max();
   for (;;) {
     std::set<pid_t> left = process_.living();
-    if (left.size() < fewest) made_progress = clock_.now();
+    if (left.size() < fewest) last_progress = clock_.now();
     fewest = std::min(fewest, left.size());
-    // The deadline moves as long as the lease can be renewed.
-    const Instant last = std::max(deadline_, made_progress + death_timeout);
+    // The deadline moves while the lease can be renewed, so compute this each time.
+    const Instant last = std::max(deadline_, last_progress + death_timeout);
     if (left.empty() || clock_.now() >= last) co_return left;
     const bool only_init = process_.is_init() && left.size() == 1 && !process_.ended();
     if (only_init && clock_.now() >= deadline_) co_return left;
-    if (process_.kill(clock_.now() + death_timeout)) made_progress = clock_.now();
+    if (process_.kill(clock_.now() + death_timeout)) last_progress = clock_.now();
     co_await sleep_until(clock_, clock_.now() + kill_interval);
   }
 }

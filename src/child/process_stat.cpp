@@ -50,7 +50,7 @@ std::optional<std::vector<int>> numbers_in(const std::string& path) {
 }
 
 std::optional<ProcessStat> process_stat_in(const std::string& stat_text) {
-  // The name, in parentheses, can hold any text, ") Z 1" included; no later field holds a
+  // The name, in parentheses, can contain any text, even ") Z 1"; no later field contains a
   // parenthesis.
   const auto name_end = stat_text.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
@@ -76,14 +76,14 @@ std::optional<ProcessStat> read_process_stat(pid_t pid) {
   auto stat = text ? process_stat_in(*text) : std::nullopt;
   if (!stat || !stat->living || !is_dead_state(stat->state)) return stat;
 
-  // Its first thread has ended. Others that are dead, too, are there for as long as their tracer
-  // does not wait for them.
+  // Its first thread has ended. The others count as living only if one of them is not dead, since
+  // dead ones remain listed until their tracer has waited for them.
   const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
   const auto threads = numbers_in(tasks).value_or(std::vector<int>());
   stat->living = threads.empty() || std::any_of(threads.begin(), threads.end(), [&](int thread) {
                    const auto of_thread =
                        read_proc_file(tasks + "/" + std::to_string(thread) + "/stat");
-                   // For want of descriptors or memory it cannot be read, and may live.
+                   // If it cannot be read for lack of descriptors or memory, assume that it lives.
                    if (!of_thread) return errno != ENOENT && errno != ESRCH;
                    const auto its = process_stat_in(*of_thread);
                    return its && !is_dead_state(its->state);

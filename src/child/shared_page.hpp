@@ -12,46 +12,46 @@
 
 namespace redlock::child {
 
-/// State that the front process and the holder process both need at every moment, in shared memory:
-/// if one of them hangs, the other can still read it. Each value has one writer. Lock-free, so that
-/// a process stopped at any point blocks no other.
+/// State that the front process and the holder process share. It lies in shared memory, so that
+/// each can read it even while the other hangs. Each value has one writer. It is lock-free, so that
+/// a process stopped at any point does not block the other.
 struct SharedPage {
-  /// The lease's deadline in nanoseconds of the boot clock; 0 while there is none, or nothing runs
-  /// under it. Written by the holder process.
+  /// The lease's deadline in nanoseconds of the boot clock; 0 while there is no lease, or no
+  /// command under it. Written by the holder process.
   std::atomic<std::int64_t> deadline{0};
 
-  /// How long before the deadline KILL is due, in nanoseconds: it grows with the measurements.
-  /// Written before the fork, then by the holder process.
+  /// How long before the deadline KILL is due, in nanoseconds; it grows with the measurements
+  /// (StopMeter). Written before the fork, then by the holder process.
   std::atomic<std::int64_t> margin{0};
 
-  /// The holder process has sent the stop signal: the front process need not. Written by the holder
-  /// process.
+  /// The holder process has sent the stop signal, so the front process need not. Written by the
+  /// holder process.
   std::atomic<bool> stopping{false};
 
-  /// When the holder process was last seen killing, in nanoseconds of the boot clock; 0: not yet.
-  /// Written by the holder process.
+  /// When the holder process last made progress in killing the command, in nanoseconds of the boot
+  /// clock; 0: it has not begun. Written by the holder process.
   std::atomic<std::int64_t> killing_at{0};
 
   /// How to reach the command in one system call. Written by the holder process.
   CommandTarget target;
 
-  /// The holder process, where it is not the front process's child (Shield); else 0. Written by the
-  /// shield.
+  /// The pid of the holder process if it is the child of a Shield and not of the front process;
+  /// else 0. Written by the shield.
   std::atomic<pid_t> shielded_holder{0};
 
-  /// The front process has sent the stop signal in the holder process's place: from then on the
-  /// command no longer counts as ended by itself. Written by the front process.
+  /// The front process has sent the stop signal in the holder process's place; a command that ends
+  /// after that does not count as ended by itself. Written by the front process.
   std::atomic<bool> stopped_by_front{false};
 
-  /// What --on-stop runs was started. Written by the holder process.
+  /// The --on-stop command was started. Written by the holder process.
   std::atomic<bool> hook_began{false};
 
-  /// The process group of the command while it is paused (^Z), so that the front process may pause,
+  /// The process group of the command while it is paused (^Z), which lets the front process pause,
   /// too; 0 while it is not paused. Written by the holder process.
   std::atomic<pid_t> paused_group{0};
 
-  /// The signals that the front process has got since the command may have been there, whether or
-  /// not they are passed on. Written by the front process.
+  /// When the front process received each signal, counted from when a command could exist, whether
+  /// or not the signal is passed on. Written by the front process.
   SignalTimes signals_of_front;
 
   static_assert(std::atomic<std::int64_t>::is_always_lock_free &&
@@ -76,7 +76,7 @@ struct SharedPage {
   }
 };
 
-/// A page shared with every process forked afterwards. Throws std::system_error.
+/// Makes a page that every process forked afterwards shares. Throws std::system_error.
 struct Unmap {
   void operator()(SharedPage* page) const noexcept;
 };

@@ -8,27 +8,29 @@
 
 namespace redlock::child {
 
-/// Whether this process has children, or may inherit some, that were never below its holder
-/// process: a shell's background jobs (`helper & exec redlock-cli run …`), or as PID 1 the orphans
-/// of its container.
+/// Whether this process has, or may inherit, children that do not come from its holder process: a
+/// shell's background jobs (`helper & exec redlock-cli run …`), or, for PID 1, the orphans of its
+/// container.
 bool may_have_foreign_children() noexcept;
 
-/// A process between the holder process and a front process that has children of others. When the
-/// holder process has ended, its orphans become children of the shield alone; without a shield they
-/// would become children of the front process, which could not tell them from those of others.
+/// A process between the holder process and a front process that has foreign children. When the
+/// holder process ends, its orphans become children of the shield. Without a shield they would
+/// become children of the front process, which could not tell them from the foreign ones.
 ///
-/// The shield waits for the holder process. If that exited with 0, its remaining descendants may
-/// live, and the shield exits. Otherwise it kills them, and exits with 0 when all of them are dead.
+/// The shield waits for the holder process. If that exits with 0, its remaining descendants may
+/// live on, and the shield exits. Otherwise the shield kills them, and exits with 0 once all of
+/// them are dead.
 ///
-/// When the shield is killed, the holder process ends the command. When it is stopped, the front
-/// process continues it, because it waits for the shield's end.
+/// When the shield is killed, the holder process kills the command. When it is stopped, the front
+/// process continues it, because it must wait for the shield to end.
 struct Shield {
   pid_t pid = 0;      ///< 0: there is none
-  UniqueFd lifeline;  ///< reads end of file once it has ended
+  UniqueFd lifeline;  ///< reads end of file once the shield has ended
 };
 
-/// Forks the holder process and writes its pid to `holder`. Returns in the holder process alone.
-/// Where it cannot fork, this process exits with 71, and `holder` stays 0.
+/// Turns this process into a shield: forks the holder process and writes its pid to `holder`.
+/// Returns in the holder process only. If the fork fails, this process exits with 71, and `holder`
+/// stays 0.
 Shield become_shield(std::atomic<pid_t>& holder);
 
 }  // namespace redlock::child

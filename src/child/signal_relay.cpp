@@ -9,11 +9,11 @@
 namespace redlock::child {
 namespace {
 
-/// How long a signal to the whole group may take to reach its other members.
+/// How long a signal to the whole group may take to reach all members.
 constexpr Milliseconds group_delivery{10};
 
-/// How long the witness may take to be scheduled. Passing a signal on twice is better than holding
-/// it for ever.
+/// How long the witness may take to answer. Passing a signal on twice is better than holding it
+/// back for ever.
 constexpr Milliseconds witness_timeout{3000};
 
 PassedSignal passed(const ReceivedSignal& signal, bool reached_job) {
@@ -32,6 +32,7 @@ std::vector<PassedSignal> SignalRelay::due() {
   Signals signals;
   read_gate(signals);
   if (witness_) witness_->listen();
+
   const Instant now = BootClock::now();
   std::vector<Held> undecided;
   for (Held& held : held_) {
@@ -39,7 +40,8 @@ std::vector<PassedSignal> SignalRelay::due() {
       undecided.push_back(held);
       continue;
     }
-    // Also for a command outside of our group: what the witness saw must not count for a later one.
+    // Ask even for a command outside our group: saw() removes the report, which must not count for
+    // a later signal.
     const bool witnessed = witness_ && witness_->saw(held.signal, held.got_at - twin_memory);
     signals.push_back(passed(held.signal, witnessed && held.is_in_group));
   }
@@ -49,7 +51,8 @@ std::vector<PassedSignal> SignalRelay::due() {
 
 std::vector<PassedSignal> SignalRelay::command_starts() {
   Signals signals;
-  // The witness forgets first: what it saw and we have not read is read now.
+  // The witness forgets first: a signal that it forgets is then read here, and not later, when its
+  // report would be missing.
   if (witness_) witness_->forget();
   read_gate(signals);
   has_command_ = true;
@@ -72,7 +75,7 @@ Instant SignalRelay::next_instant() const {
 
 void SignalRelay::read_gate(Signals& signals) {
   while (const auto signal = gate_.read()) {
-    if (signal->number == SIGCHLD) continue;  // the end of the channel says it
+    if (signal->number == SIGCHLD) continue;  // the end of the channel shows it
     if (has_command_) got_.note(signal->number, BootClock::now());
     if (!has_command_) {
       if (ends_a_wait(signal->number)) signals.push_back(passed(*signal, false));
@@ -87,7 +90,7 @@ void SignalRelay::read_gate(Signals& signals) {
 void SignalRelay::read_in_job(const ReceivedSignal& signal, Signals& signals) {
   const bool is_in_group = is_command_in_group();
   if (!ends_a_wait(signal.number)) {
-    // Shells and terminals send these to whole groups.
+    // Shells and terminals send these to whole groups, so a command in our group has received it.
     if (!is_in_group) signals.push_back(passed(signal, false));
   } else if (is_typed(signal)) {
     signals.push_back(passed(signal, is_in_group));
@@ -103,7 +106,7 @@ void SignalRelay::hold(const ReceivedSignal& signal, bool is_in_group) {
   held_.push_back({signal, now, now + group_delivery, 0, is_in_group});
 }
 
-/// Asks the witness when it is time.
+/// Whether to pass it on now. Asks the witness when it is time.
 bool SignalRelay::is_decided(Held& held, Instant now) {
   if (now >= held.until && held.question == 0) {
     if (!witness_) return true;
@@ -114,7 +117,8 @@ bool SignalRelay::is_decided(Held& held, Instant now) {
   return answered || now >= held.until;
 }
 
-/// Not started yet: it waits in our group. Reaped: the holder process knows whom it waits for.
+/// 0 means that the command has not started and waits in our group, or that it was reaped; then the
+/// holder process decides who gets the signal.
 bool SignalRelay::is_command_in_group() const {
   const pid_t command = command_.kill_argument;
   return command == 0 || ::getpgid(command) == ::getpgrp();

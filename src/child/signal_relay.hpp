@@ -13,51 +13,54 @@
 
 namespace redlock::child {
 
-/// Which of the signals that the front process gets are to be passed on, and which of them the
-/// command has got already, as far as can be told here:
-///  - Where the command is in our process group at that moment, what was typed at the terminal (^C,
-///    ^\), and what was sent to the whole group (the witness is asked 10 ms later). A command that
-///    has left the group, as timeout(1) does, gets neither.
-///  - Without a terminal, nothing: each is passed on, 10 ms later. What arrives again until then
-///    (`timeout` sends it to us and to our group) is the same signal, as one that is pending.
-/// The holder process has the last word: it knows what was sent to processes one by one. While we
-/// wait there is no command, and every signal that ends a wait is passed on at once.
+/// Decides which of the signals that the front process receives are passed on, and which of them
+/// the command has received already, as far as this process can know:
+///  - With a terminal, while the command is in our process group, it has received what was typed
+///    (^C, ^\) and what was sent to the whole group; for the latter the witness is asked 10 ms
+///    later. A command that has left the group, as timeout(1) does, has received neither.
+///  - Without a terminal, it has received none: each is passed on 10 ms later. If the same sender
+///    sends the same signal again within that time (`timeout` signals us and our group), it counts
+///    once, as a pending signal does.
+///
+/// The holder process decides in the end, because it knows which signals were sent to processes one
+/// by one. During the wait there is no command, and every signal that ends a wait is passed on at
+/// once.
 class SignalRelay {
  public:
-  /// All must outlive it. `shares_group`: the command will be in our process group. `got` takes
-  /// every signal that arrives while there may be a command.
+  /// All must outlive it. `shares_group`: the command will be in our process group. `got` records
+  /// every signal that arrives while a command may exist.
   SignalRelay(SignalGate& gate, const CommandTarget& command, bool shares_group, SignalTimes& got)
       : gate_(gate), command_(command), shares_group_(shares_group), got_(got) {}
 
-  /// Starts the witness, where there is to be one; its pid, or 0. Call it before the command can
+  /// Starts the witness if one is needed; returns its pid, or 0. Call it before the command can
   /// exist. `argc` and `argv` are main's.
   pid_t start_witness(int argc, char** argv);
 
-  /// Reads what has arrived without blocking; returns what is to be passed on now, in order.
+  /// Reads what has arrived, without blocking; returns what is to be passed on now, in order.
   std::vector<PassedSignal> due();
 
-  /// From now on the command, forked and in its group, gets its own signals. Returns what is to be
-  /// passed on before it starts: these end the wait.
+  /// The command is forked and in its group: from now on it receives signals itself. Returns the
+  /// signals to pass on before it starts, which end the wait.
   std::vector<PassedSignal> command_starts();
 
-  /// There was no command after all, and we wait again. Returns what was not passed on yet.
+  /// The command was not started, and we wait again. Returns the signals that were not passed on
+  /// yet.
   std::vector<PassedSignal> back_to_waiting();
 
-  /// When due() is to be called at the latest; Instant::max(): not before fd() or the gate is
-  /// readable.
+  /// When to call due() at the latest; Instant::max(): only when fd() or the gate is readable.
   [[nodiscard]] Instant next_instant() const;
 
-  /// Readable when the witness has answered; -1 when it is not asked.
+  /// Readable when the witness has answered; -1 while no question is open.
   [[nodiscard]] int fd() const { return held_.empty() || !witness_ ? -1 : witness_->fd(); }
 
  private:
-  /// A signal that is not passed on yet: it may have been sent to the whole group.
+  /// A signal that is not passed on yet, because it may have been sent to the whole group.
   struct Held {
     ReceivedSignal signal;
     Instant got_at;
-    Instant until;     ///< when the witness is asked; after that: the limit for its answer
-    int question;      ///< its number at the witness; 0: not asked yet
-    bool is_in_group;  ///< the command was in our group
+    Instant until;     ///< when to ask the witness; once asked, when to stop waiting for its answer
+    int question;      ///< the number that Witness::ask() returned; 0: not asked yet
+    bool is_in_group;  ///< the command was in our group when it came
   };
 
   using Signals = std::vector<PassedSignal>;
@@ -73,7 +76,7 @@ class SignalRelay {
   SignalTimes& got_;
   bool has_command_ = false;
   std::unique_ptr<Witness> witness_;
-  std::vector<Held> held_;  ///< each signal of a sender once, in order
+  std::vector<Held> held_;  ///< in order; each signal of a sender once
 };
 
 }  // namespace redlock::child

@@ -10,14 +10,13 @@
 namespace redlock::child {
 namespace {
 
-/// Signals that end a process which neither blocks nor handles them: KILL, and the errors of its
-/// own code, which we leave to their default action everywhere.
+/// Signals that always end a process of ours: KILL, and those for errors of its own code, which
+/// keep their default action.
 constexpr SignalMask deadly = mask_of(SIGKILL) | mask_of(SIGILL) | mask_of(SIGTRAP) |
                               mask_of(SIGABRT) | mask_of(SIGBUS) | mask_of(SIGFPE) |
                               mask_of(SIGSEGV) | mask_of(SIGSYS);
 
-/// The usual ones of which a process ends that does nothing about them. A stopped one keeps them
-/// pending.
+/// Other common signals that end a process by default. In a stopped process they stay pending.
 constexpr SignalMask ending = mask_of(SIGHUP) | mask_of(SIGINT) | mask_of(SIGQUIT) |
                               mask_of(SIGPIPE) | mask_of(SIGALRM) | mask_of(SIGTERM);
 
@@ -38,7 +37,7 @@ std::optional<SignalState> signal_state_in(const std::string& stat,
   const bool sleeps = process->state == 'S';
   if (state.is_dying || sleeps) return state;
 
-  // KILL wakes a stopped process.
+  // A stopped process is settled, but may have a KILL pending, which will wake it.
   state.is_settled = process->state == 'T' || process->state == 't';
   const std::string text = status();
   state.pending = mask_in(text, "\nSigPnd:") | mask_in(text, "\nShdPnd:");

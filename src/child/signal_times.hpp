@@ -10,8 +10,8 @@
 
 namespace redlock::child {
 
-/// When each signal was last noted. Has one writer; lock-free, so that it can be read from another
-/// process in shared memory.
+/// When each signal was last noted. It has one writer, and is lock-free, so that it can lie in
+/// shared memory and be read by another process.
 class SignalTimes {
  public:
   void note(int signal, Instant now) noexcept { of(signal) = now.time_since_epoch().count(); }

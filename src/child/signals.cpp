@@ -21,8 +21,8 @@ namespace {
 constexpr int last_signal = 64;
 constexpr int exit_of_signal = 128;
 
-/// Together with the real-time signals these are all whose default action ends a process, except
-/// KILL, PIPE (which we ignore) and the errors of our own code.
+/// Together with the real-time signals, these are all signals whose default action ends a process,
+/// except KILL, PIPE (which we ignore) and those for errors of our own code.
 constexpr std::array ending_signals{SIGHUP,    SIGINT,  SIGQUIT,   SIGUSR1, SIGUSR2, SIGALRM,
                                     SIGTERM,
 #ifdef SIGSTKFLT
@@ -35,8 +35,8 @@ struct Name {
   int number;
 };
 
-/// As in signal(7); of several names for a number the first is the one to show. sigabbrev_np(3)
-/// would do, but few libcs have it.
+/// As in signal(7). If a number has several names, the first is printed. (sigabbrev_np(3) is
+/// missing from most libcs.)
 constexpr std::array names{
     Name{"HUP", SIGHUP},       Name{"INT", SIGINT},   Name{"QUIT", SIGQUIT},
     Name{"ILL", SIGILL},       Name{"TRAP", SIGTRAP}, Name{"ABRT", SIGABRT},
@@ -81,13 +81,12 @@ std::optional<int> parse_number(std::string_view text) {
   return number && *number >= 0 ? number : std::nullopt;
 }
 
-/// The number's name, or names.end().
+/// The first entry for the number, or names.end().
 auto named(int number) {
   return std::ranges::find(names, number, &Name::number);
 }
 
-/// libc reserves the numbers between the named and the real-time signals: no program can catch or
-/// mean them.
+/// libc reserves the numbers between the named and the real-time signals for itself.
 bool is_signal(int number) {
   return named(number) != names.end() || (number >= SIGRTMIN && number <= SIGRTMAX);
 }
@@ -115,7 +114,7 @@ std::optional<int> parse_real_time(std::string_view name) {
 
 std::string upper_case(std::string_view text) {
   std::string upper(text);
-  // By hand: toupper() follows the locale, and a Turkish one would break `kill`.
+  // Not with toupper(), which follows the locale: a Turkish one would break `kill`.
   std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) {
     return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   });
@@ -177,8 +176,8 @@ std::optional<ReceivedSignal> SignalGate::read() {
     if (got < 0 && errno != EAGAIN) throw_errno("read signalfd");
     if (got != static_cast<ssize_t>(sizeof info)) return std::nullopt;
     const int signal = static_cast<int>(info.ssi_signo);
-    // A blocked signal is pending even when it is ignored. To ask for the few that arrive costs
-    // less than to ask for all at the start.
+    // A blocked signal becomes pending even if it is ignored. Checking the few that arrive is
+    // cheaper than checking all at the start.
     if (signal != SIGCHLD && is_ignored(signal)) continue;
     const bool from_kernel = info.ssi_code == SI_KERNEL;
     return ReceivedSignal{signal, from_kernel, from_kernel ? 0 : static_cast<pid_t>(info.ssi_pid)};
@@ -214,8 +213,8 @@ void leave_job() noexcept {
 
 bool has_controlling_terminal() {
   if (const UniqueFd terminal{::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)}) return true;
-  // ENXIO is the kernel's word that there is none. Everything else is about the file: it is missing
-  // from a container or a chroot, or may not be opened.
+  // Only ENXIO means that there is no terminal. Any other error concerns the file, which may be
+  // missing in a container or a chroot, or may not be opened.
   if (errno == ENXIO) return false;
   const auto stat = read_process_stat(::getpid());
   return stat && stat->terminal != 0;
@@ -230,13 +229,13 @@ int die_of(int signal) noexcept {
   const int status = exit_of_signal + signal;
   if (signal <= 0 || signal > last_signal || stops(signal)) return status;
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  set_disposition(signal, SIG_DFL);  // fails for KILL, which needs none
+  set_disposition(signal, SIG_DFL);  // fails for KILL, which has no other disposition
   sigset_t only;
   sigemptyset(&only);
   sigaddset(&only, signal);
   ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
-  // To this thread, not to the process: another thread might take it, and we would return before we
-  // die.
+  // raise() sends it to this thread: another thread might receive it later, and we would return
+  // first.
   ::raise(signal);
   return status;
 }

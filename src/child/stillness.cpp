@@ -14,7 +14,7 @@ std::string directory_of(pid_t pid) {
   return "/proc/" + std::to_string(pid);
 }
 
-/// The state of each thread, as in proc(5); `?` for one that has just gone. Empty when there is no
+/// The state of each thread, as in proc(5); `?` for one that has just ended. Empty when there is no
 /// such process.
 std::map<pid_t, char> thread_states(pid_t pid) {
   std::map<pid_t, char> states;
@@ -33,8 +33,8 @@ bool runs_no_more(char state) {
   return std::string_view("TtZXx").find(state) != std::string_view::npos;
 }
 
-/// The size and resident set of a process's memory. Two processes that are both not running have
-/// the same values only if they share it.
+/// The memory statistics of a process. Two processes that are not running have the same values, in
+/// practice, only if they share their memory, as after vfork(2).
 std::string memory_of(pid_t pid) {
   return read_proc_file(directory_of(pid) + "/statm").value_or("");
 }
@@ -44,7 +44,7 @@ std::string memory_of(pid_t pid) {
 bool is_stopped(pid_t pid) {
   const auto states = thread_states(pid);
   const auto stopped = [](const auto& thread) { return runs_no_more(thread.second); };
-  // Twice: a thread that was not in the first list was started by a thread that still ran then.
+  // Read twice: a thread that appears only in the second list was started by one that still ran.
   return !states.empty() && std::all_of(states.begin(), states.end(), stopped) &&
          thread_states(pid) == states;
 }

@@ -29,6 +29,7 @@ void StopHook::start(std::string_view reason, Instant until) {
   std::erase_if(environment,
                 [](const std::string& entry) { return entry.starts_with(reason_variable); });
   environment.push_back(std::string(reason_variable) + std::string(reason));
+
   auto ready = ReadyCommand::prepare(*command_, options_, *inherited_);
   if (!ready) {
     not_started_ = std::move(ready.error().text);
@@ -51,7 +52,7 @@ void StopHook::note_end(const Ended& ended) noexcept {
 }
 
 void StopHook::kill() {
-  // What forks is stopped first, so that no child is missed.
+  // Stop its group first: a process that forks meanwhile could hide a child.
   ::kill(-pid_, SIGSTOP);
   for (const pid_t pid : living_descendants({pid_})) ::kill(pid, SIGKILL);
   ::kill(-pid_, SIGKILL);

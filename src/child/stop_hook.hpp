@@ -13,23 +13,24 @@
 
 namespace redlock::child {
 
-/// What --on-stop runs when the command is stopped, to end what a daemon or another host does for
-/// it. A child of the holder process in a process group of its own, and inside the command's
-/// isolation: part of the tree that must be dead before the lock is released. Runs at most once.
+/// The command of --on-stop, run when the main command is stopped, in order to end work that a
+/// daemon or another host does for it. It is a child of the holder process, in a process group of
+/// its own and inside the command's isolation, so it is part of the tree that must be dead before
+/// the lock is released. It runs at most once.
 class StopHook {
  public:
-  /// `page` must outlive it, and is told when the hook begins.
+  /// `page` must outlive it; hook_began is set there.
   explicit StopHook(SharedPage& page) : page_(page) {}
 
-  /// What to run; without this there is no hook. `options`: those of the command. `inherited` must
-  /// outlive it.
+  /// Sets what to run; without this call there is no hook. `options`: those of the main command.
+  /// `inherited` must outlive this.
   void prepare(Command command, SpawnOptions options, const InheritedSignals& inherited);
 
-  /// Starts it, with `reason` in REDLOCK_STOP_REASON; nothing after the first time, or where there
-  /// is none. It may run until the instant `until`: kill it then.
+  /// Starts it, with `reason` in REDLOCK_STOP_REASON. Does nothing after the first call, or if
+  /// there is no hook. `until`: when the caller must call kill().
   void start(std::string_view reason, Instant until);
 
-  /// A child of ours ended: perhaps the hook.
+  /// A child of ours has ended, which may be the hook.
   void note_end(const Ended& ended) noexcept;
 
   [[nodiscard]] bool exists() const noexcept { return command_.has_value(); }
@@ -38,14 +39,14 @@ class StopHook {
   /// 0 while it does not run.
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
 
-  /// Instant::max() when there is nothing to kill, or it was killed.
+  /// When to call kill(); Instant::max() if it does not run, or was killed already.
   [[nodiscard]] Instant until() const noexcept { return until_; }
 
-  /// Kills it with what is below it.
+  /// Kills it and its descendants.
   void kill();
 
-  /// Why what it should have stopped may still run, in one clause; empty: it ran well, or not at
-  /// all.
+  /// Why the hook may not have done its work, in one clause; empty: it succeeded, or was never
+  /// needed.
   [[nodiscard]] std::string failure() const;
 
  private:
@@ -56,7 +57,7 @@ class StopHook {
   pid_t pid_ = 0;
   Instant until_ = Instant::max();
   std::optional<int> status_;
-  std::string not_started_;  ///< why
+  std::string not_started_;  ///< why it could not be started
 };
 
 }  // namespace redlock::child

@@ -13,26 +13,27 @@
 namespace redlock::child {
 namespace {
 
-/// A step delays other work no longer than this, and on a loaded machine does as much as fits into
-/// one turn on the CPU.
+/// How long a step may delay other work. On a loaded machine this is about one turn on the CPU.
 constexpr Milliseconds step_length{10};
 
-/// Lets other coroutines of this thread run.
+/// The pause between two steps, in which other coroutines run.
 constexpr Milliseconds step_pause{1};
 
-/// The share of the time that measuring may take: 1/50.
+/// After a walk, measuring pauses for this many times its duration, so it takes at most 1/50 of the
+/// time.
 constexpr int pause_per_walk = 50;
 
-/// Processes that hardly run say little: they count as though they had run this much longer,
-/// without a wait.
+/// Added to the time that the processes ran, because the ratio means little for processes that
+/// hardly run.
 constexpr Milliseconds assumed_run{20};
 
-/// How many CPUs this process may use, and the command with it.
+/// How many CPUs this process and the command may use. The first call fails with more CPUs than a
+/// cpu_set_t holds.
 int permitted_cpus() noexcept {
   cpu_set_t cpus;
   return ::sched_getaffinity(0, sizeof cpus, &cpus) == 0
              ? CPU_COUNT(&cpus)
-             : static_cast<int>(std::thread::hardware_concurrency());  // more than a set can have
+             : static_cast<int>(std::thread::hardware_concurrency());
 }
 
 double contention(const CpuTime& cpu) noexcept {
@@ -79,6 +80,7 @@ std::optional<StopCost> StopMeter::step(const std::vector<pid_t>& roots, Instant
       if (root != ::getpid()) note_process(root);
     }
   }
+
   Instant reached = began;
   while (reached - began < step_length) {
     const auto pid = walk_->next();
@@ -115,6 +117,7 @@ void StopMeter::note_process(pid_t pid) {
   cpu_.ran += had.ran;
   cpu_.waited += had.waited;
   counts_[pid] = count;
+
   const pid_t id = ::getsid(pid);
   if (id < 0) return;  // it has just ended
   SessionTime& session = sessions_[id];
@@ -122,8 +125,8 @@ void StopMeter::note_process(pid_t pid) {
   session.timeslices += had.timeslices;
 }
 
-/// Of all sessions. One stall of the machine is all of it for an interval: a margin that is too
-/// long for so long costs nothing while the lease can be renewed.
+/// The longest turn of all sessions. A single stall of the machine may dominate one interval; a
+/// margin that is too long meanwhile does no harm while the lease can be renewed.
 Duration StopMeter::max_turn() const {
   const int cpus = permitted_cpus();
   Duration max{};
@@ -131,9 +134,9 @@ Duration StopMeter::max_turn() const {
   return max;
 }
 
-/// The second longest of the latest delays. A machine without a CPU for us delays every timer. A
-/// single delay, from a machine that paused or a process that stopped us for a moment, is no reason
-/// to stop a command whose lease can be renewed now.
+/// The second longest of the latest delays. A machine that is short of CPU delays every timer. A
+/// single delay, because the machine paused or another process stopped us for a moment, is no
+/// reason to stop a command whose lease can be renewed.
 Duration StopMeter::usual_delay() const noexcept {
   auto sorted = latest_;
   std::sort(sorted.begin(), sorted.end());

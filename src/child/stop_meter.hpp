@@ -15,29 +15,31 @@
 
 namespace redlock::child {
 
-/// A time in which this process did not run although a timer of its own was due.
+/// A period in which this process did not run although one of its timers was due.
 struct Delay {
   Duration length{};
-  bool suspended = false;  ///< the machine was, for most of the time; else we got no CPU
+  bool suspended = false;  ///< the machine was suspended for most of it; else we got no CPU
 };
 
-/// What the processes of a session had of the CPU in a time. A session has a share of its own
-/// (autogroup, sched(7)), and so a turn of its own.
+/// The CPU time of the processes of a session between two measurements. The scheduler treats a
+/// session as a group with a share of its own (autogroup, sched(7)), so it gets its turns as a
+/// group.
 struct SessionTime {
-  CpuTime longest;           ///< of the process that waited longest
+  CpuTime longest;           ///< of the process that waited longest for a CPU
   long long timeslices = 0;  ///< of all its processes
 };
 
-/// How long the session waited each time before one of its processes got a CPU. Processes that wait
-/// side by side get one after the other: the session's turn comes as often as they got one
-/// together, on each of `cpus`. But no longer than its longest waiting process waited each time.
+/// How long a session typically waited until one of its processes got a CPU. Waiting processes of a
+/// session take turns, so the longest wait is divided by the number of time slices that the session
+/// got on each of `cpus`. The result is at most the average wait per time slice of the process that
+/// waited longest.
 Duration turn_of(const SessionTime& session, int cpus) noexcept;
 
-/// Measures, while a command runs, what it would take to stop it: how late our timers fire, how
-/// long a walk through its processes takes, how many they are, how much memory they have, how
-/// long they wait for a CPU altogether, and how long each time. Works in small steps, so that a
-/// tree of thousands delays nothing, and for at most a fiftieth of the time. It only reads and
-/// computes: the caller waits until next() and then runs step().
+/// Measures, while a command runs, what it would cost to stop it: how late our timers fire, how
+/// long a walk through its processes takes, how many processes there are, how much memory they
+/// have, and how long they wait for a CPU, in total and each time. It works in small steps, so that
+/// a tree of thousands of processes delays nothing else, and takes at most 1/50 of the time. It has
+/// no timer of its own: the caller waits until next() and then calls step().
 class StopMeter {
  public:
   /// The first measurement is due after `interval`; zero: never.
@@ -46,15 +48,15 @@ class StopMeter {
   /// A timer that was due at `due` fired at `now`.
   void note_timer(Instant due, Instant now);
 
-  /// No measurement matters before `until`: the next one waits for that. One that has begun goes
-  /// on.
+  /// No measurement is needed before `until`: postpones the next one until then. One that has begun
+  /// continues.
   void put_off(Instant until);
 
-  /// When step() is due; Instant::max(): never.
+  /// When to call step(); Instant::max(): never.
   [[nodiscard]] Instant next() const noexcept { return next_; }
 
-  /// Continues the measurement of these processes, without ourselves, and all below them; returns
-  /// the result once it is complete.
+  /// Begins or continues a measurement of these processes (except this one) and their descendants.
+  /// Returns the result when it is complete; nullopt before.
   std::optional<StopCost> step(const std::vector<pid_t>& roots, Instant now);
 
   /// The longest delay in the last one or two intervals.
@@ -69,11 +71,12 @@ class StopMeter {
   Instant next_;
   std::optional<DescendantWalk> walk_;
   StopCost cost_;
-  CpuTime cpu_;                                ///< of all processes since the last measurement
-  std::unordered_map<pid_t, CpuTime> counts_;  ///< of each, up to now
+  CpuTime cpu_;  ///< of all processes together, since the last measurement
+  std::unordered_map<pid_t, CpuTime>
+      counts_;  ///< of each process since its start, in this measurement
   std::unordered_map<pid_t, CpuTime> last_counts_;
   std::unordered_map<pid_t, SessionTime> sessions_;
-  std::array<Duration, 4> latest_{};  ///< delays, the oldest overwritten first
+  std::array<Duration, 4> latest_{};  ///< a ring buffer of delays
   std::size_t oldest_ = 0;
   Delay current_;
   Delay previous_;

@@ -13,30 +13,33 @@
 namespace redlock::child {
 namespace {
 
-/// While a process cannot be killed, the user should know, but the complaints must not fill a disk.
-constexpr Milliseconds first_complaint{1000};
-constexpr Milliseconds complaint_interval{60'000};
+/// When to report that processes survive KILL: first after a delay, then rarely enough not to fill
+/// a disk.
+constexpr Milliseconds unkillable_delay{1000};
+constexpr Milliseconds unkillable_interval{60'000};
 
-/// We get no SIGCHLD when the command's orphans end in a pid namespace: they are its init's
-/// children, not ours.
+/// How often to check for orphans in a pid namespace. Their end sends us no SIGCHLD, because they
+/// are children of its init.
 constexpr Milliseconds orphan_interval{20};
 
-/// The same of processes in the command's group that are below others. They are rare.
+/// How often to check for members of the command's group that are not our children. Such members
+/// are rare.
 constexpr Milliseconds group_interval{100};
 
-/// What kills the command may be about to kill the front process: the clean-up of a CI agent
-/// ends one process after the other, in any order.
-constexpr Milliseconds clean_up_time{2000};
+/// How long to wait, after KILL has ended the command, before its descendants may be left running.
+/// The clean-up of a CI agent kills processes one by one, in any order, and may kill the front
+/// process next.
+constexpr Milliseconds clean_up_delay{2000};
 
-/// What is waited for is worth a line only when it takes a while.
-constexpr Milliseconds awaited_unseen{1000};
+/// After which time it is worth reporting that the process group is waited for.
+constexpr Milliseconds awaiting_delay{1000};
 
-/// How long after a signal, or for the grace if that is longer, a command that ends by itself is
-/// taken to do so because of it: it may clean up first. A signal of long ago, such as a HUP for a
-/// reload, has been acted upon.
+/// If a command ends by itself within this time (or the grace, if longer) after a signal, it counts
+/// as ended by the signal, because it may clean up first. An earlier signal, such as a HUP for a
+/// reload, has been handled.
 constexpr Milliseconds signal_memory{60'000};
 
-/// A process that has been killed takes a moment to end.
+/// How long a dying process may take to end before it is reported as left running.
 constexpr Milliseconds settle_timeout{50};
 constexpr Milliseconds settle_interval{5};
 
@@ -66,18 +69,20 @@ Result<void, ExecFailure> Supervisor::prepare(const Command& command, SpawnOptio
                                               const InheritedSignals& inherited,
                                               std::optional<Command> hook) {
   options.cgroup = isolation_.cgroup();
-  if (isolation_.wants_pid_namespace()) {
+  if (isolation_.uses_pid_namespace()) {
     auto made = PidNamespace::create();
     if (!made) return unexpected(ExecFailure{cannot_start_code, std::move(made.error())});
     pid_namespace_.emplace(std::move(*made));
     tree_.add_guard(pid_namespace_->init());
     options.pid_namespace = &*pid_namespace_;
   }
+
   auto ready = ReadyCommand::prepare(command, options, inherited);
   if (!ready) {
     end_namespace();
     return unexpected<ExecFailure>(std::move(ready.error()));
   }
+
   leads_group_ = !options.join_group;
   joined_group_ = options.join_group.value_or(0);
   group_ = options.join_group.value_or(ready->pid());
@@ -110,9 +115,11 @@ Result<bool, ExecFailure> Supervisor::start() {
   pid_ = ready_->pid();
   page_.target.own_group = leads_group_ ? pid_ : 0;
   page_.target.kill_argument = leads_group_ ? -pid_ : pid_;
-  // Not before the command is forked: the command must not inherit this.
+
+  // After the fork, because the command must not inherit these.
   leave_session(::getpgid(pid_));
   claim_cpu_share();
+
   started_at_ = clock_.now();
   if (auto started = ready_->start(); !started) {
     page_.target.kill_argument = 0;
@@ -159,16 +166,17 @@ void Supervisor::pass_on(int signal, Reached reached) {
 void Supervisor::pass_on_to_command(int signal, Reached reached) {
   bool to_group = true;
   if (reached == Reached::none) {
-    if (page_.target.kill_argument == 0) return;  // reaped: the pid may be another process's
+    if (page_.target.kill_argument == 0) return;  // reaped: its pid may have been reused
     note_signals(mask_of(signal));
     to_group = plan_.signal_to == SignalTo::group && ::getpgid(pid_) == pid_;
     ::kill(to_group ? -pid_ : pid_, signal);
   }
   signalled_alone_ |= !to_group && asks_to_end(signal);
-  group_was_told_ |= to_group && signal == plan_.stop_signal;
+  group_got_stop_signal_ |= to_group && signal == plan_.stop_signal;
 }
 
-/// The front process, which asked whether the command was in its group, did not ask about these.
+/// `reached` was determined for the command, which has ended. Which of the rest a signal to the job
+/// has reached depends on their own groups.
 void Supervisor::pass_on_to_rest(int signal, Reached reached) {
   if (reached == Reached::everything) return;
   const pid_t spared_group = reached == Reached::job ? joined_group_ : 0;
@@ -184,15 +192,17 @@ void Supervisor::on_child() {
 }
 
 asio::awaitable<CommandEnd> Supervisor::finish() {
-  bool dead = true;  // the processes that had to be killed
+  bool dead = true;  // whether all processes that had to be killed are dead
   for (;;) {
     reap();
     const Instant now = clock_.now();
-    if (is_told_to_end()) start_hook("signal", kill_by());
+    if (was_asked_to_end()) start_hook("signal", kill_by());
+
     if (status_ && !is_stopping() && !page_.stopped_by_front) {
-      if (may_leave(now)) break;
-      if (plan_.descendants == Descendants::kill && !hook_.is_running()) tell_rest_to_end(now);
+      if (rest_may_stay(now)) break;
+      if (plan_.descendants == Descendants::kill && !hook_.is_running()) terminate_descendants(now);
     }
+
     if (const auto reason = reason_to_stop(now)) stop(*reason, now);
     if (is_stopping() && now >= *kill_at_) {
       if (*kill_at_ == Instant()) co_await kill_all_but_hook();
@@ -202,17 +212,19 @@ asio::awaitable<CommandEnd> Supervisor::finish() {
     if (is_stopping() && status_ && (*kill_at_ == Instant::max() || all_ended())) break;
 
     if (now >= hook_.until()) hook_.kill();
-    if (awaits_group_ && now >= tell_awaited_at_) {
-      tell_awaited_at_ = Instant::max();
+    if (awaits_group_ && now >= report_awaiting_at_) {
+      report_awaiting_at_ = Instant::max();
       const auto awaited = rest_of_group();
       if (!is_stopping() && !awaited.empty()) events_.awaiting(awaited);
     }
+
     if (now >= meter_.next()) measure(now);
     const Instant next = next_poll(now);
     if (!co_await event_->wait_until(next)) meter_.note_timer(next, clock_.now());
   }
+
   Instant over = clock_.now();
-  // It ended by itself, but we checked only after the lease expired: it may have run on without the
+  // If we noticed its end only after the lease expired, the command may have run on without the
   // lease.
   if (over > deadline_) lease_is_lost();
   const bool is_promised =
@@ -225,9 +237,11 @@ asio::awaitable<CommandEnd> Supervisor::finish() {
     dead = co_await kill_all();
     if (is_stopping()) over = clock_.now();
   }
-  // What it left may live on, and nested runs look after themselves, however long we renew for
-  // them.
+
+  // Descendants may live on, and nested runs guard themselves, so the front process must no longer
+  // kill at the deadline, even if we keep renewing for nested runs.
   disarm();
+
   CommandEnd end;
   if (dead) end.status = status_.value_or(SIGKILL);
   end.stopped = stopped_;
@@ -236,7 +250,9 @@ asio::awaitable<CommandEnd> Supervisor::finish() {
   end.hook_failure = hook_.failure();
   if (is_promised) end.late = std::max(Duration::zero(), over - deadline_);
   if (!tree_.nothing_left()) end.left = tree_.descendants();
-  // What `acquire` leaves behind in the command does no work that the lock is for.
+
+  // A holder process that `acquire` left in the background does none of the work that the lock
+  // protects.
   if (dead) {
     std::erase_if(end.left, has_guard_title);
     std::erase_if(end.left, is_dying);
@@ -272,34 +288,35 @@ asio::awaitable<bool> Supervisor::stop_rest() {
   co_return co_await kill_all();
 }
 
-/// True when no process is left. While a process cannot be killed (setuid, D state), the lease is
-/// kept for as long as it can be. A tree that only takes long, because it is large and the machine
-/// is busy, is never left alive.
+/// Returns whether no process is left. While a process cannot be killed (setuid, D state), the
+/// lease is kept for as long as possible. A tree that only takes long, because it is large and the
+/// machine is busy, is killed completely.
 asio::awaitable<bool> Supervisor::kill_all() {
   const Instant began = clock_.now();
-  Instant got_on = began;
-  Instant next_complaint = began + first_complaint;
+  Instant last_progress = began;
+  Instant next_report = began + unkillable_delay;
   for (;;) {
     const Instant pass = clock_.now();
     const bool dead = tree_.kill_and_reap(pass + death_timeout, &page_.killing_at);
     const Instant now = clock_.now();
-    if (tree_.got_on()) got_on = now;
-    if (dead || now >= std::max(deadline_, got_on) + death_timeout) {
+    if (tree_.made_progress()) last_progress = now;
+    if (dead || now >= std::max(deadline_, last_progress) + death_timeout) {
       reap();
       co_return dead;
     }
-    if (now >= next_complaint && !tree_.got_on()) {
+    if (now >= next_report && !tree_.made_progress()) {
       events_.unkillable(tree_.descendants());
-      next_complaint = now + complaint_interval;
+      next_report = now + unkillable_interval;
     }
-    // Dying processes need the CPU, too: a walk through thousands leaves them some of it.
+
+    // Dying processes need the CPU, too, so pause for as long as the last pass took.
     co_await sleep_until(
         clock_, now + std::clamp<Duration>(now - pass, kill_interval,
                                            std::max<Duration>(max_kill_interval, margin_ / 8)));
   }
 }
 
-/// Another guard was killed: the hook alone has time left.
+/// Another guard was killed: kills all at once except the hook, which gets its time.
 asio::awaitable<void> Supervisor::kill_all_but_hook() {
   if (!hook_.exists()) co_return;
   tree_.kill(clock_.now() + death_timeout);
@@ -317,7 +334,7 @@ void Supervisor::start_hook(std::string_view reason, Instant until) {
   tree_.spare(hook_.pid());
 }
 
-/// In a pid namespace its init, our own, always remains.
+/// In a pid namespace our init process always remains, so list the descendants there.
 bool Supervisor::all_ended() const {
   if (hook_.is_running()) return false;
   return pid_namespace_ ? tree_.descendants().empty() : tree_.nothing_left();
@@ -325,14 +342,14 @@ bool Supervisor::all_ended() const {
 
 Instant Supervisor::next_poll(Instant now) const {
   Instant next = std::min(next_instant(), hook_.until());
-  if (awaits_group_) next = std::min(next, tell_awaited_at_);
+  if (awaits_group_) next = std::min(next, report_awaiting_at_);
   if (pid_namespace_ && status_) return std::min(next, now + orphan_interval);
-  const bool polls = awaits_group_ && plan_.descendants == Descendants::leave;
-  return polls ? std::min(next, now + group_interval) : next;
+  const bool must_poll = awaits_group_ && plan_.descendants == Descendants::leave;
+  return must_poll ? std::min(next, now + group_interval) : next;
 }
 
-bool Supervisor::may_leave(Instant now) const {
-  const bool leaves = plan_.descendants == Descendants::leave && now >= may_leave_at_;
+bool Supervisor::rest_may_stay(Instant now) const {
+  const bool leaves = plan_.descendants == Descendants::leave && now >= rest_may_stay_at_;
   return (leaves && !hook_.is_running() && rest_of_group().empty()) || all_ended();
 }
 
@@ -341,8 +358,8 @@ bool Supervisor::asks_to_end(int signal) const noexcept {
          signal == plan_.stop_signal;
 }
 
-/// A signal that asks it to end was passed on, or is about to be.
-bool Supervisor::is_told_to_end() const {
+/// Whether a signal that asks the command to end was passed on, or is about to be.
+bool Supervisor::was_asked_to_end() const {
   const auto was_sent = [this](int signal) {
     return signals_.noted_since(signal, started_at_) ||
            page_.signals_of_front.noted_since(signal, started_at_);
@@ -350,7 +367,8 @@ bool Supervisor::is_told_to_end() const {
   return was_sent(SIGTERM) || was_sent(SIGINT) || was_sent(SIGHUP);
 }
 
-/// It died of one, from any sender, or ended by itself soon after one that asks to end.
+/// Whether the command died of a signal, from any sender, or ended by itself soon after one that
+/// asks it to end.
 bool Supervisor::was_ended_by_signal(int status) const {
   if (WIFSIGNALED(status)) return true;
   const Instant recent = ended_at_ - std::max<Duration>(plan_.grace, signal_memory);
@@ -362,7 +380,7 @@ bool Supervisor::was_ended_by_signal(int status) const {
   return false;
 }
 
-/// What is waited for when a signal has ended the command.
+/// The processes that are waited for after a signal has ended the command.
 std::vector<pid_t> Supervisor::rest_of_group() const {
   return awaits_group_ ? tree_.members_of(group_) : std::vector<pid_t>();
 }
@@ -370,29 +388,31 @@ std::vector<pid_t> Supervisor::rest_of_group() const {
 void Supervisor::note_end(int status) {
   status_ = status;
   ended_at_ = clock_.now();
-  // The listener may learn of signals that were on their way to us.
+  // May call note_signals() for signals that were still on their way to us.
   events_.ended(page_.stopping || page_.stopped_by_front);
+
   awaits_group_ = was_ended_by_signal(status);
   const bool was_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-  may_leave_at_ = was_killed ? ended_at_ + clean_up_time : ended_at_;
-  // Others that the command left running see that we do not wait for them.
+  rest_may_stay_at_ = was_killed ? ended_at_ + clean_up_delay : ended_at_;
+  // By this name, other descendants see that we do not wait for them (is_enclosing_run()).
   if (awaits_group_ && plan_.descendants == Descendants::leave) set_name(awaiter_title);
-  tell_awaited_at_ = ended_at_ + awaited_unseen;
-  const bool are_told = plan_.descendants == Descendants::kill || is_stopping();
-  if (awaits_group_ && signalled_alone_ && !are_told) {
+  report_awaiting_at_ = ended_at_ + awaiting_delay;
+
+  const bool get_stop_signal = plan_.descendants == Descendants::kill || is_stopping();
+  if (awaits_group_ && signalled_alone_ && !get_stop_signal) {
     for (const pid_t pid : rest_of_group()) ::kill(pid, plan_.stop_signal);
   }
 }
 
-void Supervisor::tell_rest_to_end(Instant now) {
+void Supervisor::terminate_descendants(Instant now) {
   page_.stopping = true;
   kill_at_ = grace_end(now);
-  const bool has_heard = awaits_group_ && group_was_told_ && !signalled_alone_;
-  tree_.signal(plan_.stop_signal, *kill_at_, has_heard ? group_ : 0);
+  const bool group_has_it = awaits_group_ && group_got_stop_signal_ && !signalled_alone_;
+  tree_.signal(plan_.stop_signal, *kill_at_, group_has_it ? group_ : 0);
 }
 
-/// Of two reasons the one that came first: it decides what becomes of the command, and the exit
-/// code.
+/// Of two reasons, returns the one that came first: it decides how the command is stopped, and the
+/// exit code.
 std::optional<StopReason> Supervisor::reason_to_stop(Instant now) const {
   if (is_stopping()) return std::nullopt;
   if (stopped_ == StopReason::lease || page_.stopped_by_front) return StopReason::lease;
@@ -402,7 +422,7 @@ std::optional<StopReason> Supervisor::reason_to_stop(Instant now) const {
 }
 
 void Supervisor::reap() {
-  // A command in a group of others may have left it.
+  // A command that was started in our job may have moved to another group.
   if (const pid_t group = status_ || leads_group_ ? 0 : ::getpgid(pid_); group > 0) group_ = group;
   while (const auto ended = tree_.reap()) {
     if (ended->pid == pid_ && !status_) note_end(ended->status);
@@ -412,13 +432,15 @@ void Supervisor::reap() {
 
 void Supervisor::stop(StopReason reason, Instant now) {
   stopped_ = reason;
-  // What --on-lost lets run on without the lock must end all the same before the lock is released.
+  // If the lease is still valid, the command must be dead before it is released, whatever --on-lost
+  // says.
   const OnLost how = keeps_lease(reason) ? OnLost::kill : plan_.on_lost;
+
   page_.stopping = how != OnLost::warn;
   kill_at_ = how == OnLost::kill ? grace_end(now) : Instant::max();
   if (how != OnLost::warn && !page_.stopped_by_front) tree_.signal(plan_.stop_signal, *kill_at_);
   start_hook(word_of(reason), *kill_at_);
-  // Not before the signal: no message may delay it.
+  // After the signal, which no message may delay.
   events_.stopping(reason, meter_.worst_delay());
 }
 

@@ -18,7 +18,7 @@ bool runs_our_program(pid_t pid) {
   struct stat ours {};
   struct stat theirs {};
   if (::stat(("/proc/" + std::to_string(pid) + "/exe").c_str(), &theirs) != 0) {
-    // A process that is ending has let go of its program already, for a moment in which it lives.
+    // An exiting process has no program file for a moment, although it still counts as living.
     return errno == ENOENT;
   }
   return ::stat("/proc/self/exe", &ours) == 0 && ours.st_dev == theirs.st_dev &&
@@ -34,8 +34,8 @@ void set_name(std::string_view name) noexcept {
 void set_title(std::string_view title, int argc, char** argv) noexcept {
   set_name(title);
   if (argc < 1 || argv[0] == nullptr) return;
-  // The kernel shows the bytes from the first word to the end of the last; the words are
-  // contiguous.
+  // The kernel shows the bytes from the first argument to the end of the last; usually the
+  // arguments are contiguous.
   char* const begin = argv[0];
   char* end = begin;
   for (int i = 0; i < argc && argv[i] == end; ++i) end += std::strlen(argv[i]) + 1;

@@ -15,8 +15,9 @@
 namespace redlock::child {
 namespace {
 
-/// Signals that a stopped process would not act on. Without those that stop a process, and those
-/// that do nothing by default: a resized window must not wake a job that the user has stopped.
+/// Whether a stopped process needs a CONT to handle the signal. Not for signals that stop a
+/// process, nor for those that are ignored by default: a resized window must not wake a job that
+/// the user has stopped.
 bool needs_continue(int signal) noexcept {
   constexpr std::array sent_alone{0,       SIGKILL, SIGSTOP, SIGCONT, SIGTSTP,
                                   SIGTTIN, SIGTTOU, SIGCHLD, SIGURG,  SIGWINCH};
@@ -27,11 +28,11 @@ void send(pid_t kill_argument, int signal) noexcept {
   if (::kill(kill_argument, signal) == 0 && needs_continue(signal)) ::kill(kill_argument, SIGCONT);
 }
 
-/// As waitid(2) sees them: `none_ended` are those that live, or whose tracer has not waited for
-/// them.
+/// Our children, as waitid(2) sees them. With `none_ended`, each either lives, or is dead but its
+/// tracer has not waited for it.
 enum class Children { none, none_ended, some_ended };
 
-Children look_at_children() noexcept {
+Children check_children() noexcept {
   siginfo_t ended{};
   if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0)
     return errno == ECHILD ? Children::none : Children::some_ended;
@@ -65,7 +66,8 @@ void ProcessTree::signal(int signal, Instant until, pid_t spared_group) const {
   const pid_t target = target_.kill_argument;
   if (target != 0) send(target, signal);
 
-  // Each once: some programs take a second TERM as an order to stop without cleaning up.
+  // Signal each process once: some programs take a second TERM as an order to quit without cleaning
+  // up.
   const pid_t reached_group = target < 0 ? -target : spared_group;
   DescendantWalk walk(roots(), until, spared_);
   while (const auto pid = walk.next()) {
@@ -76,20 +78,21 @@ void ProcessTree::signal(int signal, Instant until, pid_t spared_group) const {
 }
 
 void ProcessTree::kill(Instant until, std::atomic<std::int64_t>* progress) {
-  got_on_ = kill_all(Guards::spared, until, progress);
+  made_progress_ = kill_all(Guards::spared, until, progress);
 }
 
 bool ProcessTree::kill_all(Guards guards, Instant until, std::atomic<std::int64_t>* progress) {
   if (progress != nullptr) *progress = BootClock::now().time_since_epoch().count();
+
   const pid_t spared = guards == Guards::spared ? spared_ : 0;
   if (cgroup_ != nullptr && spared == 0) cgroup_->kill();
   if (const pid_t target = target_.kill_argument; target != 0) ::kill(target, SIGKILL);
 
-  // A group that is led by a descendant, or was the command's own, is ours as a whole, and one
-  // system call kills it. (No other group has its number while the member that we examine is in
-  // it.)
+  // A group that a descendant leads, or that was made for the command, consists of our descendants
+  // only, so one system call can kill it. (Its number cannot be reused while the member that we
+  // examine is in it.)
   std::set<pid_t> killed_groups;
-  bool has_news = false;
+  bool found_new = false;
   refused_ = false;
   DescendantWalk walk(roots(), until, spared);
   while (const auto pid = walk.next()) {
@@ -103,19 +106,19 @@ bool ProcessTree::kill_all(Guards guards, Instant until, std::atomic<std::int64_
     if (ours && killed_groups.insert(group).second) ::kill(-group, SIGKILL);
     if (::kill(*pid, SIGKILL) == 0) {
       lend_cpu_share(*pid);
-      if (killed_.insert(*pid).second) has_news = true;
+      if (killed_.insert(*pid).second) found_new = true;
     } else if (errno == EPERM) {
       refused_ = true;
     }
   }
-  return !refused_ && (has_news || BootClock::now() >= until);
+  return !refused_ && (found_new || BootClock::now() >= until);
 }
 
 bool ProcessTree::kill_and_reap(Instant until, std::atomic<std::int64_t>* progress) {
   const std::size_t reaped_before = ended_.size();
-  got_on_ = kill_all(Guards::killed, until, progress);
+  made_progress_ = kill_all(Guards::killed, until, progress);
   while (const auto ended = reap_next()) ended_.push_back(*ended);
-  got_on_ = got_on_ || (!refused_ && ended_.size() > reaped_before);
+  made_progress_ = made_progress_ || (!refused_ && ended_.size() > reaped_before);
   return nothing_left();
 }
 
@@ -141,7 +144,7 @@ std::optional<Ended> ProcessTree::reap_next() {
   int status = 0;
   const pid_t pid = ::waitpid(-1, &status, WNOHANG | __WALL);
   if (pid <= 0) return std::nullopt;
-  guards_.erase(pid);  // the pid may be reused by now
+  guards_.erase(pid);  // its pid may be reused from now on
   killed_.erase(pid);
   if (pid == spared_) spared_ = 0;
   return Ended{pid, status};
@@ -149,10 +152,10 @@ std::optional<Ended> ProcessTree::reap_next() {
 
 bool ProcessTree::nothing_left() const {
   if (cgroup_ != nullptr && cgroup_->populated()) return false;
-  const Children children = look_at_children();
+  const Children children = check_children();
   if (children != Children::none_ended) return children == Children::none;
-  // One that died meanwhile must still be reaped: its status may be the command's.
-  return only_dead_children() && look_at_children() != Children::some_ended;
+  // A child that has died meanwhile must still be reaped, because its status may be the command's.
+  return only_dead_children() && check_children() != Children::some_ended;
 }
 
 }  // namespace redlock::child

@@ -14,11 +14,11 @@
 
 namespace redlock::child {
 
-/// How it all ended, as the front process must pass it on.
-struct Verdict {
+/// How the holder process and its command ended, for the front process to report.
+struct HolderExit {
   enum class Source {
     report,          ///< the holder process reported it
-    not_forked,      ///< there never was one: its shield could not fork it
+    not_forked,      ///< the shield could not fork it
     holder_died,     ///< the holder process was killed; the command was stopped
     holder_stopped,  ///< another process stopped it (SIGSTOP); the front process stopped the
                      ///< command
@@ -28,57 +28,59 @@ struct Verdict {
   };
   Source source = Source::report;
   bool command_began = false;
-  bool unkillable = false;  ///< a process of the command could not be killed
-  Duration late{};          ///< how long after the deadline all of it was seen dead; zero: in
-                            ///< time
-  std::vector<pid_t> left;  ///< unkillable: the processes that still live
+  bool unkillable = false;  ///< some process of the command could not be killed
+  Duration late{};  ///< how long after the deadline the whole command was seen dead; zero: in time
+  std::vector<pid_t> left;  ///< if unkillable: the processes that still live
   int exit_code = 0;
-  int signal = 0;      ///< not 0: to die of
-  std::string report;  ///< what --status-fd gets
+  int signal = 0;      ///< not 0: the signal to die of
+  std::string report;  ///< the text for --status-fd
 };
 
-/// The front process's guard over the holder process. If that does not stop the command in time, we
-/// do, a quarter of the margin later. While the holder process is killing, we help it. Only one
-/// that does not begin to kill for another quarter of the margin, or makes no progress for half of
-/// it, is killed, too, and its descendants become ours to reap.
+/// Guards the holder process in the front process. If the holder process does not stop the command
+/// in time, the watchdog does, a quarter of the margin later. While the holder process is killing,
+/// the watchdog helps it. It kills the holder process only if that does not begin to kill for
+/// another quarter of the margin, or makes no progress for half of the margin; the descendants then
+/// become ours to reap.
 class Watchdog {
  public:
-  /// `page` must outlive it, and so must `cgroup`: that of the command, or null.
+  /// `cgroup`: the command's, or null. It and `page` must outlive this.
   Watchdog(StopPlan plan, SharedPage& page, const Cgroup* cgroup);
 
-  /// `child`: the holder process, or its shield. Call it once, before all that follows.
+  /// `child`: the holder process, or its shield. Call it once, before any function below.
   void watch_over(pid_t child, bool shielded);
 
-  /// The witness, a child that is no part of the command.
+  /// Registers the witness, a child that is not part of the command.
   void add_witness(pid_t pid) {
     witness_ = pid;
     tree_.add_guard(pid);
   }
 
-  /// The holder process; 0 while its shield has not forked it. Its parent has not reaped it: its
-  /// pid is still its own.
+  /// The pid of the holder process; 0 while the shield has not forked it. It cannot have been
+  /// reused, because the process has not been reaped.
   [[nodiscard]] pid_t holder() const;
 
-  /// After SIGCHLD. Behind a shield: continues it if it was stopped, since all wait for its end,
-  /// and reaps the children that are none of ours, of whose end no other process could learn.
+  /// Call it after SIGCHLD. If there is a shield, continues it when it was stopped, because its end
+  /// is waited for, and reaps foreign children, which no other process can reap.
   void tend_children();
 
-  /// Does what is due. A verdict when it had to kill the holder process.
-  std::optional<Verdict> watch(Instant now);
+  /// Does what is due at `now`. Returns how it ended if it had to kill the holder process; else
+  /// nullopt.
+  std::optional<HolderExit> watch(Instant now);
 
-  /// When watch() has something to do; Instant::max(): not before the page changes.
+  /// When to call watch() next; Instant::max(): not before the page changes.
   [[nodiscard]] Instant next_instant() const;
 
-  /// Kills the holder process, if it has not died, with all its descendants, and confirms their
-  /// death.
-  Verdict take_over(Verdict::Source source);
+  /// Kills the holder process, unless it is dead, and all its descendants, and waits until they are
+  /// seen dead or count as unkillable.
+  HolderExit take_over(HolderExit::Source source);
 
-  /// Waits for the end of the child, and continues it if it is stopped; at once when it was reaped.
+  /// Waits for the end of the child and reaps it; continues it if it is stopped. Returns at once if
+  /// it was reaped already.
   void wait_for_holder();
 
  private:
   [[nodiscard]] bool kill_and_confirm(Instant until);
-  [[nodiscard]] Verdict::Source state_of_holder() const;
+  [[nodiscard]] HolderExit::Source state_of_holder() const;
   [[nodiscard]] Instant terminate_at(Instant deadline) const {
     return kill_at(deadline) - plan_.grace;
   }
@@ -91,7 +93,7 @@ class Watchdog {
   bool shielded_ = false;
   pid_t witness_ = 0;        ///< 0: none
   bool reaped_ = false;      ///< whether child_ was reaped
-  Instant helped_;           ///< when we last helped the holder process to kill
+  Instant helped_;           ///< when we last killed in the holder process's place
   bool terminated_ = false;  ///< the command got its stop signal from us
 };
 

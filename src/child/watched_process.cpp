@@ -58,12 +58,11 @@ std::set<pid_t> WatchedProcess::living() const {
   return pids;
 }
 
-/// Remembers and returns the descendants that were not known.
+/// Finds new descendants, remembers them in known_, and returns their pids.
 std::vector<pid_t> WatchedProcess::discover(const std::set<pid_t>& known, Instant until) {
   std::vector<pid_t> found;
   for (const pid_t pid : living_descendants({known.begin(), known.end()}, until)) {
-    // A holder process that was forked below the process it watches must not count itself as a
-    // descendant to stop.
+    // A holder process that was forked below the process that it watches must not stop itself.
     if (pid == ::getpid() || known.contains(pid)) continue;
     const Descendant descendant{pid, start_time(pid)};
     if (descendant.started == 0) continue;  // it has ended, or is hidden from us
@@ -86,6 +85,7 @@ bool WatchedProcess::hold_still(Instant until) {
     if (BootClock::now() >= until) return false;
     (is_stopped(pid) ? stopped : running).insert(pid);
   }
+
   for (auto next = running.begin(); next != running.end();) {
     if (BootClock::now() >= until) return false;
     const pid_t pid = *next;
@@ -95,7 +95,7 @@ bool WatchedProcess::hold_still(Instant until) {
   }
   stopped_ = std::move(stopped);
 
-  // Only now: a process seen stopped has no children besides those found here.
+  // Done last: a process that was seen stopped has no children except those found here.
   const std::vector<pid_t> found = discover(known, until);
   for (const pid_t pid : found) (void)send(pid, SIGSTOP);
   return running.empty() && found.empty() && BootClock::now() < until;

@@ -12,23 +12,22 @@
 
 namespace redlock::child {
 
-/// A process that is none of our children, and all its descendants: what a lease can be kept for
-/// (`acquire --while-pid $$`). It is identified by a pidfd, so that a reused pid is never mistaken
-/// for it.
+/// A process that is not our child, with all its descendants, for which a lease is kept (`acquire
+/// --while-pid $$`). A pidfd identifies it, so that a reused pid is never mistaken for it.
 ///
-/// A descendant whose parent has ended can be found only if it was seen before. A parent that dies
-/// while it forks would hide its last child, so it is signalled only once it was seen stopped, and
-/// its children were listed after that.
+/// A descendant whose parent has ended is known only if it was found before. A process that dies
+/// while it forks would hide its last child, so it is signalled only after it was seen stopped and
+/// its children were listed.
 class WatchedProcess {
  public:
-  /// The error is one clause for the user: there is no such process, it may not be signalled, or
-  /// the kernel has no pidfds (before 5.3).
+  /// The error is one clause for the user: there is no such process, we may not signal it, or the
+  /// kernel has no pidfds (before Linux 5.3).
   static Result<WatchedProcess, std::string> open(pid_t pid);
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
 
-  /// Process 1 of our pid namespace cannot be stopped or killed from within, but it gets a signal
-  /// that it handles.
+  /// Whether it is PID 1 of our pid namespace, which cannot be stopped or killed from within; it
+  /// receives only signals that it handles.
   [[nodiscard]] bool is_init() const noexcept { return pid_ == 1; }
 
   /// Readable once the process has ended.
@@ -37,23 +36,23 @@ class WatchedProcess {
 
   /// One step towards a tree in which no process can fork: stops the known processes that run, and
   /// finds new ones. True when all were seen stopped and no new one was found after that. Until
-  /// then call it again after a moment, as stopping takes its time. Processes that may not be
-  /// signalled are not waited for. At the instant `until` the step ends where it is: false.
+  /// then call it again after a moment, because stopping takes time. Does not wait for processes
+  /// that we may not signal. Returns false at `until`, finished or not.
   bool hold_still(Instant until);
 
-  /// The processes that a signal is for.
+  /// Which processes to signal.
   enum class Reach {
-    stopped,  ///< those that the last complete hold_still() saw stopped: others might fork as they
-              ///< die
+    stopped,  ///< those that the last complete hold_still() saw stopped; others might fork while
+              ///< they die
     known,    ///< all known descendants
   };
 
-  /// Sends `signal` and CONT.
+  /// Sends `signal`, then CONT.
   void signal(int signal, Reach reach);
 
-  /// Finds new descendants until the instant `until`, and sends KILL to all known ones. Call it
-  /// again while any lives. Returns whether it made progress: some were new, or `until` passed
-  /// before all were found, and there was none that may not be killed.
+  /// Finds new descendants, until `until` at most, and sends KILL to all known ones. Call it again
+  /// while any lives. Returns whether it made progress: it found new ones, or ran out of time
+  /// before it had found all; and there was none that we may not kill.
   bool kill(Instant until);
 
   /// The pids of the process and of all known descendants that live.
@@ -62,7 +61,7 @@ class WatchedProcess {
  private:
   WatchedProcess(pid_t pid, UniqueFd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
 
-  /// A descendant that was found, told from a later process with the same pid by its start time.
+  /// A descendant; its start time distinguishes it from a later process with the same pid.
   struct Descendant {
     pid_t pid;
     unsigned long long started;
@@ -76,7 +75,7 @@ class WatchedProcess {
   pid_t pid_;
   UniqueFd pidfd_;
   std::set<Descendant> known_;
-  std::set<pid_t> stopped_;  ///< by the last complete hold_still()
+  std::set<pid_t> stopped_;  ///< seen stopped by the last complete hold_still()
 };
 
 }  // namespace redlock::child

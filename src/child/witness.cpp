@@ -15,12 +15,12 @@
 namespace redlock::child {
 namespace {
 
-/// The last real-time signal: it queues, and is delivered after all others. Sent by any process but
-/// our parent it is a signal like any other.
+/// The signal for a question: the last real-time signal, which is queued, and delivered after all
+/// others. From any process but our parent, it is a signal like any other.
 constexpr int question = 64;
 
-/// What the witness writes: a signal that it got, or its answer to a question. No bool, so no
-/// padding.
+/// What the witness writes: a signal that it received, or its answer to a question. It has ints for
+/// bools, to avoid padding.
 struct Report {
   Instant got_at;
   int number;
@@ -29,10 +29,10 @@ struct Report {
   int is_answer;
 };
 
-[[noreturn]] void testify(int report_to, pid_t parent) {
+[[noreturn]] void report_signals(int report_to, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (::getppid() != parent) ::_exit(0);
-  close_all_but(report_to);  // it must not keep a pipe, or our end of the channel, open
+  close_all_but(report_to);  // the witness must not keep a pipe, or our end of the channel, open
   sigset_t all;
   sigfillset(&all);
   for (;;) {
@@ -42,7 +42,7 @@ struct Report {
     const int signal = ::sigwaitinfo(&all, &info);
     const bool from_kernel = info.si_code == SI_KERNEL;
     const pid_t sender = from_kernel ? 0 : info.si_pid;
-    // None asks about these, so that they would fill the pipe in time.
+    // saw() is never called for these, so their reports would only fill the pipe.
     if (!ends_a_wait(signal) || is_typed({signal, from_kernel, sender})) continue;
     const bool asked = signal == question && info.si_code == SI_USER && sender == parent;
     const Report report{BootClock::now(), signal, from_kernel ? 1 : 0, sender, asked ? 1 : 0};
@@ -56,7 +56,7 @@ Witness::Witness(int argc, char** argv) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0)
     throw std::system_error(errno, std::generic_category(), "pipe");
-  seen_.reset(ends[0]);
+  reports_.reset(ends[0]);
   const UniqueFd report_to(ends[1]);
 
   // Blocked before the fork: the witness must not die of the signals that it is to report.
@@ -68,7 +68,7 @@ Witness::Witness(int argc, char** argv) {
   pid_ = ::fork();
   if (pid_ == 0) {
     set_title(witness_title, argc, argv);
-    testify(report_to.get(), parent);
+    report_signals(report_to.get(), parent);
   }
   const int error = errno;
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
@@ -84,35 +84,35 @@ Witness::~Witness() {
 }
 
 int Witness::ask() {
-  if (!has_ended()) ::kill(pid_, question);  // else the pid may be another process's
+  if (!has_ended()) ::kill(pid_, question);  // otherwise its pid may have been reused
   return ++questions_;
 }
 
 void Witness::listen() {
   Report report{};
   ssize_t length = 0;
-  while ((length = ::read(seen_.get(), &report, sizeof report)) > 0) {
+  while ((length = ::read(reports_.get(), &report, sizeof report)) > 0) {
     if (report.is_answer != 0) {
       ++answers_;
     } else {
-      heard_[{report.number, report.from_kernel != 0, report.sender}] = report.got_at;
+      received_[{report.number, report.from_kernel != 0, report.sender}] = report.got_at;
     }
   }
-  // Another process killed it: there is nothing to wait for.
+  // Another process has killed it, so no answer will come.
   if (length == 0) answers_ = all_answered;
 }
 
 bool Witness::saw(const ReceivedSignal& signal, Instant since) {
-  const auto heard = heard_.find(signal);
-  if (heard == heard_.end()) return false;
-  const bool in_time = heard->second >= since;
-  heard_.erase(heard);
+  const auto received = received_.find(signal);
+  if (received == received_.end()) return false;
+  const bool in_time = received->second >= since;
+  received_.erase(received);
   return in_time;
 }
 
 void Witness::forget() {
   listen();
-  heard_.clear();
+  received_.clear();
 }
 
 }  // namespace redlock::child

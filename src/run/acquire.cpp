@@ -19,7 +19,7 @@
 namespace redlock::run {
 namespace {
 
-/// Right after the attempt.
+/// Call it right after the failed write, because it reads errno.
 std::string cannot_write() {
   return fmt::format("cannot write the lease to stdout: {}", std::strerror(errno));
 }
@@ -44,19 +44,19 @@ asio::awaitable<void> read_signals(Session& session, child::SignalGate& gate,
   }
 }
 
-/// Without --while-pid and --detach: everything happens in this process.
+/// Without --while-pid and --detach: does everything in this process.
 Finish acquire_here(const AcquireOptions& options, const SessionOptions& about,
                     child::SignalGate& gate) {
   Session session(about, options.servers, options.server_timeout);
   Acquisition acquisition(session, options, ::getpgrp());
   spawn(session.io().get_executor(), [&] { return read_signals(session, gate, acquisition); });
   const Finish finish = session.run(acquire_and_print(session, acquisition));
-  clear_away_behind(about, options.servers, session);
+  release_leftovers(about, options.servers, session);
   return finish;
 }
 
-/// With --while-pid or --detach: a holder process acquires and stays; we print what it acquired,
-/// and end.
+/// With --while-pid or --detach: a holder process acquires and stays in the background; this
+/// process prints the result and ends.
 Finish acquire_in_background(AcquireOptions& options, const SessionOptions& about,
                              child::SignalGate& gate, const Start& start) {
   child::Front front(gate, options.background->stop, /*shares_group=*/false, std::nullopt, nullptr);
@@ -64,21 +64,23 @@ Finish acquire_in_background(AcquireOptions& options, const SessionOptions& abou
       options.background->process ? child::CiCookies::hide : child::CiCookies::keep;
   if (front.fork_holder(start.argc, start.argv, cookies))
     hold_in_background(about, options, front, gate);
+
   output::StandardError::of_process().forget();
-  const child::Verdict verdict = front.guard();
-  if (verdict.source != child::Verdict::Source::report) {
-    const bool never_was = verdict.source == child::Verdict::Source::not_forked;
+  const child::HolderExit holder_exit = front.guard();
+  if (holder_exit.source != child::HolderExit::Source::report) {
+    const bool never_forked = holder_exit.source == child::HolderExit::Source::not_forked;
     throw CommandError(ExitCode::os_error,
-                       never_was ? "cannot fork the holder process; nothing was locked"
-                                 : "the holder process was killed; the lock expires by itself");
+                       never_forked ? "cannot fork the holder process; nothing was locked"
+                                    : "the holder process was killed; the lock expires by itself");
   }
-  if (!output::write_all(STDOUT_FILENO, verdict.report)) {
+
+  if (!output::write_all(STDOUT_FILENO, holder_exit.report)) {
     const std::string why = cannot_write();
     front.dismiss_holder();  // it releases the lock
     throw CommandError(ExitCode::os_error, why);
   }
-  front.tell_handed_over();
-  return Finish{verdict.exit_code, verdict.signal};
+  front.confirm_hand_over();
+  return Finish{holder_exit.exit_code, holder_exit.signal};
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ void Acquisition::cancel(std::string why) {
 
 asio::awaitable<AcquireOutput> Acquisition::acquire() {
   const bool is_watched = options_.background && options_.background->process;
-  // --detach promises to keep the lock, which a lease of a process around this one would not do: it
-  // ends with that process, and `release` does not touch it.
+  // --detach promises to keep the lock. An inherited lease would not: it ends with its parent run,
+  // and `release` has no effect on it.
   const bool needs_own = options_.background && !options_.background->process;
   Duration needed = margin(options_.ttl);
   if (is_watched) needed += options_.background->stop.grace;
@@ -53,7 +53,8 @@ asio::awaitable<AcquireOutput> Acquisition::acquire() {
     co_return refuse_parent_lease();
   }
   if (!cancelled_ && leases.leases().size() > 1) {
-    // Some were granted long before the last: each lease must last a ttl from now on.
+    // Some leases may be much older than the last one: renew, so that each lasts a full ttl from
+    // now on.
     const ExtendResult renewed = co_await leases.extend();
     if (renewed.decision != ExtendDecision::confirmed) {
       (void)co_await leases.release(/*by_hand=*/false);
@@ -70,7 +71,7 @@ asio::awaitable<AcquireOutput> Acquisition::acquire() {
   if (options_.token_file) {
     if (const auto written = write_lease_file(*options_.token_file, handle); !written) {
       co_await release(leases);
-      co_return tell_released_again("cannot write the lease to " + written.error());
+      co_return fail_after_release("cannot write the lease to " + written.error());
     }
   }
   co_return AcquireOutput{Finish{}, text_of(leases, handle), *granted};
@@ -79,7 +80,7 @@ asio::awaitable<AcquireOutput> Acquisition::acquire() {
 asio::awaitable<AcquireOutput> Acquisition::undo(std::shared_ptr<HeldSet> leases, std::string why) {
   co_await release(*leases);
   if (options_.token_file) ::unlink(options_.token_file->c_str());
-  co_return tell_released_again(why);
+  co_return fail_after_release(why);
 }
 
 asio::awaitable<void> Acquisition::release(HeldSet& leases) {
@@ -127,17 +128,17 @@ AcquireOutput Acquisition::fail_to_renew(const ExtendResult& renewed) const {
   return fail(outcome);
 }
 
-/// Ends without leases, before any were reported as acquired.
+/// Ends without leases; none was reported as acquired.
 AcquireOutput Acquisition::fail(const output::Outcome& outcome) const {
   return conclude(outcome, /*acquired=*/false);
 }
 
-AcquireOutput Acquisition::tell_released_again(const std::string& why) const {
+AcquireOutput Acquisition::fail_after_release(const std::string& why) const {
   return conclude(outcome_of(CommandResult::os_error, why + "; the lock was released"),
                   /*acquired=*/true);
 }
 
-/// The end as the user and the script learn of it.
+/// Reports the end to the user, and returns the output for the script.
 AcquireOutput Acquisition::conclude(const output::Outcome& outcome, bool acquired) const {
   session_.events().report(output::event::Concluded{outcome});
   if (!acquired) report_not_acquired(session_, outcome, session_.clock().now() - began_);

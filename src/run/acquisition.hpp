@@ -16,15 +16,15 @@
 
 namespace redlock::run {
 
-/// What an acquire hands to the script.
+/// What `acquire` returns to the script.
 struct AcquireOutput {
   Finish finish;
   std::string text;                 ///< for stdout: the tokens, exports or JSON
-  std::shared_ptr<HeldSet> leases;  ///< empty: there are none
-  std::string short_text{};         ///< of a failure: `text` without the keys
+  std::shared_ptr<HeldSet> leases;  ///< null: no lease was acquired
+  std::string short_text{};         ///< after a failure: `text` without the keys
 };
 
-/// One `acquire` from the wait to its output, and its events. Writes the token file; the caller
+/// One `acquire`, from the wait to its output, with its events. Writes the token file; the caller
 /// writes stdout.
 class Acquisition {
  public:
@@ -33,7 +33,7 @@ class Acquisition {
       : session_(session),
         options_(options),
         printer_(session.console(), session.clock(), options.resources, job_group, session.json(),
-                 /*tells_end=*/true),
+                 /*reports_end=*/true),
         began_(session.clock().now()),
         parents_(std::make_shared<ParentLinks>(session.io().get_executor(), session.clock(),
                                                session.interrupt(), [](int) {})) {
@@ -44,34 +44,34 @@ class Acquisition {
     }
   }
 
-  /// Where the signal ends a wait, it does what cancel() does, and we die of it.
+  /// If the signal ends a wait, cancels as cancel() does, and the process will die of the signal.
   void on_signal(int signal);
 
-  /// Ends acquire() without leases, unless it is about to return some. `why` is for the user; of
-  /// several the first counts.
+  /// Makes acquire() end without leases, unless it is about to return some. `why` is for the user;
+  /// of several calls the first counts.
   void cancel(std::string why);
 
   asio::awaitable<AcquireOutput> acquire();
 
-  /// When the last lock was granted: held times count from there. After an acquire() that has
-  /// leases.
+  /// When the last lock was granted, which is when held times begin. Valid after an acquire() that
+  /// returned leases.
   [[nodiscard]] Instant granted_at() const noexcept { return granted_at_; }
 
-  /// What acquire() returned did not reach the script: releases the leases and removes the token
+  /// The output of acquire() did not reach the script: releases the leases and removes the token
   /// file. `why` is for the user.
   asio::awaitable<AcquireOutput> undo(std::shared_ptr<HeldSet> leases, std::string why);
 
-  /// The leases that acquire() returned are no longer needed.
+  /// Releases the leases that acquire() returned.
   asio::awaitable<void> release(HeldSet& leases);
 
-  /// For --events-fd alone: an event that the user is told of in another way.
+  /// Writes an event to --events-fd only, because it is reported to the user in another way.
   void write_event(const output::event::Any& event);
 
  private:
-  /// Why acquire() is to end without leases.
+  /// Why acquire() must end without leases.
   struct Cancellation {
-    int signal;       ///< 0: none was sent
-    std::string why;  ///< where there is no signal
+    int signal;       ///< 0: no signal was sent
+    std::string why;  ///< empty if there was a signal
   };
 
   [[nodiscard]] output::Outcome outcome_of(output::CommandResult result, std::string message) const;
@@ -79,7 +79,7 @@ class Acquisition {
   AcquireOutput refuse_parent_lease() const;
   AcquireOutput fail_to_renew(const ExtendResult& renewed) const;
   AcquireOutput fail(const output::Outcome& outcome) const;
-  AcquireOutput tell_released_again(const std::string& why) const;
+  AcquireOutput fail_after_release(const std::string& why) const;
   AcquireOutput conclude(const output::Outcome& outcome, bool acquired) const;
   [[nodiscard]] std::string text_of(const HeldSet& leases, const LeaseHandle& handle) const;
 
@@ -89,8 +89,7 @@ class Acquisition {
   std::optional<EventWriter> event_writer_;  ///< of --events-fd
   Instant began_;
   Instant granted_at_;
-  std::shared_ptr<ParentLinks> parents_;  ///< with --while-pid; a signal to the parent run is not
-                                          ///< meant for the watched process
+  std::shared_ptr<ParentLinks> parents_;  ///< for --while-pid; ignores signals from the parents
   std::optional<Cancellation> cancelled_;
 };
 

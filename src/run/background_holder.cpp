@@ -31,19 +31,19 @@ constexpr const char* front_killed =
     "the process that was to hand the lock over was killed; nothing was locked";
 constexpr const char* cannot_renew = "cannot renew";
 
-/// What is wrong with one of the leases, and so with all of them.
+/// A problem with one of the leases, and so with all of them.
 struct Problem {
   enum class Kind {
-    unrenewed,  ///< the last round found no quorum; the lease stands
+    unrenewed,  ///< the last renewal found no quorum; the lease is still valid
     lost,       ///< final
     released,   ///< by another process; final
   };
   Kind kind;
   Resource resource;
-  std::string reason;  ///< one clause for people
+  std::string reason;  ///< one clause for the user
 };
 
-/// The leases of one `acquire`, and the process that they are kept for, if there is one.
+/// Keeps the leases of one `acquire`, with or without a process that they are kept for.
 class BackgroundHolder {
  public:
   /// All must outlive it.
@@ -64,9 +64,9 @@ class BackgroundHolder {
   asio::awaitable<void> keep_until_max_hold();
   asio::awaitable<bool> keep_for_process(const HeldSet& leases);
 
-  void tell_stop(child::StopReason why);
-  void tell_unsafe(const child::GuardEnd& end);
-  void tell_process(const std::string& text) { child::post_notice(*process_, text); }
+  void announce_stop(child::StopReason why);
+  void announce_unsafe(const child::GuardEnd& end);
+  void notify_process(const std::string& text) { child::post_notice(*process_, text); }
   void write_stop(child::StopReason why);
 
   [[nodiscard]] bool leases_ended() const {
@@ -89,7 +89,7 @@ class BackgroundHolder {
   std::optional<child::ProcessGuard> guard_;  ///< of the process
   std::unique_ptr<Event> ended_;              ///< notified when the process or a lease has ended
   std::optional<StopRequest> stop_request_;
-  std::optional<Problem> problem_;  ///< none: a quorum confirmed the last renewal
+  std::optional<Problem> problem_;  ///< nullopt: a quorum confirmed the last renewal
 };
 
 BackgroundHolder::BackgroundHolder(Session& session, AcquireOptions& options,
@@ -104,7 +104,7 @@ BackgroundHolder::BackgroundHolder(Session& session, AcquireOptions& options,
       ended_(session.clock().make_event()) {
   if (process_ == nullptr) return;
   child::ProcessGuardEvents events;
-  events.before_stop = [this](child::StopReason why) { tell_stop(why); };
+  events.before_stop = [this](child::StopReason why) { announce_stop(why); };
   events.stopping = [this](child::StopReason why) { write_stop(why); };
   guard_.emplace(session.clock(), *process_, plan_, std::move(events));
 }
@@ -116,6 +116,7 @@ asio::awaitable<int> BackgroundHolder::live() {
     co_await report_failure(std::move(output));
     co_return 0;
   }
+
   if (co_await link_->until_handed_over()) {
     output::StandardError::of_process().close();
     child::detach_from_caller();
@@ -135,7 +136,7 @@ void BackgroundHolder::listen() {
   if (guard_) spawn(session_.io().get_executor(), [this] { return watch_process(); });
 }
 
-/// A process that has ended needs the leases no longer, wherever we are.
+/// Ends whatever is going on when the process has ended, because the leases are no longer needed.
 asio::awaitable<void> BackgroundHolder::watch_process() {
   Readable ended(session_.io().get_executor(), process_->fd());
   co_await ended.wait();
@@ -145,14 +146,15 @@ asio::awaitable<void> BackgroundHolder::watch_process() {
   link_->give_up_hand_over();
 }
 
-/// Returns leases only if they are on the way to the script.
+/// Returns leases only if they were reported to the front process for the script.
 asio::awaitable<AcquireOutput> BackgroundHolder::acquire() {
   AcquireOutput output = co_await acquisition_.acquire();
   if (!output.leases) co_return output;
   if (guard_) guard_->arm(output.leases->deadline(), acquisition_.granted_at());
   child::leave_session(job_group_);
   child::claim_cpu_share();
-  // From now on: the front process may be stopped by its job for longer than the lease lasts.
+  // Renew from now on, because the front process may be paused with its job for longer than the
+  // lease lasts.
   renew(output.leases);
   if (guard_ && process_->ended())
     co_return co_await acquisition_.undo(output.leases, process_has_ended());
@@ -182,7 +184,7 @@ void BackgroundHolder::renew(const std::shared_ptr<HeldSet>& leases) {
   };
   events.stop_requested = [this](const StopRequested& asked) {
     stop_request_ = asked.request;
-    // Nothing would stop the work under a detached lease.
+    // Without a process there is nothing that we could stop.
     if (guard_) guard_->stop_on_request();
   };
   leases->keep(std::move(events));
@@ -200,32 +202,32 @@ void BackgroundHolder::note_end(const Resource& resource, const LeaseEnded& end)
   ended_->notify();
 }
 
-/// False when the front process cannot be sent it.
+/// False if it cannot be sent to the front process.
 bool BackgroundHolder::report(const AcquireOutput& output) {
   return link_->report(output.finish.exit_code, output.finish.signal, output.text);
 }
 
-/// The front process says of one that it does not hear of that it was killed, and that its lock
-/// expires by itself: so it is told how it ended, whatever else cannot be passed on.
+/// If no report arrives, the front process concludes that the holder process was killed and that
+/// the lock expires by itself. So it must get at least a short report.
 asio::awaitable<void> BackgroundHolder::report_failure(AcquireOutput output) {
-  // First what others wait for: our place in the queue, and a lock that was released again. Then
-  // nothing depends on us any more, and the last line may wait before the front process ends.
+  // First give up what others wait for: our place in the queue, and a lock that was released again.
+  // Then no process depends on us, and writing the last line may block.
   co_await session_.server_set().close(CloseMode::drain);
   output::StandardError::of_process().finish();
   if (report(output)) co_return;
-  output.text = output.short_text;  // a longer one needs a file
+  output.text = output.short_text;  // a longer text is sent as a file, which may have failed
   (void)report(output);
 }
 
-/// Until the leases are not needed any more. False: they must expire by themselves, since processes
-/// run on that should not.
+/// Waits until the leases are no longer needed. False: they must be left to expire, because
+/// processes that should be dead still run.
 asio::awaitable<bool> BackgroundHolder::keep(const HeldSet& leases) {
   if (guard_) co_return co_await keep_for_process(leases);
   co_await keep_until_max_hold();
   co_return true;
 }
 
-/// Of several locks none is of use without the others.
+/// The loss of one lease ends the wait: the others are of no use without it.
 asio::awaitable<void> BackgroundHolder::keep_until_max_hold() {
   const Instant hold_until = later(acquisition_.granted_at(), *plan_.max_hold);
   while (!leases_ended() && session_.clock().now() < hold_until)
@@ -234,27 +236,29 @@ asio::awaitable<void> BackgroundHolder::keep_until_max_hold() {
 
 asio::awaitable<bool> BackgroundHolder::keep_for_process(const HeldSet& leases) {
   const child::GuardEnd end = co_await guard_->guard();
-  if (!end.left.empty() || end.late > Duration::zero()) tell_unsafe(end);
-  // The other locks of several must not become free while the process, told to stop or not, still
-  // runs under them.
+  if (!end.left.empty() || end.late > Duration::zero()) announce_unsafe(end);
+  // With several locks, the others must not become free while the process still runs, whether or
+  // not it was stopped.
   if (leases.leases().size() > 1) {
     while (!leases_released() && !process_->ended()) co_await ended_->wait_until(Instant::max());
   }
   co_return end.left.empty();
 }
 
-/// No process waits for our exit status, and the watched process would die without knowing why.
-void BackgroundHolder::tell_stop(child::StopReason why) {
+/// Reported by post_notice(), because no process waits for our exit status, and the user of the
+/// watched process must learn why it dies.
+void BackgroundHolder::announce_stop(child::StopReason why) {
   if (why == child::StopReason::max_hold) {
-    return tell_process(fmt::format(
+    return notify_process(fmt::format(
         "{}: held for {}, the limit of --max-hold; stopping process {} and its descendants",
         output::keys_text(resources_), format_duration(*plan_.max_hold), process_->pid()));
   }
   if (why == child::StopReason::request) {
-    return tell_process(fmt::format("{}: {}; stopping process {} and its descendants",
-                                    output::keys_text(resources_),
-                                    output::asked_text(*stop_request_), process_->pid()));
+    return notify_process(fmt::format("{}: {}; stopping process {} and its descendants",
+                                      output::keys_text(resources_),
+                                      output::asked_text(*stop_request_), process_->pid()));
   }
+
   const std::string_view what_next =
       plan_.on_lost == child::OnLost::kill   ? "stopping it and its descendants"
       : plan_.on_lost == child::OnLost::term ? "sending it the stop signal"
@@ -263,27 +267,27 @@ void BackgroundHolder::tell_stop(child::StopReason why) {
       problem_ ? fmt::format("{}: {}{}", output::key_text(problem_->resource),
                              leases_ended() ? "lost: " : "", problem_->reason)
                : fmt::format("{}: {}", output::keys_text(resources_), cannot_renew);
-  tell_process(
+  notify_process(
       fmt::format("{}; process {} relies on the lock: {}", trouble, process_->pid(), what_next));
 }
 
-void BackgroundHolder::tell_unsafe(const child::GuardEnd& end) {
+void BackgroundHolder::announce_unsafe(const child::GuardEnd& end) {
   const std::string key = output::keys_text(resources_);
   const std::string time = format_duration(std::chrono::ceil<Milliseconds>(end.late));
   if (end.left.empty()) {
-    tell_process(
+    notify_process(
         fmt::format("{}: UNSAFE: the descendants of process {} were seen dead only {} after the "
                     "end of the lease",
                     key, process_->pid(), time));
   } else {
-    tell_process(fmt::format(
+    notify_process(fmt::format(
         "{}: UNSAFE: processes could not be killed and still run, {} after the end of the lease: "
         "{}",
         key, time, fmt::join(end.left, " ")));
   }
 }
 
-/// For --events-fd alone: tell_stop() has told the user.
+/// For --events-fd only; announce_stop() has informed the user.
 void BackgroundHolder::write_stop(child::StopReason why) {
   if (why == child::StopReason::lease) {
     const auto lost = leases_ended() ? std::optional(problem_->resource) : std::nullopt;
@@ -308,10 +312,10 @@ void hold_in_background(const SessionOptions& about, AcquireOptions& options, ch
         session.io().get_executor(), session.clock(), front.take_channel(), gate, front.pid());
     BackgroundHolder holder(session, options, link, front.pid());
     session.run(holder.live());
-    clear_away_behind(about, options.servers, session);
+    release_leftovers(about, options.servers, session);
     output::StandardError::of_process().finish();
   } catch (const std::exception& error) {
-    // The front process learns of it from our end.
+    // The front process notices that we have ended.
     about.console.error(escape_for_terminal(error.what()));
   }
   ::_exit(0);

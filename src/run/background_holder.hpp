@@ -7,16 +7,16 @@
 
 namespace redlock::run {
 
-/// The whole life of a holder process that `acquire` leaves in the background: acquires, reports
-/// through `front` what the script gets, closes the caller's descriptors, renews, and releases.
-/// What does not reach the script is released at once.
+/// The main function of a holder process that `acquire` leaves in the background: acquires the
+/// leases, reports the script's output through `front`, closes the caller's descriptors, renews,
+/// and releases. Leases that do not reach the script are released at once.
 ///
-/// With Background::process it keeps the leases while that process lives, and no longer than
-/// max_hold. A lost lease stops the process and its descendants as the plan says. Without a process
-/// it keeps them until max_hold ends or one of them is lost, which ends the holder process
-/// silently. So does one that another process released, in either case.
+/// With Background::process it keeps the leases while that process lives, but no longer than
+/// max_hold; the loss of a lease stops the process and its descendants as the plan says. Without a
+/// process it keeps the leases until max_hold ends or one of them is lost, which ends the holder
+/// process silently. In either case, it also ends silently when another process releases one.
 ///
-/// `front` is the one that forked it. Never returns.
+/// `front` is the object that forked it. Never returns.
 [[noreturn]] void hold_in_background(const SessionOptions& about, AcquireOptions& options,
                                      child::Front& front, child::SignalGate& gate);
 

@@ -7,9 +7,9 @@
 
 namespace redlock {
 
-/// Ends a command before it began its work: wrong arguments, wrong settings, an unreadable file.
-/// Thrown in cli and run only, and caught once, in main. The text is one line for the user, safe
-/// for a terminal, without any secret.
+/// An error that ends a command before it begins its work: invalid arguments or settings, an
+/// unreadable file. Thrown only in cli and run, and caught only in main. The text is one line for
+/// the user, safe for a terminal, and contains no secret.
 class CommandError : public std::runtime_error {
  public:
   CommandError(ExitCode code, const std::string& text) : std::runtime_error(text), code_(code) {}

@@ -17,8 +17,8 @@ using child::StopReason;
 using output::CommandResult;
 using output::outcome_of;
 
-/// A shorter delay of our own timers is no reason to lose a lease.
-constexpr Milliseconds min_told_delay{100};
+/// A shorter delay of our own timers cannot explain the loss of a lease.
+constexpr Milliseconds min_reported_delay{100};
 
 std::string_view killed_text(StopReason guard) {
   return guard == StopReason::shield_killed
@@ -41,7 +41,8 @@ output::Outcome outcome_of_end(const output::RunState& state, const RunOptions& 
   const bool is_requested =
       end.stopped == StopReason::request || end.stopped == StopReason::replaced;
   const bool is_asked = is_requested || end.stopped == StopReason::parent_gone;
-  // A lease that was lost while the command was stopped for another reason: never its own 0.
+  // If a lease was lost while the command was being stopped for one of these reasons, that counts
+  // as a loss below, so that the exit code is never 0.
   if (is_asked && !state.loss) {
     output::Outcome outcome =
         is_requested
@@ -132,7 +133,7 @@ output::Outcome outcome_of_fresh(const PastRun& run, const RunOptions& options) 
 }
 
 std::string reason_for_stop(const std::string& trouble, const child::Delay& delay) {
-  const bool is_delayed = delay.length >= min_told_delay;
+  const bool is_delayed = delay.length >= min_reported_delay;
   std::string delay_text;
   if (is_delayed) delay_text = output::delay_text(delay.length, delay.suspended);
   if (!trouble.empty())

@@ -10,42 +10,47 @@
 
 namespace redlock::run {
 
-/// What comes of the state of a run: pure functions that choose the result, the exit code and the
-/// words for its end, and what the servers are to remember of it.
+/// Pure functions that derive from the state of a run its result, exit code and final message, and
+/// the record that the servers keep of it.
 
-/// The command has ended, and what had to end with it is dead; before the release.
+/// For a command that has ended, with all processes that had to end with it dead, before the
+/// release.
 output::Outcome outcome_of_end(const output::RunState& state, const RunOptions& options);
 
-/// The holder was asked to stop before the command started.
+/// For a holder that was asked to stop before the command started.
 output::Outcome outcome_of_early_stop(std::string_view command, const LockOptions& options,
                                       const StopRequest& request);
 
-/// The signal to die of, where outcome_of_end() is the command's own end; 0: none.
+/// The signal to die of, if the command died of one and outcome_of_end() reports the command's own
+/// end; else 0.
 int signal_of_end(const output::RunState& state);
 
-/// The front process or the shield was killed before the command started.
+/// For a front process or shield that was killed before the command started.
 output::Outcome outcome_of_killed_guard(child::StopReason guard, const RunOptions& options);
 
-/// A process of the command could not be killed and may still run, so the lock is left to expire.
+/// For a process of the command that could not be killed and may still run, so that the lock is
+/// left to expire.
 output::Outcome outcome_of_unkillable(const output::RunState& state, const RunOptions& options);
 
-/// What --on-stop ran did not do its work, so the lock is left to expire.
+/// For a --on-stop command that failed, so that the lock is left to expire.
 output::Outcome outcome_of_failed_hook(const output::RunState& state, const RunOptions& options);
 
-/// What the release of `leases` makes of the outcome before it: sets `state.released`, and
-/// `state.outcome` where a lease turned out to be lost. True when it did.
+/// Updates the state after the release of `leases`: sets `state.released`, and `state.outcome` if a
+/// lease turned out to be lost. Returns whether one did.
 bool conclude_release(output::RunState& state, const std::vector<Lease>& leases,
                       const SetReleaseResult& released);
 
-/// --once-per: a run succeeded recently under each of these leases. Of several keys, the one whose
+/// For --once-per, when a run has succeeded recently under each of these leases: the one whose
 /// period ends first.
 PastRun latest_success(const std::vector<Lease>& leases, Instant now);
 output::Outcome outcome_of_fresh(const PastRun& run, const RunOptions& options);
 
-/// Why a measured delay or failed rounds of renewal stop the command.
+/// Why the command is stopped, as a clause for the user: `trouble` is why renewals failed (may be
+/// empty), `delay` the longest delay of this process.
 std::string reason_for_stop(const std::string& trouble, const child::Delay& delay);
 
-/// Whether one of the leases ends with the run; the others are those of a process around it.
+/// Whether one of the leases belongs to the run and ends with it. The others are kept by an
+/// enclosing run or acquire.
 bool has_own(const std::vector<Lease>& leases);
 
 /// The owner record for as long as the lease lasts after the command's end; nullopt when it is
@@ -53,7 +58,7 @@ bool has_own(const std::vector<Lease>& leases);
 std::optional<Owner> finished_owner(const output::RunState& state, const RunOptions& options,
                                     Duration expire_in);
 
-/// What the servers are to remember of the run. `ended`: when the command did.
+/// The record that the servers keep of the run. `ended`: when the command ended.
 RunRecord run_record(const output::RunState& state, const RunOptions& options, Instant ended);
 
 }  // namespace redlock::run

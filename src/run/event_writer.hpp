@@ -7,11 +7,11 @@
 
 namespace redlock::run {
 
-/// --events-fd: a line of JSON for each event. What the reader does not take in time is dropped,
-/// and the next line that gets through tells how much that was.
+/// Writes a line of JSON for each event to --events-fd. Drops lines that the reader does not take
+/// in time; the next line that is written reports how many.
 class EventWriter final : public output::EventListener {
  public:
-  /// `fd` is the caller's. Throws std::system_error.
+  /// The caller keeps `fd` open. Throws std::system_error.
   EventWriter(int fd, std::vector<Resource> resources)
       : writer_(fd), resources_(std::move(resources)) {}
 
@@ -20,7 +20,7 @@ class EventWriter final : public output::EventListener {
  private:
   LineWriter writer_;
   std::vector<Resource> resources_;
-  std::vector<Lease> leases_;  ///< once they are granted
+  std::vector<Lease> leases_;  ///< of the last Acquired event
   std::size_t dropped_ = 0;
 };
 

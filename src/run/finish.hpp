@@ -9,15 +9,15 @@ namespace redlock::run {
 /// (or that ended its wait).
 struct Finish {
   int exit_code = 0;
-  int signal = 0;  ///< not 0: die of it
+  int signal = 0;  ///< not 0: the signal to die of
 };
 
-/// The exit code as a shell shows it: 128 and the signal for one that ends us.
+/// The exit code as a shell shows it: 128 + signal if a signal ends us.
 inline int exit_code_of(const Finish& finish) noexcept {
   return finish.signal != 0 ? signal_exit_base + finish.signal : finish.exit_code;
 }
 
-/// How the program was started, as far as a command must pass it on or change it.
+/// What a command needs to know about how the program was started.
 struct Start {
   const child::InheritedSignals& inherited;
   int argc;

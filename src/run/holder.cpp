@@ -42,8 +42,8 @@ child::StopReason reason_of(const StopRequest& request) {
   return request.newer ? child::StopReason::replaced : child::StopReason::request;
 }
 
-/// One `run`, from the wait to the release, in the holder process. `state_` is what is known of it;
-/// what tells of it reads that, or listens to the events. Single-threaded.
+/// One `run` in the holder process, from the wait to the release. Reports are made from `state_`,
+/// which records all that is known of the run, and from the events. Single-threaded.
 class HolderProcess {
  public:
   /// All must outlive it.
@@ -66,7 +66,7 @@ class HolderProcess {
     state_.outcome = output::outcome_of("run", options.resources, CommandResult::internal, {});
   }
 
-  /// The whole life, until the front process has been told how it ended; 0.
+  /// The whole life of the process, until the end was reported to the front process. Returns 0.
   asio::awaitable<int> live() {
     link_->start({[this](int signal) {
                     wait_ended_by_ = signal;
@@ -75,16 +75,20 @@ class HolderProcess {
                   [this] { session_.interrupt().raise(); },
                   [this](int signal, child::Reached reached) { pass_on(signal, reached); }},
                  front_.take_shield());
+
     if (options_.parent)
       spawn(session_.io().get_executor(), [this] { return watch_parent_process(); });
+
     for (bool done = false; !done;) {
       const bool granted = co_await wait();
       if (!granted) break;
       done = co_await run_command();
     }
+
     co_await count_if_skipped();
     const bool ran = !state_.leases.empty();
     if (!ran) report_not_acquired(session_, state_.outcome, state_.waited);
+
     const CloseMode mode = ran ? CloseMode::immediate : CloseMode::drain;
     co_await session_.server_set().close(mode);
     report();
@@ -94,8 +98,8 @@ class HolderProcess {
   [[nodiscard]] child::FrontLink& link() noexcept { return *link_; }
 
  private:
-  /// --with-parent. The front process need not watch it, too: where this process hangs, the end of
-  /// the lease stops the command.
+  /// For --with-parent. The front process need not watch the parent, too: if this process hangs,
+  /// the end of the lease stops the command.
   asio::awaitable<void> watch_parent_process() {
     Readable ended(session_.io().get_executor(), options_.parent.get());
     co_await ended.wait();
@@ -106,13 +110,15 @@ class HolderProcess {
 
   // --- The wait ---
 
-  /// True when the locks are granted, and the command is to run under them.
+  /// Returns whether the locks are granted, and the command must run under them.
   asio::awaitable<bool> wait() {
     auto orders =
         co_await make_orders(options_, options_.stop.grace + options_.stop.margin, parents_.get());
+
     const bool needs_own = !option_for_own_leases().empty();
     if (needs_own && co_await has_parent_lease(session_.server_set(), orders))
       co_return refuse_parent_lease();
+
     auto granted = co_await wait_for(std::move(orders));
     granted_at_ = now();
     state_.waited = granted_at_ - began_;
@@ -126,25 +132,27 @@ class HolderProcess {
     co_return !is_fresh;
   }
 
-  /// Waits with the rest of --wait, which keeps counting while the job is paused.
+  /// Waits for the rest of --wait, whose time also passes while the job is paused.
   asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait_for(
       std::vector<AcquireOrder> orders) {
     for (AcquireOrder& order : orders) {
       order.once_per = options_.once_per;
-      // A job that was paused is no newer for it.
+      // A job that was paused and continued does not become a newer one.
       if (supersession_) order.supersession = supersession_;
       supersession_ = order.supersession;
     }
+
     WaitPolicy policy = options_.wait;
     if (policy.wait) policy.wait = std::max(Duration::zero(), *policy.wait - (now() - began_));
-    // What it waits for may be a run around it: to stop that would stop us, too.
+    // With --replace, the holder may be an enclosing run: stopping that would stop us, too.
     const bool insists_on_wait = options_.insists_on_wait && !options_.replaces;
     co_return co_await wait_for_locks(session_, std::move(orders), policy, insists_on_wait);
   }
 
-  /// Under the lease of a process around this one there is no release that could record a run, or
-  /// keep the lock for the rest of --min-hold. A --min-hold that is the default of all runs must
-  /// not break nested ones. Empty: any lease will do.
+  /// The option that requires leases of our own; empty: none does. An inherited lease is not
+  /// released by this run, so the release could neither record the run nor keep the lock for the
+  /// rest of --min-hold. A --min-hold from a general setting does not count, because it must not
+  /// break nested runs.
   [[nodiscard]] std::string_view option_for_own_leases() const {
     if (options_.once_per) return "--once-per";
     if (options_.insists_on_min_hold) return "--min-hold";
@@ -171,14 +179,15 @@ class HolderProcess {
     return false;
   }
 
-  /// --once-per. True when the command is not to run. A success counts that each key knows of: a
-  /// run records it with all of its keys.
+  /// For --once-per. Returns whether the command must not run. A success counts only if it is
+  /// recorded for each key, because a run records it for all of its keys.
   asio::awaitable<bool> skip_if_fresh() {
     if (!options_.once_per) co_return false;
     const auto& all = leases_->leases();
     const bool all_fresh =
         std::ranges::all_of(all, [](const Lease& lease) { return lease.fresh.has_value(); });
     if (!all_fresh) co_return false;
+
     const SetReleaseResult released = co_await leases_->release(/*by_hand=*/false);
     state_.released = released.result.decision == ReleaseDecision::released;
     state_.fresh = latest_success(all, now());
@@ -187,7 +196,7 @@ class HolderProcess {
     co_return true;
   }
 
-  /// --record-skips. What the servers do not count is no reason to end otherwise.
+  /// For --record-skips. If the servers do not record the skip, the run ends the same way.
   asio::awaitable<void> count_if_skipped() {
     const CommandResult result = state_.outcome.result;
     const bool is_skip = result == CommandResult::busy || result == CommandResult::fresh;
@@ -199,8 +208,8 @@ class HolderProcess {
 
   // --- The command under the lock ---
 
-  /// False when the job was paused before the command started, so that the lock was released: then
-  /// it is to be waited for again.
+  /// False if the job was paused before the command started, so that the lock was released and must
+  /// be waited for again.
   asio::awaitable<bool> run_command() {
     state_.acquired_at = session_.clock().wall();
     supervisor_.emplace(session_.clock(), options_.stop, front_.page(), isolation_,
@@ -213,7 +222,8 @@ class HolderProcess {
       co_return true;
     }
 
-    // The front process may be paused, so ask it before anything runs. Both guards watch by then.
+    // Ask the front process before the command starts, because it may be paused. Both guards must
+    // watch by then.
     supervisor_->arm(leases_->deadline(), granted_at_);
     const bool may_start = co_await link_->may_start();
     if (session_.interrupt().raised()) {
@@ -237,7 +247,7 @@ class HolderProcess {
     co_return true;
   }
 
-  /// The command waits.
+  /// Forks the command, which waits for its start.
   Result<void, child::ExecFailure> fork_command() {
     child::SpawnOptions spawn_options;
     spawn_options.environment =
@@ -248,7 +258,7 @@ class HolderProcess {
                                 options_.on_stop);
   }
 
-  /// The job is paused: others may have the lock until it continues.
+  /// While the job is paused before its start, others may have the lock.
   asio::awaitable<void> release_while_paused() {
     nested_->close();
     (void)co_await leases_->release(/*by_hand=*/false);
@@ -256,11 +266,11 @@ class HolderProcess {
     co_await link_->until_continued();
   }
 
-  /// False when it cannot be started, or not in time; that is concluded.
+  /// False if it could not be started, or not in time; then the outcome is concluded.
   bool start_command() {
     state_.leases = leases_->leases();
     report_acquired(session_, state_.leases, state_.waited);
-    // One of several may have been lost while the front process was asked.
+    // One of several leases may have been lost while the front process was asked.
     Result<bool, child::ExecFailure> started = false;
     if (!leases_->lost()) started = supervisor_->start();
     if (!started) {
@@ -274,14 +284,15 @@ class HolderProcess {
           "the lease had expired, or nearly, before the command could start; it was not started");
       return false;
     }
+
     state_.started_at = session_.clock().wall();
     link_->command_started(*supervisor_, front_.page());
     front_.inherited().close(std::nullopt);
     return true;
   }
 
-  /// Renews in the background. The supervisor learns what it must know of a loss before the user
-  /// does: no message may delay the stop signal.
+  /// Renews in the background. A loss is reported to the supervisor before the user, because no
+  /// message may delay the stop signal.
   void keep_leases() {
     SetEvents events;
     events.extended = [this](bool after_trouble) {
@@ -297,7 +308,7 @@ class HolderProcess {
     };
     events.ended = [this](const Resource& resource, const LeaseEnded& end) {
       state_.loss = output::Loss{resource, output::ended_text(end)};
-      loss_reported_ = false;  // of a lease that could not be renewed, this is the better reason
+      loss_reported_ = false;  // report it again: this reason is better than the failed renewals
       supervisor_->lease_is_lost();
       const auto stopped = supervisor_->stopped();
       if (stopped && child::keeps_lease(*stopped)) report_loss();
@@ -313,7 +324,7 @@ class HolderProcess {
 
   child::SupervisorEvents supervisor_events() {
     child::SupervisorEvents events;
-    events.ended = [this](bool told_to_end) { link_->command_ended(told_to_end); };
+    events.ended = [this](bool got_stop_signal) { link_->command_ended(got_stop_signal); };
     events.stopping = [this](child::StopReason why, const child::Delay& delay) {
       if (why != child::StopReason::lease) return report_stopping(why);
       if (!state_.loss)
@@ -341,14 +352,14 @@ class HolderProcess {
     session_.events().report(event::Stopping{why, options_.stop.max_hold, std::move(request)});
   }
 
-  /// Only after the stop signal; once.
+  /// Reports the loss once. Call it only after the stop signal was sent.
   void report_loss() {
     if (!std::exchange(loss_reported_, true))
       session_.events().report(event::Lost{state_.loss->resource, state_.loss->reason});
   }
 
-  /// A quorum is enough, but with some servers missing it may soon be lost. Reported once for each
-  /// state.
+  /// A quorum suffices, but while servers are missing it may soon be lost. Reports each change
+  /// once.
   void report_missing_votes() {
     const ServerSet& servers = session_.server_set();
     std::vector<ServerFault> faults = servers.faults();
@@ -357,7 +368,8 @@ class HolderProcess {
       session_.events().report(event::VotesChanged{std::move(faults), servers.size()});
   }
 
-  /// Of the processes that the command left behind, only the nested runs are ours to end.
+  /// After the end of the command, passes signals on to its nested runs, the only processes left
+  /// that we are responsible for.
   void pass_on(int signal, child::Reached reached) {
     if (outlasting_ && reached != child::Reached::everything) {
       const bool reached_job = reached == child::Reached::job;
@@ -367,42 +379,49 @@ class HolderProcess {
 
   // --- The end ---
 
-  /// Until the command and what the options say of its descendants have ended, and the lock is
-  /// released.
+  /// Waits for the end of the command, and of the descendants that must end with it, and releases
+  /// the lock.
   asio::awaitable<void> finish() {
     child::CommandEnd end = co_await supervisor_->finish();
     state_.end = std::move(end);
-    // What the command left running sees that we no longer wait for it.
+
+    // By this name, processes that the command left running see that we no longer wait for them
+    // (is_enclosing_run()).
     child::set_name(child::releaser_title);
     ended_at_ = now();
     state_.held = *ended_at_ - granted_at_;
     state_.ended_at = session_.clock().wall();
+
     if (state_.loss) report_loss();
     session_.events().report(event::Ended{state_.command_exit(), state_.command_signal(),
                                           state_.held, state_.end->left});
+
     bool all_ended = !state_.end->unkillable;
     if (all_ended) all_ended = co_await outlast_nested_runs();
     if (!all_ended || !state_.end->hook_failure.empty()) {
-      // Not released: what still runs must have the lock as long as possible.
+      // Do not release the lock: it must protect what still runs for as long as possible.
       nested_->close();
-      leases_->keep({});  // from here on, nothing is told of them
+      leases_->keep({});  // keep renewing, but report no more events
       state_.left = state_.end->left;
       conclude(all_ended ? outcome_of_failed_hook(state_, options_)
                          : outcome_of_unkillable(state_, options_));
       co_return;
     }
+
     if (!state_.end->swept.empty()) report_left(state_.end->swept, /*killed=*/true);
     conclude(outcome_of_end(state_, options_));
     state_.signal = signal_of_end(state_);
     co_await release(left_of_min_hold());
+
     std::vector<pid_t> left = state_.end->left;
     if (!left.empty()) co_await supervisor_->settle(left);
     state_.left = std::move(left);
     if (!state_.left.empty()) report_left(state_.left, /*killed=*/false);
   }
 
-  /// Nested runs that the command left behind may live on our lease: they notice its end only at
-  /// their next check, too late. False when some had to be stopped and could not be.
+  /// Waits for nested runs that the command left behind, because they may use our lease, and would
+  /// notice its end too late, at their next check. False if they had to be stopped and some process
+  /// could not be killed.
   asio::awaitable<bool> outlast_nested_runs() {
     nested_->close();
     if (nested_->empty() || leases_->lost()) co_return true;
@@ -412,6 +431,7 @@ class HolderProcess {
     const Interrupt::Listener interrupted(session_.interrupt(), *changed_);
     while (nested_runs_may_go_on()) co_await changed_->wait_until(supervisor_->hold_until());
     if (link_->killed_guard()) co_return co_await supervisor_->kill_rest();
+
     if (!nested_->empty() && !leases_->lost()) {
       const auto why = reason_to_stop_nested_runs();
       state_.end->stopped = why;
@@ -441,8 +461,8 @@ class HolderProcess {
                             : std::max(Duration::zero(), options_.min_hold - (now() - granted_at_));
   }
 
-  /// Releases the leases, or leaves them to expire after `expire_in`. One that turns out to be no
-  /// longer ours was lost while the command ran.
+  /// Releases the leases, or leaves them to expire after `expire_in`. If one turns out to be no
+  /// longer ours, it was lost while the command ran.
   asio::awaitable<void> release(Duration expire_in = Duration::zero()) {
     nested_->close();
     std::optional<RunRecord> record;
@@ -450,6 +470,7 @@ class HolderProcess {
     const auto owner = finished_owner(state_, options_, expire_in);
     SetReleaseResult released =
         co_await leases_->release(/*by_hand=*/false, expire_in, owner, std::move(record));
+
     const bool was_lost = state_.is_lost();
     const bool turned_out_lost = conclude_release(state_, leases_->leases(), released);
     if (!state_.leases.empty()) {
@@ -457,6 +478,7 @@ class HolderProcess {
       session_.events().report(event::Released{state_.released, !is_ours, state_.held,
                                                is_ours ? expire_in : Duration::zero()});
     }
+
     if (turned_out_lost) co_return report_conclusion();
     if (was_lost) co_return;
     if (released.result.decision == ReleaseDecision::unavailable)
@@ -466,8 +488,8 @@ class HolderProcess {
       session_.events().report(event::NotRecorded{*options_.once_per});
   }
 
-  /// Expected is what --descendants speaks of, and what goes on under the lease of a process around
-  /// this one.
+  /// Processes left running are expected if --descendants was given, or if the lease is inherited,
+  /// so that they run on under it.
   void report_left(const std::vector<pid_t>& pids, bool killed) {
     const bool is_own = has_own(state_.leases);
     session_.events().report(
@@ -492,8 +514,8 @@ class HolderProcess {
     conclude(std::move(outcome));
   }
 
-  /// A signal, a stop request, or the end of another guard or of the process that started us, came
-  /// before the command.
+  /// Concludes a run that was interrupted before the command started: by a stop request, the death
+  /// of another guard, a signal, or the end of the process that started us.
   void conclude_interrupted() {
     if (leases_ && leases_->stop_requested()) {
       state_.stop_request = leases_->stop_requested()->request;
@@ -503,13 +525,14 @@ class HolderProcess {
     }
     if (const auto guard = link_->killed_guard(); guard && wait_ended_by_ == 0)
       return conclude(outcome_of_killed_guard(*guard, options_));
+
     output::Outcome outcome =
         output::outcome_of("run", options_.resources, CommandResult::interrupted, {});
     if (wait_ended_by_ == 0) {
       outcome.result = CommandResult::parent_gone;
       outcome.message = "the process that started redlock-cli has ended; the command was not run";
     }
-    // What a terminal sends when it is gone.
+    // SIGHUP is what a terminal sends when it is closed.
     state_.signal = wait_ended_by_ != 0 ? wait_ended_by_ : SIGHUP;
     outcome.exit_code = exit_code_of({0, state_.signal});
     conclude(std::move(outcome));
@@ -517,7 +540,7 @@ class HolderProcess {
 
   void report_conclusion() { session_.events().report(event::Concluded{state_.outcome}); }
 
-  /// Tells the front process how to end, and what to write to --status-fd.
+  /// Reports to the front process how to end, and what to write to --status-fd.
   void report() {
     if (state_.released) report_missing_votes();
     const Finish finish{state_.outcome.exit_code, state_.signal};
@@ -525,8 +548,10 @@ class HolderProcess {
     std::string text;
     if (session_.json() || options_.status_fd) text = output::run_json(state_) + "\n";
     if (session_.json()) output::StandardError::of_process().write(LOG_ERR, text);
+
     if (link_->report(finish.exit_code, finish.signal, std::move(text))) return;
-    // A long text needs a file. Where the front process is gone, this fails as well.
+    // A long text is sent as a file, which may have failed; if the front process is gone, the short
+    // report fails, too.
     if (!link_->report(finish.exit_code, finish.signal, {})) return;
     session_.console().error(
         "cannot pass on the result for --json or --status-fd: no memory, descriptors or file size "
@@ -542,18 +567,18 @@ class HolderProcess {
   const child::Isolation& isolation_;
   output::RunState state_;
   std::shared_ptr<child::FrontLink> link_;
-  std::optional<child::Supervisor> supervisor_;  ///< the current one, or the last
+  std::optional<child::Supervisor> supervisor_;  ///< of the current or last command
   std::shared_ptr<ParentLinks> parents_;         ///< to parent runs
-  std::shared_ptr<HeldSet> leases_;              ///< the current ones, or the last
-  std::shared_ptr<NestedRuns> nested_;           ///< below the command
-  std::unique_ptr<Event> changed_;               ///< a lease is lost, or a nested run has ended
-  std::shared_ptr<Supersession> supersession_;   ///< the same in each wait; null: none so far
+  std::shared_ptr<HeldSet> leases_;              ///< the current or last ones
+  std::shared_ptr<NestedRuns> nested_;           ///< nested runs below the command
+  std::unique_ptr<Event> changed_;               ///< notified of what ends outlast_nested_runs()
+  std::shared_ptr<Supersession> supersession_;   ///< the same for each wait; null before the first
   Instant began_;
-  Instant granted_at_;               ///< when the wait ended: held times count from there
-  std::optional<Instant> ended_at_;  ///< when the command had ended; nullopt: it never ran
-  int wait_ended_by_ = 0;            ///< a signal; 0: none
-  bool parent_gone_ = false;         ///< --with-parent
-  bool outlasting_ = false;          ///< signals go to the nested runs, too
+  Instant granted_at_;               ///< when the wait ended, which is when held times begin
+  std::optional<Instant> ended_at_;  ///< when the command ended; nullopt: it has not
+  int wait_ended_by_ = 0;            ///< the signal that ended the wait; 0: none
+  bool parent_gone_ = false;         ///< --with-parent: the process that started us has ended
+  bool outlasting_ = false;          ///< waiting for nested runs, which signals are passed on to
   bool loss_reported_ = false;
   std::string missing_votes_;  ///< as last reported
 };
@@ -567,7 +592,7 @@ void hold(const SessionOptions& about, const RunOptions& options, child::Front& 
   try {
     Session session(about, options.servers, options.server_timeout);
     Printer printer(session.console(), session.clock(), options.resources,
-                    front.job_group().value_or(0), session.json(), /*tells_end=*/!session.json());
+                    front.job_group().value_or(0), session.json(), /*reports_end=*/!session.json());
     session.events().add(printer);
     if (events != nullptr) session.events().add(*events);
     HolderProcess holder(session, options, front, gate, inherited, isolation);
@@ -577,13 +602,13 @@ void hold(const SessionOptions& about, const RunOptions& options, child::Front& 
       });
     }
     session.run(holder.live());
-    isolation.clear_away();
-    clear_away_behind(about, options.servers, session);
+    isolation.remove_cgroup();
+    release_leftovers(about, options.servers, session);
     output::StandardError::of_process().finish();
-    // All that others could see is done: the kernel frees the rest faster than we.
+    // All visible effects are done, and the kernel frees memory faster than we would.
     ::_exit(0);
   } catch (const std::exception& error) {
-    // The front process learns of it from our end.
+    // The front process notices that we have ended.
     about.console.error(escape_for_terminal(error.what()));
     ::_exit(to_int(ExitCode::internal));
   }

@@ -32,7 +32,7 @@ unexpected<std::string> system_failure(const std::string& path) {
   return failure(path, std::strerror(errno));
 }
 
-/// REDLOCK_SLOT and REDLOCK_SLOT_LIST, each between these; nothing without a slot.
+/// REDLOCK_SLOT and REDLOCK_SLOT_LIST, each between `before` and `after`; empty without slots.
 std::string slot_words(const LeaseVariables& values, std::string_view before,
                        std::string_view after) {
   if (!values.slot) return {};
@@ -40,7 +40,7 @@ std::string slot_words(const LeaseVariables& values, std::string_view before,
                      shell_quote(*values.slot), shell_quote(*values.slot_list));
 }
 
-/// REDLOCK_LEASE comes first, so that a key with newlines in it cannot pass for it.
+/// REDLOCK_LEASE comes first, so that a key that contains newlines cannot imitate it.
 std::string file_text(const LeaseHandle& handle) {
   const LeaseVariables values = variables_of(handle);
   return fmt::format("REDLOCK_LEASE={}\nREDLOCK_KEY={}\nREDLOCK_TOKEN={}\nREDLOCK_FENCE={}\n{}",
@@ -48,8 +48,7 @@ std::string file_text(const LeaseHandle& handle) {
                      shell_quote(values.fence), slot_words(values, "", "\n"));
 }
 
-/// Unsets the slots of an earlier lease: a script must not take them for the new lease's, or use
-/// them without one.
+/// Unsets the slots of an earlier lease, which a script must not take for those of the new one.
 std::string forget_slot() {
   return std::getenv("REDLOCK_SLOT") != nullptr ? "unset REDLOCK_SLOT REDLOCK_SLOT_LIST; " : "";
 }
@@ -59,7 +58,7 @@ std::string directory_of(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
-/// A renamed file survives a crash only when its directory is synced, too.
+/// A rename survives a crash only if the directory is synced, too.
 void sync_directory_of(const std::string& path) {
   const UniqueFd fd(::open(directory_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd) (void)::fsync(fd.get());
@@ -137,7 +136,7 @@ Result<void, std::string> write_lease_file(const std::string& path, const LeaseH
 
 Result<LeaseHandle, std::string> read_lease_file(const std::string& path) {
   if (path.empty()) return unexpected<std::string>("--token-file: the path is empty");
-  // O_NONBLOCK: a named pipe must not block us before we have seen what it is.
+  // O_NONBLOCK: opening a named pipe must not block.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!fd && errno == ELOOP)
     return failure(path, "is a symbolic link; a lease file must be a file of your own");

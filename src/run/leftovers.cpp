@@ -15,10 +15,12 @@
 namespace redlock::run {
 namespace {
 
-/// A lease may be granted for months; an unknown process should not stay for so long.
+/// The maximum life of the process. A lease may be granted for months, but an unattended process
+/// should not stay for so long.
 constexpr std::chrono::minutes max_life{10};
 
-/// Pipes and terminals end when the last process closes them.
+/// Closes all descriptors, because readers of a pipe see its end only when the last process has
+/// closed it.
 void redirect_to_null() {
   output::StandardError::of_process().close();
   child::close_all_but(-1);
@@ -36,7 +38,7 @@ asio::awaitable<int> clear_away(Session& session, std::vector<Leftover> leftover
 
 }  // namespace
 
-void clear_away_behind(const SessionOptions& options, const ServerOptions& servers,
+void release_leftovers(const SessionOptions& options, const ServerOptions& servers,
                        Session& session) {
   std::vector<Leftover> leftovers = session.server_set().leftovers();
   if (leftovers.empty() || ::fork() != 0) return;
@@ -44,15 +46,17 @@ void clear_away_behind(const SessionOptions& options, const ServerOptions& serve
     ::setsid();
     child::give_up_cpu_share();
     child::ignore_all();
-    // Ending this process loses nothing but what expires by itself.
+    // Let TERM end this process: the leases that it has not released expire by themselves.
     ::signal(SIGTERM, SIG_DFL);
     sigset_t term;
     sigemptyset(&term);
     sigaddset(&term, SIGTERM);
     ::sigprocmask(SIG_UNBLOCK, &term, nullptr);
+
     child::set_name(child::releaser_title);
     redirect_to_null();
-    if (::chdir("/") != 0) ::_exit(0);  // a mount must not stay busy
+    if (::chdir("/") != 0) ::_exit(0);  // keep no mount busy
+
     for (Leftover& leftover : leftovers)
       leftover.until = std::min(leftover.until, BootClock::now() + max_life);
     Session own(options, servers, session.server_set().server_timeout());

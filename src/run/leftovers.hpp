@@ -5,12 +5,12 @@
 
 namespace redlock::run {
 
-/// For the end of a command, after its last output: a process of its own releases what servers have
-/// not confirmed (see ServerSet::leftovers), on connections of its own, until they confirm it or it
-/// has expired there. No process waits for that one: it has no terminal, no standard streams and no
-/// descriptor of ours. Where every release is confirmed, or no process can be forked, nothing
-/// happens.
-void clear_away_behind(const SessionOptions& options, const ServerOptions& servers,
+/// Call it at the end of a command, after its last output. If servers have not confirmed every
+/// release (see ServerSet::leftovers), forks a process that retries, on its own connections, until
+/// they confirm or the leases have expired there. No process waits for it: it has no terminal, no
+/// standard streams, and none of our descriptors. Does nothing when every release is confirmed, or
+/// the fork fails.
+void release_leftovers(const SessionOptions& options, const ServerOptions& servers,
                        Session& session);
 
 }  // namespace redlock::run

@@ -20,20 +20,20 @@
 namespace redlock::run {
 namespace {
 
-/// The maximum of connections that have not shown a token yet: of us and of root each, of all other
-/// users together, and of one of these. How long each may take to show it. Further connections are
-/// closed, and retry.
-constexpr int max_guests = 32;
-constexpr int max_guests_of_another_user = 8;
+/// Limits for connections that have not sent a token yet: max_pending for our user, for root, and
+/// for all other users together; fewer for each of those. Each must send its token within the
+/// timeout. Connections beyond the limits are closed; the peers retry.
+constexpr int max_pending = 32;
+constexpr int max_pending_of_another_user = 8;
 constexpr Milliseconds secret_timeout{2000};
 
-/// Of so many connections in a row we have a rest: whoever connects without end must not keep us
-/// busy. A queue of 4096, the most that a listener has by default, is through in 1.3 s.
+/// After this many connections in a row we pause, so that a process that keeps connecting cannot
+/// keep us busy. A backlog of 4096, the default maximum of a listener, is accepted in 1.3 s.
 constexpr int connections_at_once = 32;
-constexpr Milliseconds rest{10};
+constexpr Milliseconds accept_pause{10};
 
-/// The divisor of this process's descriptor limit: the other descriptors are for its servers and
-/// its command.
+/// A divisor: the fraction of this process's descriptor limit that nested runs may use. The other
+/// descriptors are for its servers and its command.
 constexpr rlim_t share_of_descriptors = 4;
 
 /// Larger than any token's secret.
@@ -47,13 +47,13 @@ std::optional<ucred> peer_of(const UniqueFd& connection) {
   return peer;
 }
 
-/// A user's own processes; as root, those of every user: a job may change its user.
+/// Accepts our own user and root; as root, accepts every user, because a job may change its user.
 bool may_connect(const ucred& peer) {
   return ::geteuid() == 0 || peer.uid == 0 || peer.uid == ::geteuid();
 }
 
-/// The process group of the front process of a run; 0 where it cannot be told. Its holder process
-/// is its child, or its grandchild behind a shield; both have left the group.
+/// The process group of the front process of a run; 0 if it is unknown. The holder process is its
+/// child, or with a shield its grandchild; both have left the group.
 pid_t group_of_front(pid_t holder) {
   const auto of_holder = holder > 0 ? child::read_process_stat(holder) : std::nullopt;
   if (!of_holder) return 0;
@@ -63,7 +63,7 @@ pid_t group_of_front(pid_t holder) {
   return of_shield ? ::getpgid(of_shield->parent) : 0;
 }
 
-/// A run takes two descriptors: its connection, and the duplicate that waits for it.
+/// A run takes two descriptors: its connection, and the duplicate that Readable waits on.
 std::size_t max_runs() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
@@ -76,12 +76,12 @@ std::string parent_socket_name(const Token& token) {
   return "redlock-cli/" + sha1_hex("parent " + token.secret());
 }
 
-struct NestedRuns::Guest {
-  Guest(const asio::any_io_executor& executor, UniqueFd made, ucred from)
-      : connection(std::move(made)), peer(from), readable(executor, connection.get()) {}
+struct NestedRuns::PendingPeer {
+  PendingPeer(const asio::any_io_executor& executor, UniqueFd made, ucred from)
+      : connection(std::move(made)), credentials(from), readable(executor, connection.get()) {}
 
   UniqueFd connection;
-  ucred peer;
+  ucred credentials;
   Readable readable;
   bool is_known = false;
 };
@@ -96,17 +96,17 @@ NestedRuns::NestedRuns(asio::any_io_executor executor, const Clock& clock,
 
 void NestedRuns::listen() {
   if (tokens_.empty()) return;
-  take_name();
+  bind_address();
   if (!socket_) return;
   try {
     connects_ = std::make_unique<Readable>(executor_, socket_.get());
   } catch (const std::system_error&) {
-    return socket_.reset();  // no descriptor is left
+    return socket_.reset();  // no descriptor is free
   }
   spawn(executor_, [self = shared_from_this()] { return self->accept_all(); });
 }
 
-void NestedRuns::take_name() {
+void NestedRuns::bind_address() {
   UniqueFd made(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!made) return;
   const UnixName name(parent_socket_name(tokens_.front()));
@@ -125,27 +125,28 @@ asio::awaitable<void> NestedRuns::accept_all() {
     co_await connects_->wait();
     int accepted = 0;
     while (accepted < connections_at_once && accept_one()) ++accepted;
-    if (accepted == connections_at_once) co_await sleep_until(clock_, clock_.now() + rest);
+    if (accepted == connections_at_once) co_await sleep_until(clock_, clock_.now() + accept_pause);
   }
-  connects_.reset();  // it has a descriptor of the socket, too
+  connects_.reset();  // it holds a duplicate of the socket
 }
 
-/// False when none is left to be accepted.
+/// False if no connection is waiting to be accepted.
 bool NestedRuns::accept_one() {
   if (!socket_) return false;
   UniqueFd connection(::accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (!connection) {
     if (errno == EINTR || errno == ECONNABORTED) return true;
-    if (errno != EAGAIN) close();  // no descriptors, no memory: it would only fail again at once
+    if (errno != EAGAIN) close();  // no descriptors or memory: retrying would fail again at once
     return false;
   }
+
   const auto peer = peer_of(connection);
   if (!peer || !may_connect(*peer) || !has_room_for(peer->uid) || runs_.size() >= max_runs())
     return true;
   try {
-    const auto guest = std::make_shared<Guest>(executor_, std::move(connection), *peer);
-    ++guests_[peer->uid];
-    spawn(executor_, [self = shared_from_this(), guest] { return self->serve(guest); });
+    const auto pending = std::make_shared<PendingPeer>(executor_, std::move(connection), *peer);
+    ++pending_[peer->uid];
+    spawn(executor_, [self = shared_from_this(), pending] { return self->serve(pending); });
   } catch (const std::system_error&) {
     close();
   }
@@ -154,51 +155,53 @@ bool NestedRuns::accept_one() {
 
 bool NestedRuns::has_room_for(uid_t user) const {
   const auto is_other = [](uid_t one) { return one != 0 && one != ::geteuid(); };
-  const auto found = guests_.find(user);
-  const int of_user = found == guests_.end() ? 0 : found->second;
-  if (!is_other(user)) return of_user < max_guests;
+  const auto found = pending_.find(user);
+  const int of_user = found == pending_.end() ? 0 : found->second;
+  if (!is_other(user)) return of_user < max_pending;
   int of_others = 0;
-  for (const auto& [one, count] : guests_) of_others += is_other(one) ? count : 0;
-  return of_user < max_guests_of_another_user && of_others < max_guests;
+  for (const auto& [one, count] : pending_) of_others += is_other(one) ? count : 0;
+  return of_user < max_pending_of_another_user && of_others < max_pending;
 }
 
-asio::awaitable<void> NestedRuns::serve(std::shared_ptr<Guest> guest) {
-  spawn(executor_, [&clock = clock_, guest]() -> asio::awaitable<void> {
+asio::awaitable<void> NestedRuns::serve(std::shared_ptr<PendingPeer> pending) {
+  spawn(executor_, [&clock = clock_, pending]() -> asio::awaitable<void> {
     co_await sleep_until(clock, clock.now() + secret_timeout);
-    if (!guest->is_known) guest->readable.cancel();
+    if (!pending->is_known) pending->readable.cancel();
   });
-  co_await guest->readable.wait();
-  if (const auto of_user = guests_.find(guest->peer.uid); --of_user->second == 0)
-    guests_.erase(of_user);
-  guest->is_known = true;
+
+  co_await pending->readable.wait();
+  if (const auto of_user = pending_.find(pending->credentials.uid); --of_user->second == 0)
+    pending_.erase(of_user);
+  pending->is_known = true;
 
   std::array<char, max_secret> secret{};
-  const int fd = guest->connection.get();
+  const int fd = pending->connection.get();
   const ssize_t length = ::recv(fd, secret.data(), secret.size(), 0);
   if (length <= 0 || !may_inherit({secret.data(), static_cast<std::size_t>(length)}))
-    co_return guest->connection.reset();
-  if (::send(fd, "", 1, MSG_NOSIGNAL) != 1) co_return guest->connection.reset();
+    co_return pending->connection.reset();
+  if (::send(fd, "", 1, MSG_NOSIGNAL) != 1) co_return pending->connection.reset();
 
-  const auto run = runs_.insert(runs_.end(), Run{std::move(guest->connection), guest->peer.pid});
-  char nothing = 0;
+  const auto run =
+      runs_.insert(runs_.end(), Run{std::move(pending->connection), pending->credentials.pid});
+  char ignored = 0;
   ssize_t got = 0;
   do {
-    co_await guest->readable.wait();
-    got = ::recv(fd, &nothing, 1, 0);
+    co_await pending->readable.wait();
+    got = ::recv(fd, &ignored, 1, 0);
   } while (got > 0 || (got < 0 && errno == EAGAIN));
   runs_.erase(run);
   changed_();
 }
 
-/// Not once we have stopped accepting: the answer would be a promise.
+/// False once we have stopped accepting, because the answer would promise to keep the lease.
 bool NestedRuns::may_inherit(std::string_view secret) const {
   return socket_ && std::any_of(tokens_.begin(), tokens_.end(),
                                 [=](const Token& token) { return token.secret() == secret; });
 }
 
 bool NestedRuns::lives(const Run& run) {
-  char nothing = 0;
-  return ::recv(run.connection.get(), &nothing, 1, MSG_PEEK) != 0;
+  char ignored = 0;
+  return ::recv(run.connection.get(), &ignored, 1, MSG_PEEK) != 0;
 }
 
 bool NestedRuns::empty() const {

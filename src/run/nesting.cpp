@@ -15,8 +15,8 @@
 namespace redlock::run {
 namespace {
 
-/// The leases of all servers whose guard is an ancestor. Of the others it is unknown whether they
-/// are still leases of a parent run.
+/// The leases in REDLOCK_HELD, on any servers, whose guard is an ancestor of ours. Others may no
+/// longer be leases of a parent run.
 std::vector<ParentLease> confirmed_leases() {
   std::vector<ParentLease> leases = read_held(environment_value("REDLOCK_HELD"));
   std::erase_if(leases, [](const ParentLease& lease) { return !child::is_ancestor(lease.guard); });
@@ -32,7 +32,7 @@ std::optional<ParentClaim> find_in(const LeaseHandle& handle, const AcquireOrder
   return std::nullopt;
 }
 
-bool wants(const std::vector<AcquireOrder>& orders, const LeaseHandle& handle) {
+bool covers_any(const std::vector<AcquireOrder>& orders, const LeaseHandle& handle) {
   return std::any_of(orders.begin(), orders.end(), [&](const AcquireOrder& order) {
     return find_in(handle, order, /*guarded=*/true).has_value();
   });
@@ -43,7 +43,7 @@ std::string held_variable(const std::vector<Lease>& leases, const ServerOptions&
   std::vector<Lease> kept;
   for (Lease lease : leases) {
     if (lease.keeping == Keeping::inherited) continue;
-    lease.keeping = Keeping::own;  // for nested runs the guard decides
+    lease.keeping = Keeping::own;  // to nested runs it is confirmed by its guard
     kept.push_back(lease);
   }
   const auto guard = child::identify(::getpid());
@@ -81,7 +81,7 @@ asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& option
   }
 
   for (const ParentLease& lease : parent_leases(options.servers)) {
-    if (!wants(orders, lease.handle)) continue;
+    if (!covers_any(orders, lease.handle)) continue;
     if (links != nullptr && !co_await links->join(lease)) continue;
     for (AcquireOrder& order : orders) {
       if (auto parent_claim = find_in(lease.handle, order, /*guarded=*/true))
@@ -89,10 +89,10 @@ asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& option
     }
   }
 
-  const auto left_to_us = LeaseHandle::from_text(environment_value("REDLOCK_LEASE"));
-  if (left_to_us && left_to_us->servers == fingerprint(options.servers)) {
+  const auto handed_over = LeaseHandle::from_text(environment_value("REDLOCK_LEASE"));
+  if (handed_over && handed_over->servers == fingerprint(options.servers)) {
     for (AcquireOrder& order : orders) {
-      if (!order.parent_claim) order.parent_claim = find_in(*left_to_us, order, /*guarded=*/false);
+      if (!order.parent_claim) order.parent_claim = find_in(*handed_over, order, /*guarded=*/false);
     }
   }
   co_return orders;

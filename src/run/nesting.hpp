@@ -13,35 +13,35 @@
 
 namespace redlock::run {
 
-/// The leases on these servers that a living ancestor of ours keeps: from REDLOCK_HELD, without
-/// those that cannot be confirmed.
+/// The leases on these servers that a living ancestor of ours keeps: those in REDLOCK_HELD whose
+/// holder process is confirmed to be an ancestor.
 std::vector<ParentLease> parent_leases(const ServerOptions& servers);
 
-/// What to acquire: every key, each with a lease that is valid for `needed_validity` at least, and
-/// with its parent lease, if there is one: a confirmed lease, or that of REDLOCK_LEASE. `links`: of
-/// a process that lives as long as the lease is used. Then only leases that their parent keeps for
-/// so long are inherited. Null: for a process that ends in a moment.
+/// The orders for all keys. Each lease must be valid for `needed_validity` at least. If there is a
+/// parent lease for a key, a confirmed one or that of REDLOCK_LEASE, the order names it. `links`:
+/// connections of a process that lives for as long as the lease is used; with them, only leases
+/// that the parent agrees to keep for so long are inherited. Null: the process ends at once.
 asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& options,
                                                        Duration needed_validity,
                                                        ParentLinks* links);
 
-/// Whether the servers confirm the parent lease of one of these orders: for what needs leases of
-/// its own, before it waits for the others. A lease that too few servers answer for may be
-/// inherited later all the same: look at what was granted, too. One that was handed over is taken
-/// over, as inherit() does: it may last longer afterwards, and never shorter.
+/// Whether the servers confirm the parent lease of one of these orders. For a command that needs
+/// leases of its own, to check before it waits. If too few servers answer, a lease may still be
+/// inherited later, so also check the granted leases with are_our_own(). A lease that was handed
+/// over is taken over, as by inherit(): its validity may grow, but never shrinks.
 asio::awaitable<bool> has_parent_lease(ServerSet& server_set,
                                        const std::vector<AcquireOrder>& orders);
 
-/// Whether no other process keeps one of these, or handed it over.
+/// Whether none of these leases is kept, or was handed over, by another process.
 bool are_our_own(const std::vector<Lease>& leases);
 
-/// Why an option that needs leases of its own is refused; `advice` says what to do instead.
+/// The message that refuses an option that needs leases of its own; `advice` names the remedy.
 std::string needs_own_lease_text(std::string_view option, std::string_view advice);
 
 /// The name under which the servers know the lease of this token.
 LeaseId id_of(const Token& token);
 
-/// What a command under these leases finds in its environment. REDLOCK_HELD names the confirmed
+/// The environment variables for a command under these leases. REDLOCK_HELD names the confirmed
 /// parent leases and the leases that this process keeps.
 std::vector<child::Variable> lease_variables(const std::vector<Lease>& leases,
                                              const ServerOptions& servers);

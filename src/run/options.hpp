@@ -26,10 +26,10 @@ struct LockOptions {
   ServerOptions servers;
   Duration server_timeout;
   Mode mode;
-  bool supersedes;  ///< newest wins: older waiters that supersede, too, give up
-  bool replaces;    ///< and an older holder that does so, too, is stopped; with `supersedes`
-  std::optional<std::size_t> max_waiting;  ///< give up at once if so many wait already
-  bool insists_on_wait;                    ///< how long to wait was given, and is not the default
+  bool supersedes;  ///< newest wins: older waiters with this option give up
+  bool replaces;    ///< an older holder with this option is stopped, too; only with `supersedes`
+  std::optional<std::size_t> max_waiting;  ///< give up at once if this many wait already
+  bool insists_on_wait;  ///< the wait was given explicitly; false: it is the default
 };
 
 /// All options of `run`.
@@ -41,21 +41,20 @@ struct RunOptions : LockOptions {
   std::optional<int> status_fd;
   std::optional<int> events_fd;
   bool notifies_service;               ///< --sd-notify, and there is a service manager
-  Duration min_hold{};                 ///< from the grant on
-  bool insists_on_min_hold = false;    ///< it was asked of this one run, and is no general setting
-  std::optional<Duration> once_per{};  ///< at most one successful run in it
-  int fresh_exit_code = 0;             ///< the exit code when the command need not run
-  bool sets_descendants = false;       ///< --descendants was given: what is left is expected
-  bool records_skips = false;          ///< the servers count that the command was not run
+  Duration min_hold{};                 ///< counted from the grant
+  bool insists_on_min_hold = false;    ///< it was set for this run, not in a general setting
+  std::optional<Duration> once_per{};  ///< at most one successful run per period
+  int fresh_exit_code = 0;  ///< the exit code when the command was skipped because of once_per
+  bool sets_descendants = false;  ///< --descendants was given: processes left running are expected
+  bool records_skips = false;     ///< the servers count runs whose command was skipped
   std::optional<child::Command> on_stop{};  ///< what to run when the command is stopped
-  UniqueFd parent{};                        ///< --with-parent: of watch_parent_process(); else none
+  UniqueFd parent{};  ///< --with-parent: from watch_parent_process(); else empty
 };
 
-/// A lease that `acquire` leaves to a holder process in the background.
+/// How a holder process in the background keeps the leases of `acquire`.
 struct Background {
-  std::optional<child::WatchedProcess> process;  ///< --while-pid: kept while it lives. None:
-                                                 ///< --detach
-  child::StopPlan stop;  ///< how the process is stopped; has a max_hold where there is none
+  std::optional<child::WatchedProcess> process;  ///< keep them while it lives; nullopt: --detach
+  child::StopPlan stop;  ///< how to stop the process; without a process, max_hold is set
 };
 
 /// All options of `acquire`.

@@ -12,12 +12,12 @@
 namespace redlock::run {
 namespace {
 
-/// Between two tries to reach a parent run to which many connect at once.
+/// The interval between attempts to reach a parent run to which many connect at once.
 constexpr Milliseconds retry_interval{20};
 
 enum class Reach { connected, busy, gone };
 
-/// Connects to the holder process, and to no other process that took its name.
+/// Connects to the holder process; refuses another process that uses its address.
 Reach connect_to(const ParentLease& lease, UniqueFd& connection) {
   connection = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const Token& token = lease.handle.parts.front().token;
@@ -25,13 +25,15 @@ Reach connect_to(const ParentLease& lease, UniqueFd& connection) {
   if (!connection) return Reach::gone;
   if (::connect(connection.get(), name.address(), name.size()) != 0)
     return errno == EAGAIN ? Reach::busy : Reach::gone;
+
   ucred peer{};
   socklen_t size = sizeof peer;
   if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
       peer.pid != lease.guard.pid)
     return Reach::gone;
+
   const std::string secret = token.secret();
-  // The parent may have closed it again: then we retry.
+  // An error means that the parent has closed the connection; then we retry.
   (void)::send(connection.get(), secret.data(), secret.size(), MSG_NOSIGNAL);
   return Reach::connected;
 }
@@ -63,7 +65,7 @@ asio::awaitable<bool> ParentLinks::join(ParentLease lease) {
         links_.push_back(link);
         co_return true;
       }
-      // A later answer must find the connection closed.
+      // A late answer must find the connection closed, so that the parent does not count us.
       link->connection.reset();
       link->readable.cancel();
     }

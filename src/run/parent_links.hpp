@@ -13,13 +13,13 @@
 
 namespace redlock::run {
 
-/// A nested run's connections to the holder processes whose leases it inherits (NestedRuns). As
-/// long as they are open, those leases are not released, whatever happens to the commands of the
-/// parent runs. Single-threaded.
+/// A nested run's connections to the holder processes whose leases it inherits (NestedRuns). While
+/// they are open, those leases are not released, whatever happens to the commands of the parent
+/// runs. Single-threaded.
 class ParentLinks : public std::enable_shared_from_this<ParentLinks> {
  public:
-  /// `on_signal` gets the signals that a parent passes on. `clock` and `interrupt` must outlive the
-  /// executor's run().
+  /// `on_signal` receives the signals that a parent run passes on. `clock` and `interrupt` must
+  /// outlive the executor's run().
   ParentLinks(asio::any_io_executor executor, const Clock& clock, Interrupt& interrupt,
               std::function<void(int)> on_signal)
       : executor_(std::move(executor)),
@@ -29,7 +29,7 @@ class ParentLinks : public std::enable_shared_from_this<ParentLinks> {
 
   /// Asks the lease's holder process to keep the lease for as long as we live. False when it
   /// refuses because it is about to release the lease, cannot be reached, or does not answer within
-  /// the lease's ttl, and when the user gives up: then nothing is inherited.
+  /// the lease's ttl, and when the interrupt is raised; then the lease must not be inherited.
   asio::awaitable<bool> join(ParentLease lease);
 
  private:
@@ -43,7 +43,7 @@ class ParentLinks : public std::enable_shared_from_this<ParentLinks> {
     bool agreed = false;
   };
 
-  /// Until the parent has answered, or `last`.
+  /// Waits until the parent has answered, or until `last`.
   asio::awaitable<void> ask(std::shared_ptr<Link> link, Instant last);
   asio::awaitable<void> listen(std::shared_ptr<Link> link);
 

@@ -33,21 +33,22 @@ std::string grant_text(const event::Acquired& acquired) {
 }  // namespace
 
 Printer::Printer(const output::Console& console, const Clock& clock,
-                 const std::vector<Resource>& resources, pid_t job_group, bool json, bool tells_end)
+                 const std::vector<Resource>& resources, pid_t job_group, bool json,
+                 bool reports_end)
     : console_(console),
       clock_(clock),
       key_(output::keys_text(resources)),
       job_group_(job_group),
       json_(json),
-      tells_end_(tells_end) {}
+      reports_end_(reports_end) {}
 
 void Printer::on(const event::Any& event, Milliseconds) {
-  std::visit([this](const auto& what) { tell(what); }, event);
+  std::visit([this](const auto& what) { print(what); }, event);
 }
 
 // --- The wait ---
 
-void Printer::tell(const event::Waiting& waiting) {
+void Printer::print(const event::Waiting& waiting) {
   const AttemptFailure& failure = waiting.failure;
   const std::string key = key_text(waiting.resource);
   const std::string obstacle = output::failure_text(waiting.resource, failure, waiting.servers);
@@ -55,11 +56,11 @@ void Printer::tell(const event::Waiting& waiting) {
                              failure.queue.queued
                                  ? fmt::format("; {} before us in the queue", failure.queue.ahead)
                                  : std::string()));
-  if (!failure.unsubscribed.empty() && !std::exchange(told_unsubscribed_, true)) {
+  if (!failure.unsubscribed.empty() && !std::exchange(reported_unsubscribed_, true)) {
     console_.detail(fmt::format("{}: cannot subscribe to notifications; polling: {}", key,
                                 output::faults_text(failure.unsubscribed)));
   }
-  if (failure.queue.cannot_publish && !std::exchange(told_mute_, true)) {
+  if (failure.queue.cannot_publish && !std::exchange(reported_cannot_publish_, true)) {
     console_.detail(fmt::format(
         "{}: the holder cannot notify waiters (it lacks +publish or the channels &{}*); polling",
         key, protocol::word::wake_prefix));
@@ -73,7 +74,7 @@ void Printer::tell(const event::Waiting& waiting) {
   if (waiting.news) status(fmt::format("waiting for {}: {}", key, obstacle));
 }
 
-void Printer::tell(const event::StillWaiting&) {
+void Printer::print(const event::StillWaiting&) {
   const Instant now = clock_.now();
   constexpr std::string_view prefix = "redlock-cli: ";
   const std::string line = line_ ? wait_->line(now, line_->width() - prefix.size()) : std::string();
@@ -86,26 +87,26 @@ void Printer::tell(const event::StillWaiting&) {
   }
 }
 
-void Printer::tell(const event::HeldAroundUs& held) {
+void Printer::print(const event::HeldAroundUs& held) {
   console_.notice(
       fmt::format("{}: {}", key_text(held.resource), output::held_around_us_text(held.owner)));
 }
 
-void Printer::tell(const event::WaitEnded&) {
+void Printer::print(const event::WaitEnded&) {
   line_.reset();
   wait_.reset();
-  told_unsubscribed_ = told_mute_ = false;
+  reported_unsubscribed_ = reported_cannot_publish_ = false;
 }
 
-/// It had the lock and has done its work: without READY=1 systemd would call an exit with 0 a
-/// breach of the protocol.
-void Printer::tell(const event::Fresh& fresh) {
+/// The run got the lock and was skipped. READY=1 is still needed: systemd treats an exit with 0
+/// without it as a protocol error.
+void Printer::print(const event::Fresh& fresh) {
   status(key_ + " already ran " + output::past_run_text(fresh.last));
   notify_service("READY", "1");
   notify_service("STOPPING", "1");
 }
 
-void Printer::tell(const event::Acquired& acquired) {
+void Printer::print(const event::Acquired& acquired) {
   const std::string text =
       fmt::format("{}: acquired after {}", key_, format_duration(acquired.waited));
   if (console_.is_verbose()) {
@@ -122,29 +123,29 @@ void Printer::tell(const event::Acquired& acquired) {
 
 // --- The lease ---
 
-void Printer::tell(const event::ReleasedWhilePaused&) {
+void Printer::print(const event::ReleasedWhilePaused&) {
   console_.detail(fmt::format("{}: stopped (^Z): lock released", key_));
 }
 
-void Printer::tell(const event::Renewed& renewed) {
+void Printer::print(const event::Renewed& renewed) {
   renewed.after_trouble ? console_.detail(fmt::format("{}: renewed again", key_))
                         : console_.debug(fmt::format("{}: extended", key_));
 }
 
-/// An outage that is shorter than the lease is only a detail; a longer one is reported when the
-/// command is stopped.
-void Printer::tell(const event::RenewalFailed& failed) {
+/// An outage shorter than the lease is only a detail; a longer one is reported when the command is
+/// stopped.
+void Printer::print(const event::RenewalFailed& failed) {
   console_.detail(fmt::format("{}: cannot renew; retrying: {}", key_text(failed.resource),
                               output::faults_text(failed.faults)));
 }
 
-void Printer::tell(const event::VotesChanged& changed) {
+void Printer::print(const event::VotesChanged& changed) {
   const std::string missing = output::missing_votes_text(changed.faults, changed.servers);
   console_.detail(
       fmt::format("{}: {}", key_, missing.empty() ? "all servers vote again" : missing));
 }
 
-void Printer::tell(const event::Lost& lost) {
+void Printer::print(const event::Lost& lost) {
   const std::string text = lost.resource
                                ? fmt::format("{}: lost: {}", key_text(*lost.resource), lost.reason)
                                : fmt::format("{}: {}", key_, lost.reason);
@@ -155,7 +156,7 @@ void Printer::tell(const event::Lost& lost) {
 
 // --- The command ---
 
-void Printer::tell(const event::Strained& strained) {
+void Printer::print(const event::Strained& strained) {
   console_.notice(
       fmt::format("{}: stopping the command's {} processes ({} MiB) may take {}, more than --ttl "
                   "{} leaves; use a longer --ttl",
@@ -163,7 +164,7 @@ void Printer::tell(const event::Strained& strained) {
                   format_duration(strained.needed), format_duration(strained.ttl.length())));
 }
 
-void Printer::tell(const event::Stopping& stopping) {
+void Printer::print(const event::Stopping& stopping) {
   notify_service("STOPPING", "1");
   if (stopping.why == child::StopReason::parent_gone) {
     return console_.error(fmt::format(
@@ -176,18 +177,18 @@ void Printer::tell(const event::Stopping& stopping) {
     console_.audit(text);
     return console_.error(text);
   }
-  if (stopping.why != child::StopReason::max_hold) return;  // the loss is told
+  if (stopping.why != child::StopReason::max_hold) return;  // print(Lost) has reported the loss
   console_.error(fmt::format("{}: held for {}, the limit of --max-hold; stopping the command", key_,
                              format_duration(*stopping.max_hold)));
 }
 
-void Printer::tell(const event::Unkillable& unkillable) {
+void Printer::print(const event::Unkillable& unkillable) {
   console_.error(
       fmt::format("{}: cannot kill all processes; keeping the lock as long as possible: {}", key_,
                   fmt::join(unkillable.pids, " ")));
 }
 
-void Printer::tell(const event::Awaiting& awaiting) {
+void Printer::print(const event::Awaiting& awaiting) {
   std::vector<std::string> names;
   for (const pid_t pid : awaiting.pids) names.push_back(child::process_text(pid));
   console_.notice(
@@ -199,20 +200,20 @@ void Printer::tell(const event::Awaiting& awaiting) {
   notify_service("STOPPING", "1");
 }
 
-void Printer::tell(const event::Ended& ended) {
+void Printer::print(const event::Ended& ended) {
   if (ended.exit_code) status_ = fmt::format("; exit status {}", *ended.exit_code);
   if (ended.signal) status_ = "; died of SIG" + child::signal_name(*ended.signal);
   notify_service("STOPPING", "1");
 }
 
-void Printer::tell(const event::NestedRunsLive& nested) {
+void Printer::print(const event::NestedRunsLive& nested) {
   console_.notice(fmt::format("{}: keeping the lock for nested runs: {}", key_,
                               fmt::join(nested.holders, " ")));
 }
 
 // --- The end ---
 
-void Printer::tell(const event::Released& released) {
+void Printer::print(const event::Released& released) {
   const std::string held = format_duration(released.held);
   if (released.inherited) {
     console_.detail(fmt::format("{}: done after {}{}; the enclosing run or acquire keeps the lock",
@@ -225,22 +226,22 @@ void Printer::tell(const event::Released& released) {
   }
 }
 
-void Printer::tell(const event::ReleasePending& pending) {
+void Printer::print(const event::ReleasePending& pending) {
   console_.notice(fmt::format(
       "{}: no quorum confirmed the release yet; retrying in the background until the lock expires, "
       "within {}; {}",
       key_, format_duration(pending.ttl.length()), output::faults_text(pending.faults)));
 }
 
-void Printer::tell(const event::NotRecorded& unrecorded) {
+void Printer::print(const event::NotRecorded& unrecorded) {
   console_.error(
       fmt::format("{}: the command succeeded, but no quorum of servers has recorded it yet: it may "
                   "run again within --once-per {}",
                   key_, format_duration(unrecorded.once_per)));
 }
 
-/// Even with -q: work that goes on without the lock is what a lock is there to prevent.
-void Printer::tell(const event::LeftRunning& left) {
+/// Printed even with -q, because work that continues without the lock is what a lock must prevent.
+void Printer::print(const event::LeftRunning& left) {
   const std::string text =
       fmt::format("{}: processes that the command left running{}: {}{}", key_,
                   left.killed ? ", killed with its pid namespace" : "", fmt::join(left.pids, " "),
@@ -248,11 +249,11 @@ void Printer::tell(const event::LeftRunning& left) {
   left.expected ? console_.notice(text) : console_.error(text);
 }
 
-/// A busy lock and a run that is not needed are expected answers; any other failure is an error.
-void Printer::tell(const event::Concluded& concluded) {
+/// A busy lock and a skipped run are expected results; any other failure is an error.
+void Printer::print(const event::Concluded& concluded) {
   using output::CommandResult;
   const output::Outcome& outcome = concluded.outcome;
-  if (!tells_end_ || outcome.message.empty()) return;
+  if (!reports_end_ || outcome.message.empty()) return;
   const std::string line =
       fmt::format("{}: {}", output::keys_text(outcome.resources), outcome.message);
   const bool expected =

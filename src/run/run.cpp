@@ -20,17 +20,19 @@
 namespace redlock::run {
 namespace {
 
-/// The descriptors that the holder process opens, with some spare: the event loop, its timer and
-/// the command's socket; per server a connection and its successor, and what they wait for.
+/// The descriptors that the holder process opens, with some spare: for the event loop, its timer
+/// and the command's socket; and per server for a connection and its successor, with the duplicates
+/// that are waited on.
 constexpr std::size_t descriptors_of_holder = 24;
 constexpr std::size_t descriptors_per_server = 4;
 
-/// A cgroup's files and directory; or two pid namespaces, and the lifeline of their init.
+/// For a cgroup, its files and directory; for a pid namespace, the old and the new one, and the
+/// lifeline of init.
 constexpr std::size_t descriptors_of_isolation = 5;
 
-/// What happened to the holder process.
-std::string_view describe(child::Verdict::Source source) {
-  using Source = child::Verdict::Source;
+/// The reason why the holder process failed.
+std::string_view describe(child::HolderExit::Source source) {
+  using Source = child::HolderExit::Source;
   switch (source) {
     case Source::holder_died:
       return "the holder process was killed";
@@ -53,45 +55,52 @@ void write_status(const SessionOptions& about, const RunOptions& options,
     about.console.error("cannot write to --status-fd");
 }
 
-/// Writes what the front process reports when the holder process cannot. `waited`: since the start.
+/// Writes the final report in the front process, when the holder process could not. `waited`: the
+/// time since the start.
 Finish report_without_holder(const SessionOptions& about, const RunOptions& options,
-                             const child::Verdict& verdict, bool hook_began, EventWriter* events,
-                             Duration waited) {
-  using Source = child::Verdict::Source;
-  const bool never_was = verdict.source == Source::not_forked;
-  const bool died = verdict.source == Source::holder_died || never_was;
-  const bool unsafe = verdict.unkillable || verdict.late > Duration::zero();
+                             const child::HolderExit& holder_exit, bool hook_began,
+                             EventWriter* events, Duration waited) {
+  using Source = child::HolderExit::Source;
+  const bool never_forked = holder_exit.source == Source::not_forked;
+  const bool died = holder_exit.source == Source::holder_died || never_forked;
+  const bool unsafe = holder_exit.unkillable || holder_exit.late > Duration::zero();
+
   output::RunState state;
   state.waited = waited;
-  // What the report is to say: there may have been no lease, and no command.
-  state.loss = output::Loss{std::nullopt, std::string(describe(verdict.source))};
-  state.left.assign(verdict.left.begin(), verdict.left.end());
+  // A loss is the closest description, although there may have been no lease and no command.
+  state.loss = output::Loss{std::nullopt, std::string(describe(holder_exit.source))};
+  state.left.assign(holder_exit.left.begin(), holder_exit.left.end());
   state.end.emplace();
-  state.end->late = verdict.late;
+  state.end->late = holder_exit.late;
+
   const std::string& reason = state.loss->reason;
   output::CommandResult result =
       died ? output::CommandResult::os_error : output::CommandResult::lost;
   std::string message;
+
   if (unsafe) {
     result = output::CommandResult::unconfirmed;
-    message = output::unsafe_text(!verdict.unkillable, state.left, verdict.late) + "; " + reason;
-  } else if (never_was) {
+    message =
+        output::unsafe_text(!holder_exit.unkillable, state.left, holder_exit.late) + "; " + reason;
+  } else if (never_forked) {
     message = reason + "; nothing was locked, and the command was not run";
-  } else if (!verdict.command_began) {
+  } else if (!holder_exit.command_began) {
     message = reason + "; the command had not started; the lock, if it was held, expires by itself";
   } else if (died) {
     message = reason + "; the command was killed, and the lock expires by itself";
   } else {
     message = reason + "; the command was stopped before the lock could expire";
   }
-  if (options.on_stop && verdict.command_began)
+  if (options.on_stop && holder_exit.command_began)
     message += hook_began ? "; --on-stop may not have ended" : "; --on-stop was not run";
+
   state.outcome = output::outcome_of("run", options.resources, result, std::move(message));
-  if (events != nullptr && verdict.command_began) {
+  if (events != nullptr && holder_exit.command_began) {
     events->on(output::event::Lost{std::nullopt, reason}, wall_clock_now());
   } else if (events != nullptr) {
     events->on(output::event::NotAcquired{state.outcome, waited}, wall_clock_now());
   }
+
   const std::string json = output::run_json(state) + "\n";
   write_status(about, options, json);
   if (about.json) {
@@ -102,8 +111,8 @@ Finish report_without_holder(const SessionOptions& about, const RunOptions& opti
   return Finish{state.outcome.exit_code};
 }
 
-/// For the events of both processes. The command does not inherit the descriptor, unless it is one
-/// of its own three.
+/// The writer for the events of both processes. The command does not inherit the descriptor, unless
+/// it is a standard stream.
 std::unique_ptr<EventWriter> write_events(const RunOptions& options) {
   if (!options.events_fd) return nullptr;
   auto writer = std::make_unique<EventWriter>(*options.events_fd, options.resources);
@@ -112,7 +121,8 @@ std::unique_ptr<EventWriter> write_events(const RunOptions& options) {
   return writer;
 }
 
-/// Without /proc only the command itself could be stopped when the lock is lost.
+/// Without /proc only the command itself could be stopped when the lock is lost, not its
+/// descendants.
 void require_visible_processes() {
   if (child::proc_shows_descendants()) return;
   throw CommandError(ExitCode::os_error,
@@ -136,26 +146,30 @@ Finish run(const RunOptions& options, const SessionOptions& about, const Start& 
       descriptors_of_holder + descriptors_per_server * options.servers.servers.size();
   if (options.isolation != child::IsolationMode::none) descriptors += descriptors_of_isolation;
   child::require_spare_descriptors(descriptors);
+
   const auto event_writer = write_events(options);
   const bool in_job = child::has_controlling_terminal();
-  // Before there is a process to watch, and before anything is locked.
+
+  // Fail here, before there is a process to watch and before anything is locked.
   const child::Isolation isolation = isolate(options, in_job);
   if (options.isolation == child::IsolationMode::none &&
       options.stop.on_lost == child::OnLost::kill)
     require_visible_processes();
+
   child::Front front(gate, options.stop, in_job, options.status_fd, isolation.cgroup());
   if (front.fork_holder(start.argc, start.argv, child::CiCookies::hide))
     hold(about, options, front, gate, start.inherited, isolation, event_writer.get());
+
   output::StandardError::of_process().forget();
-  const child::Verdict verdict = front.guard();
+  const child::HolderExit holder_exit = front.guard();
   front.wait_for_holder();
-  const bool reported = verdict.source == child::Verdict::Source::report;
+  const bool reported = holder_exit.source == child::HolderExit::Source::report;
   if (!reported) {
-    return report_without_holder(about, options, verdict, front.page().hook_began,
+    return report_without_holder(about, options, holder_exit, front.page().hook_began,
                                  event_writer.get(), BootClock::now() - began);
   }
-  write_status(about, options, verdict.report);
-  return Finish{verdict.exit_code, verdict.signal};
+  write_status(about, options, holder_exit.report);
+  return Finish{holder_exit.exit_code, holder_exit.signal};
 }
 
 }  // namespace redlock::run

@@ -43,7 +43,7 @@ bool Screen::draw(const std::vector<std::string>& lines) {
   }
   text += home;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    // Erased first: behind text in the last column some terminals would erase that.
+    // Erase first: after text in the last column, some terminals would erase that column.
     text.append(i == 0 ? "" : "\r\n").append(erase_rest_of_line).append(lines[i]);
   }
   if (lines.size() < size().rows) text.append("\r\n").append(erase_below);
@@ -53,10 +53,10 @@ bool Screen::draw(const std::vector<std::string>& lines) {
 void Screen::leave() {
   if (!entered_) return;
   entered_ = false;
-  // In the background the terminal is another job's, whose shell has set it.
+  // In the background the terminal belongs to another job, and the shell has set its modes.
   if (modes_ && in_foreground()) (void)::tcsetattr(STDIN_FILENO, TCSANOW, &*modes_);
   modes_.reset();
-  // Without a screen of its own the terminal goes on below what was drawn last.
+  // A terminal without an alternate screen continues below what was drawn last.
   const std::string last_line = fmt::format("\x1b[{};1H", size().rows);
   (void)output::write_all(
       fd_,
@@ -65,7 +65,8 @@ void Screen::leave() {
 
 bool Screen::in_foreground() const {
   const pid_t group = ::tcgetpgrp(fd_);
-  return group < 0 || group == ::getpgrp();  // not our controlling terminal: no other job's turn
+  // A negative group means that it is not our controlling terminal, so no other job uses it.
+  return group < 0 || group == ::getpgrp();
 }
 
 }  // namespace redlock::run

@@ -13,22 +13,23 @@ namespace redlock::run {
 /// One of the configured servers.
 struct ServerSource {
   std::shared_ptr<const ServerAddress> address;
-  std::shared_ptr<Tls> tls;  ///< where the address uses it; shared by all servers of a store
+  std::shared_ptr<Tls> tls;  ///< null unless the address uses it; shared by all servers of a store
 };
 
-/// Which servers to use, and how long each may take.
+/// Which servers to use, and how.
 struct ServerOptions {
   std::vector<ServerSource> servers;  ///< at least one; no two cast the same vote
   DefaultLogin login;
-  std::optional<Duration> timeout;  ///< as the user set it
-  unsigned replicas = 0;            ///< how many must confirm a grant or an extension
-  Duration restart_guard{};         ///< zero: none, or too few servers for one
+  std::optional<Duration> timeout;  ///< the timeout of a request; nullopt: the user did not set one
+  unsigned replicas = 0;            ///< how many replicas must confirm a grant or an extension
+  Duration restart_guard{};  ///< how long a restarted server must not vote; zero: no guard, or too
+                             ///< few servers for one
 };
 
 /// Their names, without logins.
 std::vector<std::string> names_of(const ServerOptions& options);
 
-/// What identifies this server set in a lease handle.
+/// Identifies this server set in a lease handle.
 std::string fingerprint(const ServerOptions& options);
 
 }  // namespace redlock::run

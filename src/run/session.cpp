@@ -11,8 +11,8 @@ std::vector<ServerLink> links_to(const SessionOptions& options, const ServerOpti
   link.replicas = servers.replicas;
   link.identifies_itself = servers.servers.size() > 1 && options.identifies_servers;
   link.needless_password = [console = options.console,
-                            told = std::make_shared<bool>(false)](const std::string& server) {
-    if (std::exchange(*told, true)) return;
+                            reported = std::make_shared<bool>(false)](const std::string& server) {
+    if (std::exchange(*reported, true)) return;
     console.notice(escape_for_terminal(server) + " has no password, so REDISCLI_AUTH is not used");
   };
   std::vector<ServerLink> links;

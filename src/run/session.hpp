@@ -20,13 +20,14 @@ namespace redlock::run {
 struct SessionOptions {
   output::Console console;
   bool json;
-  bool identifies_servers;  ///< asks each of several servers for its identity and start time
+  bool identifies_servers;  ///< whether to ask each server, if there are several, for its identity
+                            ///< and start time
 };
 
-/// How a session reaches each of its servers, in their order.
+/// How a session connects to each of its servers, in the order given.
 std::vector<ServerLink> links_to(const SessionOptions& options, const ServerOptions& servers);
 
-/// What every command works with: the executor, the clock, the servers and the console.
+/// The objects that every command uses: the executor, the clock, the servers and the console.
 class Session {
  public:
   Session(const SessionOptions& options, const ServerOptions& servers, Duration server_timeout);
@@ -40,8 +41,8 @@ class Session {
   [[nodiscard]] output::Events& events() noexcept { return events_; }
   [[nodiscard]] const output::Events& events() const noexcept { return events_; }
 
-  /// Runs a coroutine that returns a T to its end; coroutines that it left running in the
-  /// background are dropped then. After an exception the process must end.
+  /// Runs a coroutine that returns a T to its end, and drops the coroutines that it left running in
+  /// the background. After an exception the process must end.
   template <class T>
   T run(asio::awaitable<T> main) {
     std::optional<T> result;
@@ -52,8 +53,8 @@ class Session {
     try {
       io_->run();
     } catch (...) {
-      // A queued waiter leaves the queue when it is destroyed, and by then the servers would be
-      // gone.
+      // Leak the context: destroying it would destroy a queued waiter, which then leaves the queue
+      // through servers that no longer exist.
       static_cast<void>(io_.release());
       throw;
     }

@@ -9,11 +9,11 @@
 
 namespace redlock::run {
 
-/// An address in the abstract namespace of unix sockets: no file, gone with the last descriptor.
-/// Source: unix(7).
+/// An address in the abstract namespace of unix sockets. It needs no file, and disappears with the
+/// last descriptor of the socket. Source: unix(7).
 class UnixName {
  public:
-  /// A longer text than such a name can hold is truncated.
+  /// Truncates a name that is longer than an address can hold.
   explicit UnixName(std::string_view name) {
     address_.sun_family = AF_UNIX;
     const std::string_view shown = name.substr(0, sizeof address_.sun_path - 1);

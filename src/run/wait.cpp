@@ -15,18 +15,18 @@ namespace {
 
 constexpr std::chrono::seconds redraw_interval{1};
 
-/// The events of one wait, from its first failed attempt on for as long as this lives: one for each
-/// attempt, and one a second, since a line on a terminal is redrawn whenever the last attempt was.
+/// Reports the events of one wait, from its first failed attempt until it is destroyed: one for
+/// each attempt, and one per second to redraw the status line, because attempts may be far apart.
 class WaitEvents {
  public:
   explicit WaitEvents(Session& session)
-      : session_(session), began_(session.clock().now()), over_(std::make_shared<bool>(false)) {
+      : session_(session), began_(session.clock().now()), ended_(std::make_shared<bool>(false)) {
     if (session.console().is_silent()) return;
     spawn(session.server_set().executor(),
-          [&session, over = over_] { return report_seconds(session, over); });
+          [&session, ended = ended_] { return report_seconds(session, ended); });
   }
   ~WaitEvents() {
-    *over_ = true;
+    *ended_ = true;
     session_.events().report(output::event::WaitEnded{});
   }
   WaitEvents(const WaitEvents&) = delete;
@@ -43,7 +43,7 @@ class WaitEvents {
   }
 
  private:
-  /// What one attempt shows.
+  /// The result of one attempt, for comparison with the next.
   struct State {
     std::string key;
     AcquireDecision why;
@@ -53,21 +53,22 @@ class WaitEvents {
     friend bool operator==(const State&, const State&) = default;
   };
 
-  static asio::awaitable<void> report_seconds(Session& session, std::shared_ptr<bool> over) {
-    while (!*over) {
+  static asio::awaitable<void> report_seconds(Session& session, std::shared_ptr<bool> ended) {
+    while (!*ended) {
       co_await sleep_until(session.clock(), session.clock().now() + redraw_interval);
-      if (!*over) session.events().report(output::event::StillWaiting{});
+      if (!*ended) session.events().report(output::event::StillWaiting{});
     }
   }
 
   Session& session_;
   Instant began_;
-  std::shared_ptr<bool> over_;  ///< for the coroutine, which may outlive us by a second
+  std::shared_ptr<bool> ended_;  ///< shared with the coroutine, which may outlive this by a second
   std::optional<State> last_;
 };
 
-/// Whether the holder, of our host, is an ancestor of ours that waits for us, and nothing but its
-/// lease is in our way. A parent lease that no quorum has told of yet may still be inherited.
+/// Whether only the lease of the holder blocks us, and the holder is an ancestor of ours, on our
+/// host, that waits for us to end. Other failures do not count: with answers missing, a parent
+/// lease may still be inherited.
 bool is_held_around_us(const Resource& resource, const AttemptFailure& failure,
                        const std::string& our_host) {
   const bool is_busy = failure.why == AcquireDecision::busy ||
@@ -77,12 +78,12 @@ bool is_held_around_us(const Resource& resource, const AttemptFailure& failure,
   const Owner& owner = *failure.holder->owner;
   if (owner.host != our_host || owner.finished) return false;
   const auto pid = static_cast<pid_t>(owner.pid);
-  if (owner.supervised) return child::runs_us(pid, resource.key());
+  if (owner.supervised) return child::is_enclosing_run(pid, resource.key());
   return owner.pid_start > 0 && child::is_ancestor(pid, owner.pid_start);
 }
 
-/// What to append to "busy" when a wait has ended: `; waited for 10s (--wait)`, or nothing if there
-/// was no wait.
+/// The text to append to "busy" after a wait: `; waited for 10s (--wait)`; empty if there was no
+/// wait.
 std::string end_of_wait_text(const WaitPolicy& policy) {
   if (!policy.wait || *policy.wait == Duration::zero()) return {};
   return fmt::format("; waited for {} (--wait)", format_duration(*policy.wait));
@@ -110,7 +111,7 @@ output::Outcome outcome_of_wait(std::string_view command, const LockOptions& opt
 void report_acquired(Session& session, const std::vector<Lease>& leases, Duration waited) {
   const ServerSet& servers = session.server_set();
   std::vector<ServerFault> faults = servers.faults();
-  // A server whose answer is on its way may have granted it, too; it does not count.
+  // A server whose answer is still to come may have granted it, too, but does not count.
   std::size_t votes = 0;
   for (std::size_t i = 0; i < servers.size(); ++i) votes += servers.votes(i) ? 1 : 0;
   session.events().report(
@@ -127,9 +128,10 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait_for_locks(
     Session& session, std::vector<AcquireOrder> orders, WaitPolicy policy, bool insists_on_wait) {
   const Instant began = session.clock().now();
   const std::string host = orders.front().owner.host;
-  bool told_around_us = false;
-  LeaseId looked_at;
+  bool reported_held_around_us = false;
+  LeaseId checked_holder;
   std::optional<WaitEvents> events;
+
   SetWaiter waiter(session.server_set(), std::move(orders), policy, session.interrupt());
   for (;;) {
     auto result = co_await waiter.next();
@@ -142,20 +144,23 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait_for_locks(
       }
       co_return unexpected<WaitFailure>(std::move(failure));
     }
-    // Most locks are free: then there is no timer to set.
+
+    // Created only now, because most locks are free, and then no timer is needed.
     if (!events) events.emplace(session);
     events->report(failure);
     const auto& holder = failure.failure.holder;
-    const bool is_new = holder && std::exchange(looked_at, holder->id) != holder->id;
-    if (!is_new || told_around_us || !is_held_around_us(failure.resource, failure.failure, host))
+    const bool is_new = holder && std::exchange(checked_holder, holder->id) != holder->id;
+    if (!is_new || reported_held_around_us ||
+        !is_held_around_us(failure.resource, failure.failure, host))
       continue;
+
     if (!insists_on_wait) {
       co_await waiter.give_up();
       failure.failure.why = AcquireDecision::held_around_us;
       failure.final = true;
       co_return unexpected<WaitFailure>(std::move(failure));
     }
-    told_around_us = true;
+    reported_held_around_us = true;
     session.events().report(
         output::event::HeldAroundUs{failure.resource, *failure.failure.holder->owner});
   }

@@ -7,8 +7,8 @@
 
 namespace redlock::run {
 
-/// A status line on the terminal that shows what we wait for and is redrawn. Only where stderr is a
-/// capable terminal (not TERM=dumb), and only while our job is in its foreground: after ^Z the
+/// A status line on the terminal that shows what we wait for, redrawn in place. Used only if stderr
+/// is a capable terminal (not TERM=dumb), and only while our job is in its foreground: after ^Z the
 /// terminal belongs to another job.
 class WaitLine {
  public:
@@ -20,10 +20,11 @@ class WaitLine {
   WaitLine(const WaitLine&) = delete;
   WaitLine& operator=(const WaitLine&) = delete;
 
-  /// The columns of the line.
+  /// How many columns the line may have.
   [[nodiscard]] std::size_t width() const;
 
-  /// Shows `text`. False where there is no such terminal: then it must be reported in another way.
+  /// Shows `text`, cut to width(). False if there is no such terminal; then the caller must report
+  /// it in another way.
   bool draw(std::string_view text);
 
  private:
@@ -31,7 +32,7 @@ class WaitLine {
 
   pid_t job_group_;
   bool can_draw_;
-  bool drawn_ = false;  ///< there is a line to clear
+  bool drawn_ = false;  ///< there is a line that must be cleared
 };
 
 }  // namespace redlock::run

@@ -14,12 +14,12 @@ namespace {
 constexpr std::chrono::seconds settling_time{1};
 constexpr std::chrono::minutes reminder_interval{1};
 
-/// Simultaneous attempts settle within a second.
+/// Whether simultaneous attempts compete; they settle within a second.
 bool is_settling(const AttemptFailure& failure) {
   return failure.why == AcquireDecision::split || failure.why == AcquireDecision::maybe_busy;
 }
 
-/// No lease is in the way, only the order of the queue.
+/// Whether no lease blocks us, only the order of the queue.
 bool is_free(const AttemptFailure& failure) {
   return is_settling(failure) || (failure.why == AcquireDecision::busy && !failure.holder);
 }
@@ -44,8 +44,8 @@ std::string obstacle_of(const Resource& resource, const AttemptFailure& failure)
   return kind + " " + resource.key();
 }
 
-/// The holder as it is so long after it was seen, in whole seconds. A lease that is renewed was
-/// renewed since, or the next attempt shows the change.
+/// The holder as extrapolated by `elapsed`, in whole seconds. The remaining time of a lease that is
+/// renewed is left as it is: it was renewed since, or the next attempt shows the change.
 Holder later(Holder holder, Duration elapsed) {
   if (holder.age) *holder.age = std::chrono::floor<std::chrono::seconds>(*holder.age + elapsed);
   const bool is_renewed = holder.owner && !holder.owner->finished &&
@@ -57,11 +57,11 @@ Holder later(Holder holder, Duration elapsed) {
   return holder;
 }
 
-/// Of what remains of a text that gives way to others.
+/// The minimum number of columns that a shortened text keeps.
 constexpr std::size_t min_shown = 8;
 constexpr std::string_view ellipsis = "...";
 
-/// The text in at most `width` columns, or min_shown.
+/// The text in at most `width` columns, or in min_shown if that is more.
 std::string shortened(const std::string& text, std::size_t width) {
   width = std::max(width, min_shown);
   if (columns_of(text) <= width) return text;
@@ -81,7 +81,7 @@ void WaitReport::learn(const Resource& resource, const AttemptFailure& failure, 
   known_ = Known{resource, failure, std::move(obstacle), since, now};
 }
 
-bool WaitReport::has_something(Instant now) const {
+bool WaitReport::is_reportable(Instant now) const {
   return known_ && now - began_ >= settling_time;
 }
 
@@ -98,7 +98,7 @@ std::string WaitReport::obstacle_text(const AttemptFailure& failure, Instant now
 }
 
 std::string WaitReport::line(Instant now, std::size_t width) const {
-  if (!has_something(now)) return {};
+  if (!is_reportable(now)) return {};
   std::string key = output::key_text(known_->resource);
   AttemptFailure failure = known_->failure;
   const std::string queue = queue_text();
@@ -117,10 +117,10 @@ std::string WaitReport::line(Instant now, std::size_t width) const {
 }
 
 std::optional<std::string> WaitReport::news(Instant now) {
-  if (!has_something(now) || known_->obstacle.empty() || now - known_->since < settling_time)
+  if (!is_reportable(now) || known_->obstacle.empty() || now - known_->since < settling_time)
     return std::nullopt;
-  if (const auto told = told_.find(known_->obstacle);
-      told != told_.end() && now - told->second < reminder_interval)
+  if (const auto reported = reported_.find(known_->obstacle);
+      reported != reported_.end() && now - reported->second < reminder_interval)
     return std::nullopt;
   shown(now);
   const std::string queue = queue_text();
@@ -130,8 +130,9 @@ std::optional<std::string> WaitReport::news(Instant now) {
 }
 
 void WaitReport::shown(Instant now) {
-  std::erase_if(told_, [&](const auto& entry) { return now - entry.second >= reminder_interval; });
-  if (known_) told_[known_->obstacle] = now;
+  std::erase_if(reported_,
+                [&](const auto& entry) { return now - entry.second >= reminder_interval; });
+  if (known_) reported_[known_->obstacle] = now;
 }
 
 }  // namespace redlock::run

@@ -8,8 +8,8 @@
 
 namespace redlock::run {
 
-/// The progress of a wait, from the results of its attempts. They may be 15 s apart, so ages are
-/// extrapolated from then. Callers pass the instants; only the time of day is read here.
+/// Describes the progress of a wait from the results of its attempts. These may be 15 s apart, so
+/// ages are extrapolated. Callers pass the instants; only the time of day is read here.
 class WaitReport {
  public:
   /// `servers`: how many are configured.
@@ -20,34 +20,34 @@ class WaitReport {
 
   /// `waiting for demo (12s, 2nd in queue): held by …`. In more than `width` columns the key is
   /// shortened first, then the note, so that the holder is shown; the caller cuts the rest. Empty
-  /// while there is nothing to report: a wait of less than a second is not reported.
+  /// during the first second of a wait, which is not worth reporting.
   [[nodiscard]] std::string line(Instant now, std::size_t width) const;
 
-  /// The same for output that stays, `waiting for demo: held by …; 2nd in queue, for 12s`. Nothing
-  /// unless there is news: another holder, or another obstacle, that was in the way for a second,
-  /// and that was not reported within the last minute.
+  /// The same for output that stays, `waiting for demo: held by …; 2nd in queue, for 12s`. Nullopt
+  /// unless there is news: another holder, or another obstacle, that has lasted for a second and
+  /// was not reported within the last minute.
   std::optional<std::string> news(Instant now);
 
-  /// The result of line() was shown: it is no longer news.
+  /// The result of line() was shown, so it is no longer news.
   void shown(Instant now);
 
  private:
   struct Known {
     Resource resource;
     AttemptFailure failure;
-    std::string obstacle;  ///< identifies what was reported
-    Instant since;         ///< of the obstacle
-    Instant at;            ///< of the failure
+    std::string obstacle;  ///< identifies the obstacle; empty: not worth a line
+    Instant since;         ///< when this obstacle was first seen
+    Instant at;            ///< when this failure was seen
   };
 
-  [[nodiscard]] bool has_something(Instant now) const;
+  [[nodiscard]] bool is_reportable(Instant now) const;
   [[nodiscard]] std::string obstacle_text(const AttemptFailure& failure, Instant now) const;
   [[nodiscard]] std::string queue_text() const;
 
   Instant began_;
   std::size_t servers_;
   std::optional<Known> known_;
-  std::map<std::string, Instant> told_;  ///< by obstacle
+  std::map<std::string, Instant> reported_;  ///< when each obstacle was last reported
 };
 
 }  // namespace redlock::run

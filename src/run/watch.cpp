@@ -19,12 +19,12 @@
 namespace redlock::run {
 namespace {
 
-/// Those that end us; the terminal is restored first.
+/// The signals that end the watch; the terminal is restored first.
 constexpr std::array ending_signals{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-/// What happens between two refreshments, for the one coroutine that draws.
-struct News {
-  explicit News(const Clock& clock) : event(clock.make_event()) {}
+/// What has happened since the last redraw, for the one coroutine that draws.
+struct WatchState {
+  explicit WatchState(const Clock& clock) : event(clock.make_event()) {}
 
   std::unique_ptr<Event> event;
   int ended_by = 0;
@@ -33,10 +33,10 @@ struct News {
   bool refreshing = false;
 };
 
-/// Collects signals as long as the executor runs.
+/// Collects signals while the executor runs.
 asio::awaitable<void> listen(asio::any_io_executor executor,
                              const child::InheritedSignals& inherited, Screen& screen,
-                             std::shared_ptr<News> news) {
+                             std::shared_ptr<WatchState> state) {
   asio::signal_set signals(executor);
   for (const int signal : ending_signals) {
     if (!inherited.ignored(signal)) signals.add(signal);
@@ -53,15 +53,15 @@ asio::awaitable<void> listen(asio::any_io_executor executor,
       signals.add(SIGTSTP);
     }
     const bool ends = signal != SIGTSTP && signal != SIGWINCH && signal != SIGCONT;
-    if (ends) news->ended_by = signal;
-    news->redraw = true;
-    news->event->notify();
+    if (ends) state->ended_by = signal;
+    state->redraw = true;
+    state->event->notify();
   }
 }
 
 /// Ends the watch when q is typed, as pagers and top(1) end.
 asio::awaitable<void> read_keys(asio::any_io_executor executor, const Screen& screen,
-                                std::shared_ptr<News> news) {
+                                std::shared_ptr<WatchState> state) {
   asio::posix::stream_descriptor input(executor, ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
   asio::steady_timer pause(executor);
   for (;;) {
@@ -69,20 +69,20 @@ asio::awaitable<void> read_keys(asio::any_io_executor executor, const Screen& sc
     const std::optional<char> key = screen.key();
     if (key == 'q' || key == 'Q') break;
     if (key) continue;
-    // Another job's input, or none any more.
+    // The input is for another job, or has ended: try again later.
     pause.expires_after(std::chrono::seconds(1));
     co_await pause.async_wait(asio::use_awaitable);
   }
-  news->quit = true;
-  news->event->notify();
+  state->quit = true;
+  state->event->notify();
 }
 
-asio::awaitable<void> refresh(std::shared_ptr<News> news,
+asio::awaitable<void> refresh(std::shared_ptr<WatchState> state,
                               std::function<asio::awaitable<void>()> what) {
   co_await what();
-  news->refreshing = false;
-  news->redraw = true;
-  news->event->notify();
+  state->refreshing = false;
+  state->redraw = true;
+  state->event->notify();
 }
 
 }  // namespace
@@ -92,26 +92,28 @@ asio::awaitable<Finish> watch(Session& session, const child::InheritedSignals& i
   const Clock& clock = session.clock();
   const asio::any_io_executor executor = session.server_set().executor();
   Screen screen(STDOUT_FILENO);
-  const auto news = std::make_shared<News>(clock);
-  spawn(executor, [&] { return listen(executor, inherited, screen, news); });
+  const auto state = std::make_shared<WatchState>(clock);
+  spawn(executor, [&] { return listen(executor, inherited, screen, state); });
   if (::isatty(STDIN_FILENO) == 1)
-    spawn(executor, [&] { return read_keys(executor, screen, news); });
+    spawn(executor, [&] { return read_keys(executor, screen, state); });
 
   bool has_lines = false;
   Instant due = clock.now();
   for (;;) {
-    if (!news->refreshing && clock.now() >= due) {
-      news->refreshing = true;
+    if (!state->refreshing && clock.now() >= due) {
+      state->refreshing = true;
       due = clock.now() + interval;
-      spawn(executor, [&] { return refresh(news, watched.refresh); });
+      spawn(executor, [&] { return refresh(state, watched.refresh); });
     }
-    const Instant next = news->refreshing ? Instant::max() : due;
-    co_await news->event->wait_until(next);
-    if (news->quit) co_return Finish{};
-    if (news->ended_by != 0) co_return Finish{0, news->ended_by};
-    if (!news->redraw) continue;
-    has_lines = has_lines || !news->refreshing;
-    news->redraw = false;
+
+    const Instant next = state->refreshing ? Instant::max() : due;
+    co_await state->event->wait_until(next);
+    if (state->quit) co_return Finish{};
+    if (state->ended_by != 0) co_return Finish{0, state->ended_by};
+
+    if (!state->redraw) continue;
+    has_lines = has_lines || !state->refreshing;
+    state->redraw = false;
     if (has_lines && !screen.draw(watched.lines(screen.size())))
       throw CommandError(ExitCode::os_error, "cannot write to stdout: " + errno_text(errno));
   }

@@ -11,16 +11,16 @@
 
 namespace redlock::run {
 
-/// What is shown again and again.
+/// What `--watch` shows.
 struct Watched {
   std::function<asio::awaitable<void>()> refresh;
-  /// The lines of a screen, from what refresh() found last.
+  /// The lines of a screen of this size, from the data of the last refresh().
   std::function<std::vector<std::string>(output::TerminalSize)> lines;
 };
 
-/// Shows it on the terminal at stdout, in place: refreshed every `interval`, drawn again when the
-/// size changes, until a signal ends it. A job that is stopped gives the terminal back as it was,
-/// and goes on with its continuation. Throws CommandError when it cannot write.
+/// Shows `watched` in place on the terminal at stdout, refreshed every `interval` and redrawn when
+/// the size changes, until q is typed or a signal ends it. When the job is stopped, restores the
+/// terminal, and redraws when the job is continued. Throws CommandError when it cannot write.
 asio::awaitable<Finish> watch(Session& session, const child::InheritedSignals& inherited,
                               Duration interval, Watched watched);
 

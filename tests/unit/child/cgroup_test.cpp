@@ -30,7 +30,7 @@ TEST(FindCgroup, WhereverItIsMounted) {
   EXPECT_EQ(find_cgroup(hybrid, "4:memory:/y\n0::/a\n"), "/sys/fs/cgroup/unified/a");
 }
 
-TEST(FindCgroup, AMountOfAPartShowsThatPart) {
+TEST(FindCgroup, IsFoundInAMountOfAPartOfTheHierarchy) {
   const char* const part = "30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n";
   EXPECT_EQ(find_cgroup(part, "0::/docker/abc\n"), "/sys/fs/cgroup");
   EXPECT_EQ(find_cgroup(part, "0::/docker/abc/d\n"), "/sys/fs/cgroup/d");
@@ -43,7 +43,7 @@ TEST(FindCgroup, BlanksInAPathAreEscaped) {
             "/mnt/my groups\\/a b");
 }
 
-TEST(FindCgroup, NothingWhenThereIsNone) {
+TEST(FindCgroup, IsNulloptWithoutOne) {
   EXPECT_EQ(find_cgroup("", ""), std::nullopt);
   EXPECT_EQ(find_cgroup("36 31 0:33 / /sys/fs/cgroup rw - cgroup cgroup rw,devices\n", "0::/\n"),
             std::nullopt);
@@ -54,7 +54,8 @@ TEST(FindCgroup, NothingWhenThereIsNone) {
   EXPECT_EQ(find_cgroup("garbage\n - cgroup2 \n30", "0::/\n"), std::nullopt);
 }
 
-/// As before Linux 5.14: files, but no cgroup.kill. What lies in it is what we write there.
+/// A directory as before Linux 5.14, without cgroup.kill, whose files have the content that we
+/// write.
 class OldCgroup {
  public:
   OldCgroup() { set_populated(true); }
@@ -74,7 +75,7 @@ class OldCgroup {
   Directory directory_;
 };
 
-TEST(Cgroup, WithoutCgroupKillItKillsEachAndBelow) {
+TEST(Cgroup, WithoutCgroupKillItKillsEachProcessInItAndBelow) {
   in_child([] {
     const OldCgroup old;
     const pid_t here = started(shell("exec sleep 1000"));
@@ -88,7 +89,7 @@ TEST(Cgroup, WithoutCgroupKillItKillsEachAndBelow) {
   });
 }
 
-TEST(Cgroup, PopulatedUntilTheKernelSaysOtherwise) {
+TEST(Cgroup, IsPopulatedUntilTheKernelReportsOtherwise) {
   const OldCgroup old;
   old.list(0);
   const Cgroup cgroup(old.path());

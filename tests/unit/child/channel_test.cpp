@@ -12,7 +12,7 @@ namespace {
 
 using namespace testing;
 
-/// The next message; fails the test when there is none.
+/// Returns the next message; fails the test if there is none.
 Message received(const Channel& channel) {
   const auto [message, empty] = channel.receive();
   EXPECT_TRUE(message.has_value());
@@ -53,7 +53,7 @@ TEST(Channel, CarriesWholeMessagesInOrderBothWays) {
   EXPECT_EQ(third.text, std::string("a\0b\n", 4));
 }
 
-TEST(Channel, WhatWasSentBeforeTheEndArrivesBeforeTheEnd) {
+TEST(Channel, MessagesSentBeforeTheEndArriveBeforeIt) {
   auto [ours, theirs] = Channel::make_pair();
   theirs.send({Message::Kind::started, 0, {}});
   theirs.send({Message::Kind::exited, 7, "done"});
@@ -64,7 +64,7 @@ TEST(Channel, WhatWasSentBeforeTheEndArrivesBeforeTheEnd) {
   EXPECT_EQ(emptiness(ours), Channel::Empty::ended);
 }
 
-TEST(Channel, TellsThatTheOtherProcessWasKilled) {
+TEST(Channel, ReportsThatTheOtherProcessWasKilled) {
   auto [ours, theirs] = Channel::make_pair();
   const pid_t other = forked([] { return ::pause(); });
   { const Channel only_theirs_now = std::move(theirs); }
@@ -99,7 +99,7 @@ TEST(Channel, ATextOfAnyLengthArrivesWholeThroughTheSmallestSocketBuffer) {
   }
 }
 
-TEST(Channel, SendingNeverBlocksThoughNothingIsRead) {
+TEST(Channel, SendingNeverBlocksEvenIfNothingIsRead) {
   in_child([] {
     const auto [ours, theirs] = Channel::make_pair();
     const std::string text(100'000, 'x');
@@ -116,7 +116,7 @@ TEST(Channel, SendingNeverBlocksThoughNothingIsRead) {
   });
 }
 
-TEST(Channel, ATextThatThereIsNoRoomForIsNotSentInPart) {
+TEST(Channel, ATextThatDoesNotFitIsNotSentInPart) {
   in_child([] {
     ::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{10'000, 10'000};

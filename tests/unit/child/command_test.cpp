@@ -37,7 +37,7 @@ TEST(FindProgram, FindsAlongPath) {
   });
 }
 
-TEST(FindProgram, SkipsWhatCannotBeExecutedForALaterMatch) {
+TEST(FindProgram, SkipsFilesThatCannotBeExecutedForALaterMatch) {
   in_child([] {
     const Directory first;
     const Directory second;
@@ -243,7 +243,7 @@ TEST(Spawn, FailedExecIsReportedAndLeavesNoChild) {
   });
 }
 
-TEST(Spawn, MissingInterpreterIs126AndSaysSo) {
+TEST(Spawn, MissingInterpreterIs126AndIsNamed) {
   in_child([] {
     const Directory directory;
     const auto failure =
@@ -312,7 +312,7 @@ TEST(Spawn, CommandDiesWithItsParent) {
     EXPECT_EQ(ready.read(1), "x");
     ::kill(parent, SIGKILL);
     status_of(parent);
-    EXPECT_EQ(output.read(), "");  // ends when the last holder of its stdout does
+    EXPECT_EQ(output.read(), "");  // returns when the last process that has its stdout ends
   });
 }
 

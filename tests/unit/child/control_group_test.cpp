@@ -15,7 +15,7 @@ TEST(TrackedGroupIn, PrefersTheHierarchyOfSystemd) {
   EXPECT_EQ(tracked_group_in("nonsense\n\n"), std::nullopt);
 }
 
-TEST(IsManagedBy, TheManagerOfTheWholeMachineOrOfAUser) {
+TEST(IsManagedBy, ByTheManagerOfTheMachineOrOfAUser) {
   constexpr const char* unit = "/system.slice/a.service";
   EXPECT_TRUE(is_managed_by("/init.scope", unit, unit));
   EXPECT_TRUE(is_managed_by("/init.scope", "/system.slice/a.service/redlock-1-2", unit));
@@ -27,14 +27,14 @@ TEST(IsManagedBy, TheManagerOfTheWholeMachineOrOfAUser) {
 }
 
 /// What a manager sends to our group does not reach a command in another.
-TEST(IsManagedBy, NobodyWhereTheCommandIsElsewhere) {
+TEST(IsManagedBy, NotIfTheCommandIsInAnotherGroup) {
   constexpr const char* unit = "/system.slice/a.service";
   EXPECT_FALSE(is_managed_by("/init.scope", "/system.slice/run-u3.scope", unit));
   EXPECT_FALSE(is_managed_by("/init.scope", "/system.slice/a.service2", unit));
   EXPECT_FALSE(is_managed_by("/init.scope", "/", unit));
 }
 
-TEST(IsManagedBy, NoProcessThatCannotBeSeen) {
+TEST(IsManagedBy, NotByAProcessThatCannotBeSeen) {
   EXPECT_FALSE(is_managed_by(0, ::getpid()));
   EXPECT_FALSE(is_managed_by(::getpid(), 0));
   EXPECT_FALSE(is_managed_by(::getpid(), ::getpid()));

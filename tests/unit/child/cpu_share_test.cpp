@@ -10,7 +10,7 @@ namespace {
 
 using namespace testing;
 
-/// The real-time priority of a process after one that guards it has lent it CPU share; 0: none.
+/// The real-time priority of a process after its guard has called lend_cpu_share(); 0: none.
 int priority_after_loan(int policy, int priority) {
   const pid_t killed = forked([] { return ::pause(); });
   if (killed < 0) return -1;
@@ -25,7 +25,7 @@ int priority_after_loan(int policy, int priority) {
   return got.sched_priority;
 }
 
-TEST(CpuShare, ARealTimeGuardLendsAPriorityBelowItsOwnToWhatHasNone) {
+TEST(CpuShare, ARealTimeGuardLendsAPriorityBelowItsOwn) {
   in_child([] {
     EXPECT_FALSE(lends_real_time());
     sched_param own{};
@@ -43,7 +43,7 @@ TEST(CpuShare, ARealTimeGuardLendsAPriorityBelowItsOwnToWhatHasNone) {
   });
 }
 
-TEST(CpuShare, AGuardDoesNotDieOfTheCommandsLimitOfCpuTime) {
+TEST(CpuShare, AGuardSurvivesTheCpuTimeLimitOfTheCommand) {
   in_child([] {
     const rlimit commands{3600, 7200};
     ASSERT_EQ(::setrlimit(RLIMIT_CPU, &commands), 0);

@@ -14,7 +14,7 @@ namespace {
 
 using namespace testing;
 
-/// What a descriptor leads to; empty when it is closed.
+/// The target of a descriptor; empty when it is closed.
 std::string target(int fd) {
   std::error_code error;
   return std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), error).string();
@@ -30,7 +30,7 @@ void inherit(int fd) {
   ASSERT_EQ(::dup2(zero.get(), fd), fd);
 }
 
-TEST(CloseInherited, ClosesWhatWasInheritedAndKeepsOurs) {
+TEST(CloseInherited, ClosesInheritedDescriptorsAndKeepsOurs) {
   in_child([] {
     for (const int fd : {0, 1, 2, 9, 200}) inherit(fd);
     const Pipe ours;
@@ -43,7 +43,7 @@ TEST(CloseInherited, ClosesWhatWasInheritedAndKeepsOurs) {
   });
 }
 
-TEST(CloseInherited, KeepsTheOneThatIsAskedFor) {
+TEST(CloseInherited, KeepsTheRequestedDescriptor) {
   in_child([] {
     for (const int fd : {8, 9}) inherit(fd);
     close_inherited(9);
@@ -52,7 +52,7 @@ TEST(CloseInherited, KeepsTheOneThatIsAskedFor) {
   });
 }
 
-TEST(CloseInherited, KeepsStdoutWhenThatIsAskedFor) {
+TEST(CloseInherited, KeepsStdoutOnRequest) {
   in_child([] {
     for (const int fd : {0, 1}) inherit(fd);
     close_inherited(1);
@@ -61,7 +61,7 @@ TEST(CloseInherited, KeepsStdoutWhenThatIsAskedFor) {
   });
 }
 
-/// Opens a file of one's own as descriptor `fd` and locks it.
+/// Opens a new file as descriptor `fd` and locks it.
 void inherit_locked(int fd) {
   std::string name = "/tmp/redlock-locked-XXXXXX";
   UniqueFd file(::mkostemp(name.data(), O_CLOEXEC));
@@ -71,7 +71,7 @@ void inherit_locked(int fd) {
     ASSERT_EQ(::fcntl(file.release(), F_SETFD, 0), 0);
   } else {
     ASSERT_EQ(::dup2(file.get(), fd), fd);
-    file.reset();  // later it would drop the lock
+    file.reset();  // closing it after the lock was taken would drop the lock
   }
   struct flock lock {};
   lock.l_type = F_WRLCK;
@@ -89,7 +89,7 @@ bool is_locked(int fd) {
   return status_of(other) == 0;
 }
 
-TEST(CloseInherited, KeepsRecordLocksThatWereTakenBeforeTheExec) {
+TEST(CloseInherited, KeepsRecordLocksTakenBeforeTheExec) {
   in_child([] {
     inherit_locked(9);
     inherit_locked(0);
@@ -139,9 +139,9 @@ TEST(CloseAllBut, LeavesOne) {
   });
 }
 
-TEST(RequireSpareDescriptors, ThrowsUnlessThereAreSoMany) {
+TEST(RequireSpareDescriptors, ThrowsIfThereAreTooFew) {
   in_child([] {
-    for (int fd = STDERR_FILENO + 1; fd < 64; ++fd) ::close(fd);  // what our starter left open
+    for (int fd = STDERR_FILENO + 1; fd < 64; ++fd) ::close(fd);  // those that our parent left open
     const int next = UniqueFd(::open("/dev/zero", O_RDONLY | O_CLOEXEC)).get();
     const rlimit limit{static_cast<rlim_t>(next) + 5, static_cast<rlim_t>(next) + 5};
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -161,16 +161,16 @@ TEST(RequireSpareDescriptors, CountsThoseThatAreTaken) {
       taken.emplace_back(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
     } while (taken.back());
     ASSERT_GT(taken.size(), 6U);
-    taken.resize(taken.size() - 6);  // the last is none
+    taken.resize(taken.size() - 6);  // the last is invalid
     EXPECT_NO_THROW(require_spare_descriptors(5));
     EXPECT_THROW(require_spare_descriptors(6), std::system_error);
   });
 }
 
-TEST(InheritedDescriptors, AreThoseOfTheTimeOfTheirCapture) {
+TEST(InheritedDescriptors, AreThoseThatWereOpenAtTheCapture) {
   in_child([] {
     for (const int fd : {5, 70}) inherit(fd);
-    ::close(6);  // who started us may have left it open
+    ::close(6);  // our parent may have left it open
     const auto inherited = InheritedDescriptors::capture();
     inherit(6);
     const Pipe ours;

@@ -13,11 +13,11 @@ namespace {
 
 using namespace testing;
 
-/// Front in a process of its own, over a holder that says that the command runs until `deadline`,
-/// and then does what `holder` says.
+/// Runs Front in a process of its own, with a holder process that reports a running command with
+/// `deadline`, and then runs `holder`.
 void guard_holder(const StopPlan& plan,
                   const std::function<void(SharedPage&, const Channel&, Instant deadline)>& holder,
-                  const std::function<void(const Verdict&, Instant deadline)>& then) {
+                  const std::function<void(const HolderExit&, Instant deadline)>& then) {
   in_child([&] {
     const InheritedSignals inherited = InheritedSignals::capture();
     SignalGate gate(inherited);
@@ -31,9 +31,9 @@ void guard_holder(const StopPlan& plan,
       holder(front.page(), channel, deadline);
       ::_exit(0);
     }
-    const Verdict verdict = front.guard();
+    const HolderExit holder_exit = front.guard();
     front.wait_for_holder();
-    then(verdict, front.page().get_deadline());
+    then(holder_exit, front.page().get_deadline());
   });
 }
 
@@ -49,21 +49,21 @@ StopPlan with_margin(Milliseconds margin, OnLost on_lost = OnLost::kill) {
   return plan;
 }
 
-TEST(Front, KillsBeforeTheDeadlineWhatAHungHolderDoesNot) {
+TEST(Front, KillsBeforeTheDeadlineIfTheHolderHangs) {
   guard_holder(
       with_margin(Milliseconds(1500)), [](SharedPage&, const Channel&, Instant) { hang(); },
-      [](const Verdict& verdict, Instant deadline) {
+      [](const HolderExit& holder_exit, Instant deadline) {
         EXPECT_LT(BootClock::now(), deadline);
-        EXPECT_EQ(verdict.source, Verdict::Source::holder_hung);
-        EXPECT_EQ(verdict.late, Duration::zero());
+        EXPECT_EQ(holder_exit.source, HolderExit::Source::holder_hung);
+        EXPECT_EQ(holder_exit.late, Duration::zero());
       });
 }
 
-TEST(Front, LeavesTheHolderTimeToActFirst) {
+TEST(Front, GivesTheHolderTimeToActFirst) {
   const StopPlan plan = with_margin(Milliseconds(400));
   guard_holder(
       plan, [](SharedPage&, const Channel&, Instant) { hang(); },
-      [&](const Verdict&, Instant deadline) {
+      [&](const HolderExit&, Instant deadline) {
         EXPECT_GT(BootClock::now(), deadline - plan.margin);
       });
 }
@@ -72,18 +72,18 @@ TEST(Front, TellsAStoppedHolderFromOneThatHangs) {
   guard_holder(
       with_margin(Milliseconds(1000)),
       [](SharedPage&, const Channel&, Instant) { ::raise(SIGSTOP); },
-      [](const Verdict& verdict, Instant) {
-        EXPECT_EQ(verdict.source, Verdict::Source::holder_stopped);
+      [](const HolderExit& holder_exit, Instant) {
+        EXPECT_EQ(holder_exit.source, HolderExit::Source::holder_stopped);
       });
 }
 
-TEST(Front, HelpsAHolderThatKillsAndLeavesItsReportToIt) {
-  // A quarter of the margin is how long the holder may take to its first sign, and it has no
-  // priority here.
+TEST(Front, HelpsAKillingHolderAndLeavesTheReportToIt) {
+  // The holder may take a quarter of the margin to begin killing, and it has no CPU priority here.
   guard_holder(
       with_margin(Milliseconds(3000)),
       [](SharedPage& page, const Channel& channel, Instant deadline) {
-        // It gets on, if slowly, for longer than one that hung is given, and past the deadline.
+        // It makes slow progress, for longer than a hung holder would be given, and past the
+        // deadline.
         const pid_t child = forked([] { return ::pause(); });
         while (BootClock::now() < deadline + Milliseconds(100)) {
           page.killing_at = BootClock::now().time_since_epoch().count();
@@ -92,34 +92,34 @@ TEST(Front, HelpsAHolderThatKillsAndLeavesItsReportToIt) {
         const bool killed = WTERMSIG(status_of(child)) == SIGKILL;
         channel.send({Message::Kind::exited, killed ? 80 : 1, "{}"});
       },
-      [](const Verdict& verdict, Instant) {
-        EXPECT_EQ(verdict.source, Verdict::Source::report);
-        EXPECT_EQ(verdict.exit_code, 80);
+      [](const HolderExit& holder_exit, Instant) {
+        EXPECT_EQ(holder_exit.source, HolderExit::Source::report);
+        EXPECT_EQ(holder_exit.exit_code, 80);
       });
 }
 
-TEST(Front, SaysByHowMuchItWasTooLate) {
+TEST(Front, ReportsHowLateItWas) {
   guard_holder(
       with_margin(Milliseconds(1000)),
       [](SharedPage& page, const Channel&, Instant) {
         page.set_deadline(BootClock::now() - Milliseconds(700));
         hang();
       },
-      [](const Verdict& verdict, Instant) {
-        EXPECT_GE(verdict.late, Milliseconds(700));
-        EXPECT_FALSE(verdict.unkillable);
+      [](const HolderExit& holder_exit, Instant) {
+        EXPECT_GE(holder_exit.late, Milliseconds(700));
+        EXPECT_FALSE(holder_exit.unkillable);
       });
 }
 
-/// The next message; nothing when none comes.
+/// The next message; nullopt when none comes.
 std::optional<Message> next_message(const Channel& channel) {
   pollfd readable{channel.fd(), POLLIN, 0};
   if (::poll(&readable, 1, static_cast<int>(kHangSeconds) * 500) != 1) return std::nullopt;
   return channel.receive().first;
 }
 
-/// The signals that front passes on until it passes on this one, and whether it says that they have
-/// reached the command.
+/// The signals that the front process passes on, up to this one, each with whether it reports that
+/// the command has received it.
 std::map<int, bool> signals_until(const Channel& channel, int last) {
   std::map<int, bool> signals;
   for (auto next = next_message(channel); next && next->number != last;
@@ -129,9 +129,9 @@ std::map<int, bool> signals_until(const Channel& channel, int last) {
   return signals;
 }
 
-/// The answer to `may_start` was late: the command was dropped. What its group got is front's to
-/// pass on all the same.
-TEST(Front, PassesOnWhatTheGroupGotBeforeItWaitsAgain) {
+/// The answer to `may_start` came too late, so the command was dropped. Signals to its group must
+/// be passed on all the same.
+TEST(Front, PassesOnSignalsToTheGroupBeforeItWaitsAgain) {
   in_child([] {
     ::setpgid(0, 0);
     const pid_t group = ::getpid();
@@ -141,7 +141,7 @@ TEST(Front, PassesOnWhatTheGroupGotBeforeItWaitsAgain) {
                 nullptr);
     if (front.fork_holder(0, nullptr)) {
       ::setpgid(0, 0);
-      // It has the highest number: front is done with the others when it passes this one on.
+      // It has the highest number, so it is passed on after the others.
       const int last = SIGRTMIN;
       const Channel channel = front.take_channel();
       channel.send({Message::Kind::may_start, 1, {}});
@@ -165,9 +165,9 @@ TEST(Front, PassesOnWhatTheGroupGotBeforeItWaitsAgain) {
   });
 }
 
-/// What a shell leaves us with: `helper & exec redlock-cli run …`. The helper ends, and its child
-/// is orphaned and comes to front.
-TEST(Front, ADeadHoldersTreeIsKilledAndBystandersAreNot) {
+/// A foreign child, as in `helper & exec redlock-cli run …`. The helper ends, and its child becomes
+/// an orphan that is reparented to the front process.
+TEST(Front, KillsTheTreeOfADeadHolderButNoForeignProcesses) {
   in_child([] {
     const InheritedSignals inherited = InheritedSignals::capture();
     SignalGate gate(inherited);
@@ -187,7 +187,7 @@ TEST(Front, ADeadHoldersTreeIsKilledAndBystandersAreNot) {
     EXPECT_TRUE(eventually([&] { return state_of(helper.pid()) == 'Z'; }));
     const std::vector<pid_t> bystanders = living_descendants({::getpid()});
 
-    EXPECT_EQ(front.guard().source, Verdict::Source::holder_died);
+    EXPECT_EQ(front.guard().source, HolderExit::Source::holder_died);
     EXPECT_EQ(state_of(daemon), '?') << "it came out of the holder";
     std::size_t living = 0;
     for (const pid_t pid : bystanders) {

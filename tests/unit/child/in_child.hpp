@@ -30,7 +30,7 @@ constexpr unsigned kHangSeconds = 60;  // generous: it only ends a test that han
 constexpr std::chrono::seconds kHangLimit{kHangSeconds};
 constexpr auto kPatience = std::chrono::seconds(30);
 
-/// Waits for a child that must exist; its wait status.
+/// Waits for a child that must exist; returns its wait status.
 inline int status_of(pid_t child) {
   int status = 0;
   pid_t got = 0;
@@ -53,9 +53,9 @@ pid_t forked(Body body) {
   ::_exit(code);
 }
 
-/// Runs `body` in a process of its own, which it may change and leave children in as it likes:
-/// whatever becomes of it, all that descends from it is dead when this returns. Its failed
-/// expectations fail the test.
+/// Runs `body` in a process of its own, whose state it may change and which it may leave children
+/// in. However it ends, all its descendants are dead when this returns. Its failed expectations
+/// fail the test.
 inline void in_child(const std::function<void()>& body) {
   const auto judged = [&body] {
     body();
@@ -74,7 +74,7 @@ inline void in_child(const std::function<void()>& body) {
       << "see the failures above; 124: it took too long, 128 + n: it died of signal n";
 }
 
-/// Polls until `done()`; false when it never comes.
+/// Polls until `done()` is true; returns false on timeout.
 template <class Done>
 bool eventually(Done done) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
@@ -93,7 +93,7 @@ struct Pipe {
     write_end.reset(ends[1]);
   }
 
-  /// Up to `count` bytes, all until the last writer is gone if there are fewer.
+  /// Reads `count` bytes, or fewer if the last writer closes the pipe before.
   std::string read(std::size_t count = std::string::npos) {
     std::string text;
     char byte = 0;
@@ -131,7 +131,7 @@ class StdoutTo {
   UniqueFd saved_;
 };
 
-/// A directory that goes with the test.
+/// A directory that is removed at the end of the test.
 class Directory {
  public:
   Directory() {
@@ -145,7 +145,7 @@ class Directory {
 
   [[nodiscard]] const std::string& path() const { return path_; }
 
-  /// Writes a file; its path.
+  /// Writes a file; returns its path.
   [[nodiscard]] std::string file(const std::string& name, const std::string& content,
                                  mode_t mode) const {
     const std::string path = path_ + "/" + name;
@@ -183,7 +183,7 @@ inline pid_t started(const Command& command,
   return child.value_or(-1);
 }
 
-/// Runs a command that is expected to succeed; what it wrote.
+/// Runs a command that is expected to succeed; returns what it wrote.
 inline std::string output_of(const Command& command,
                              const InheritedSignals& inherited = InheritedSignals::capture()) {
   Pipe pipe;
@@ -217,7 +217,7 @@ class Running {
 
   std::string next_line() { return output_.read_line(); }
 
-  /// Blocks until no process has the pipe open any more.
+  /// Blocks until no process has the pipe open.
   std::string rest() { return output_.read(); }
 
  private:
@@ -233,7 +233,7 @@ inline char state_of(pid_t pid) {
   return name_end == std::string::npos ? '?' : text.at(name_end + 2);
 }
 
-/// Moves root to an ordinary user: limits and permissions bind only those.
+/// If we are root, changes to an ordinary user, because limits and permissions do not bind root.
 inline void become_ordinary() {
   if (::geteuid() != 0) return;
   ASSERT_EQ(::setgid(65534), 0);

@@ -10,8 +10,8 @@
 
 namespace redlock::child::testing {
 
-/// The boot clock, which a test can put forward, as waking from suspend does: waits that have gone
-/// by end at once.
+/// The boot clock, which a test can put forward, as a resume from suspend does: waits whose end has
+/// passed return at once.
 class JumpingClock final : public Clock {
  public:
   explicit JumpingClock(asio::any_io_executor executor) : real_(std::move(executor)) {}
@@ -36,7 +36,7 @@ class JumpingClock final : public Clock {
     for (Event* event : waiting_) event->notify();
   }
 
-  /// By a minute, when it is first read while this is so.
+  /// Jumps by a minute when it is first read while this is true.
   void jump_when(std::function<bool()> when) { jumps_when_ = std::move(when); }
 
  private:

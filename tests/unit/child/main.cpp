@@ -4,8 +4,8 @@
 
 #include "tools/reaper.hpp"
 
-/// The tests run in a child of a process that survives them: nothing that they start may outlive
-/// the run, whatever becomes of them. The time limit, in seconds, is in REDLOCK_TEST_LIMIT.
+/// The tests run in a child of a process that survives them, so that nothing they start outlives
+/// the run, however it ends. The time limit, in seconds, is in REDLOCK_TEST_LIMIT.
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   if (GTEST_FLAG_GET(list_tests)) return RUN_ALL_TESTS();

@@ -6,12 +6,12 @@
 
 namespace {
 
-// In every process forked while it is set: to ask for PDEATHSIG takes until the parent is dead.
+// While it is set, prctl(PR_SET_PDEATHSIG) blocks in a forked process until the parent is dead.
 bool slow_to_ask = false;
 
 }  // namespace
 
-/// In place of the C library's.
+/// Replaces the function of the C library.
 extern "C" int prctl(int option, ...) {
   va_list arguments;
   va_start(arguments, option);
@@ -36,7 +36,7 @@ TEST(Spawn, CommandWhoseParentDiesBeforeItAsksForItsDeathNeverRuns) {
   const pid_t parent = forked([&] {
     slow_to_ask = true;
     const StdoutTo redirected(output);
-    started(shell("echo it runs"));  // lets it go; it has the word when we end
+    started(shell("echo it runs"));  // starts it; it runs on when we end
     return 0;
   });
   EXPECT_EQ(status_of(parent), 0);

@@ -16,7 +16,7 @@ pid_t parent_that_changes() {
   return std::exchange(first_parent, next_parent);
 }
 
-/// What is said of a parent that is `first`, and `next` when its pidfd is there.
+/// The error for a parent whose pid is `first`, and `next` after its pidfd was opened.
 auto watch(pid_t first, pid_t next) {
   first_parent = first;
   next_parent = next;
@@ -28,7 +28,7 @@ bool has_ended(const UniqueFd& parent) {
   return ::poll(&readable, 1, 0) == 1;
 }
 
-TEST(ParentProcess, ShowsItsEnd) {
+TEST(ParentProcess, ItsEndIsSeen) {
   EXPECT_FALSE(has_ended(*watch_parent_process()));
   const pid_t child = ::fork();
   if (child == 0) {

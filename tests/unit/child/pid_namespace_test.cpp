@@ -11,7 +11,8 @@ namespace {
 
 using namespace testing;
 
-/// Runs `body` in a process of its own, with a pid namespace; skips where there can be none.
+/// Runs `body` in a process of its own, with a pid namespace; skips the test where none can be
+/// made.
 void with_namespace(const std::function<void(PidNamespace&)>& body) {
   in_child([&] {
     if (const auto works = PidNamespace::check(); !works) GTEST_SKIP() << works.error();
@@ -35,13 +36,13 @@ TEST(PidNamespace, TheCommandIsOurChildAndHasAProcOfItsOwn) {
                   space, "set /proc/[0-9]*; [ $# = 2 ] && [ $PPID = 0 ] && [ $$ = 2 ] && exit 7"))),
               7);
     EXPECT_NE(::access(("/proc/" + std::to_string(::getpid())).c_str(), F_OK), -1);
-    EXPECT_EQ(status_of(forked([] { return 5; })), 5 << 8);  // what we start else is outside
+    EXPECT_EQ(status_of(forked([] { return 5; })), 5 << 8);  // our other children are outside
     space.end();
     EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
   });
 }
 
-TEST(PidNamespace, ItsInitIsAGuardAndTheEndOfAll) {
+TEST(PidNamespace, TheEndOfItsInitEndsAllProcesses) {
   with_namespace([](PidNamespace& space) {
     const pid_t command = start_in(space, "(setsid sleep 1000 &) ; exec sleep 1000");
     ::kill(space.init(), SIGTERM);
@@ -53,7 +54,7 @@ TEST(PidNamespace, ItsInitIsAGuardAndTheEndOfAll) {
   });
 }
 
-TEST(PidNamespace, TheTreeKillsTheInitAndSignalsAllButIt) {
+TEST(PidNamespace, TheTreeSignalsAllButInitAndKillsInitToo) {
   in_child([] {
     if (const auto works = PidNamespace::check(); !works) GTEST_SKIP() << works.error();
     CommandTarget none;
@@ -86,7 +87,7 @@ TEST(PidNamespace, EndsWithItsMaker) {
     });
     EXPECT_EQ(pids.read(1), "x");
     ::kill(maker, SIGKILL);
-    // They come to us, dead.
+    // They are reparented to us, dead.
     EXPECT_TRUE(eventually([&] {
       while (tree.reap()) {
       }
@@ -95,7 +96,7 @@ TEST(PidNamespace, EndsWithItsMaker) {
   });
 }
 
-TEST(PidNamespace, WithoutRightsItSaysWhyAndWhatToDo) {
+TEST(PidNamespace, WithoutPrivilegesTheErrorNamesCauseAndRemedy) {
   in_child([] {
     become_ordinary();
     const auto works = PidNamespace::check();

@@ -28,7 +28,7 @@ struct GuardOutcome {
 
 using Reasons = std::vector<StopReason>;
 
-/// What a test changes while the process runs under its lease of ten minutes.
+/// The objects that a test can change while the process runs under its lease of ten minutes.
 struct GuardScene {
   JumpingClock& clock;
   ProcessGuard& guard;
@@ -37,7 +37,7 @@ struct GuardScene {
   std::function<void()>& when_stopping;
 };
 
-/// Guards a process that runs, and changes the scene once the guard waits.
+/// Guards a running process, and makes the change once the guard waits.
 GuardOutcome guarded(pid_t pid, const StopPlan& with,
                      const std::function<void(GuardScene)>& change) {
   auto process = WatchedProcess::open(pid);
@@ -87,13 +87,13 @@ void expect_untouched(const GuardOutcome& outcome) {
   EXPECT_EQ(outcome.end.late, Duration::zero());
 }
 
-/// No signal has ended it: it dies only of this one.
+/// Checks that no signal has ended it: it must die only of this one.
 void expect_alive(pid_t pid) {
   ::kill(pid, SIGUSR2);
   EXPECT_EQ(WTERMSIG(status_of(pid)), SIGUSR2);
 }
 
-TEST(ProcessGuard, AProcessThatEndsByItselfLeavesWhatItStartedAlone) {
+TEST(ProcessGuard, LeavesDescendantsAloneWhenTheProcessEndsByItself) {
   in_child([] {
     const Running command("trap 'exit 3' USR1; sleep 1000 & echo $!; wait", 1);
     const GuardOutcome outcome = guarded(
@@ -104,7 +104,7 @@ TEST(ProcessGuard, AProcessThatEndsByItselfLeavesWhatItStartedAlone) {
   });
 }
 
-TEST(ProcessGuard, ALostLeaseStopsItAtOnce) {
+TEST(ProcessGuard, ALostLeaseStopsTheProcessAtOnce) {
   in_child([] {
     const Running command(looping("trap 'exit 7' TERM"), 1);
     const GuardOutcome outcome = guarded(
@@ -115,7 +115,7 @@ TEST(ProcessGuard, ALostLeaseStopsItAtOnce) {
   });
 }
 
-TEST(ProcessGuard, ALeaseThatAnotherReleasedLeavesItAlone) {
+TEST(ProcessGuard, ALeaseReleasedByAnotherProcessStopsNothing) {
   in_child([] {
     const Running command(looping(":"), 1);
     expect_untouched(guarded(command.pid(), guard_plan,
@@ -124,7 +124,7 @@ TEST(ProcessGuard, ALeaseThatAnotherReleasedLeavesItAlone) {
   });
 }
 
-TEST(ProcessGuard, ALeaseThatIsNotRenewedStopsItBeforeTheDeadline) {
+TEST(ProcessGuard, AnUnrenewedLeaseStopsTheProcessBeforeTheDeadline) {
   in_child([] {
     const Running command(looping("trap 'exit 7' TERM"), 1);
     const GuardOutcome outcome = guarded(command.pid(), guard_plan, [](const GuardScene& scene) {
@@ -139,7 +139,7 @@ TEST(ProcessGuard, ALeaseThatIsNotRenewedStopsItBeforeTheDeadline) {
   });
 }
 
-TEST(ProcessGuard, TheDeadlineMovesForwardOnly) {
+TEST(ProcessGuard, TheDeadlineOnlyMovesForward) {
   in_child([] {
     const Running command(looping("trap 'exit 3' USR1"), 1);
     const GuardOutcome outcome = guarded(command.pid(), guard_plan, [&](const GuardScene& scene) {
@@ -154,7 +154,7 @@ TEST(ProcessGuard, TheDeadlineMovesForwardOnly) {
   });
 }
 
-TEST(ProcessGuard, WhatIgnoresTheStopSignalIsKilledAfterTheGrace) {
+TEST(ProcessGuard, KillsAProcessThatIgnoresTheStopSignalAfterTheGrace) {
   in_child([] {
     const Running command(looping("trap '' TERM"), 1);
     const GuardOutcome outcome = guarded(command.pid(), guard_plan, [](const GuardScene& scene) {
@@ -167,7 +167,7 @@ TEST(ProcessGuard, WhatIgnoresTheStopSignalIsKilledAfterTheGrace) {
   });
 }
 
-TEST(ProcessGuard, WhatOutlivesTheProcessIsKilledAfterTheGrace) {
+TEST(ProcessGuard, KillsDescendantsThatOutliveTheProcessAfterTheGrace) {
   in_child([] {
     Running command("(trap '' TERM; echo; while :; do sleep 1000; done) & wait", 1);
     const GuardOutcome outcome = guarded(command.pid(), guard_plan, [&](const GuardScene& scene) {
@@ -198,7 +198,7 @@ TEST(ProcessGuard, KillsBeforeTheDeadlineHoweverLongTheGrace) {
   });
 }
 
-TEST(ProcessGuard, WhatIsDeadAfterTheDeadlineIsLate) {
+TEST(ProcessGuard, ADeathAfterTheDeadlineIsLate) {
   in_child([] {
     const Running command(looping("trap '' TERM"), 1);
     const GuardOutcome outcome = guarded(command.pid(), guard_plan, [](const GuardScene& scene) {
@@ -210,7 +210,7 @@ TEST(ProcessGuard, WhatIsDeadAfterTheDeadlineIsLate) {
   });
 }
 
-TEST(ProcessGuard, WhatCannotBeKilledIsLeft) {
+TEST(ProcessGuard, ReportsProcessesThatCannotBeKilled) {
   in_child([] {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root to make a process that we may not signal";
     Pipe ready;
@@ -240,7 +240,7 @@ StopPlan held_at_most(Duration span, OnLost on_lost = OnLost::kill) {
   return limited;
 }
 
-/// `begin` begins to stop a process that ignores the stop signal.
+/// `begin` triggers the stop of a process that ignores the stop signal.
 void expect_killed_whatever_on_lost_says(Duration max_hold, StopReason why,
                                          const std::function<void(const GuardScene&)>& begin) {
   for (const OnLost on_lost : {OnLost::kill, OnLost::term, OnLost::warn}) {
@@ -258,17 +258,17 @@ void expect_killed_whatever_on_lost_says(Duration max_hold, StopReason why,
   }
 }
 
-TEST(ProcessGuard, WhatIsHeldForTooLongIsKilledWhateverOnLostSays) {
+TEST(ProcessGuard, KillsAtTheEndOfMaxHoldWhateverOnLostIs) {
   expect_killed_whatever_on_lost_says(3min, StopReason::max_hold,
                                       [](const GuardScene& scene) { scene.clock.jump(3min); });
 }
 
-TEST(ProcessGuard, WhatIsAskedToStopIsKilledWhateverOnLostSays) {
+TEST(ProcessGuard, KillsOnAStopRequestWhateverOnLostIs) {
   expect_killed_whatever_on_lost_says(
       10min, StopReason::request, [](const GuardScene& scene) { scene.guard.stop_on_request(); });
 }
 
-TEST(ProcessGuard, OfTheLimitAndTheEndOfTheLeaseTheFirstDecides) {
+TEST(ProcessGuard, OfMaxHoldAndTheEndOfTheLeaseTheFirstDecides) {
   const auto expect = [](Duration max_hold, StopReason why) {
     in_child([&] {
       const Running command(looping("trap 'exit 7' TERM"), 1);
@@ -283,7 +283,7 @@ TEST(ProcessGuard, OfTheLimitAndTheEndOfTheLeaseTheFirstDecides) {
   expect(lease_span - 4s, StopReason::lease);
 }
 
-TEST(ProcessGuard, WithTermItIsToldAndRunsOnUntilTheLeaseHasEnded) {
+TEST(ProcessGuard, WithTermTheProcessIsSignalledAndMayOutliveTheLease) {
   StopPlan telling = guard_plan;
   telling.on_lost = OnLost::term;
   in_child([&] {
@@ -301,7 +301,7 @@ TEST(ProcessGuard, WithTermItIsToldAndRunsOnUntilTheLeaseHasEnded) {
   });
 }
 
-TEST(ProcessGuard, WithWarnALostLeaseIsReportedAndNothingSent) {
+TEST(ProcessGuard, WithWarnALossIsReportedAndNoSignalSent) {
   StopPlan warning = guard_plan;
   warning.on_lost = OnLost::warn;
   in_child([&] {

@@ -5,7 +5,7 @@
 namespace redlock::child {
 namespace {
 
-TEST(ProcessStatIn, FindsTheFieldsBehindAnyName) {
+TEST(ProcessStatIn, FindsTheFieldsAfterAnyName) {
   const auto stat = process_stat_in(
       "4711 (a) Z 1 (b) S 7 4711 4711 34816 -1 4194560 1 2 3 4 5 6 7 8 20 0 3 0 1234567 8 9\n");
   ASSERT_TRUE(stat.has_value());
@@ -30,7 +30,7 @@ TEST(CpuTimeIn, TakesAllThreeNumbersOrNothing) {
   }
 }
 
-TEST(PidsIn, LeavesOutWhatIsNoProcess) {
+TEST(PidsIn, LeavesOutEntriesThatAreNoProcess) {
   EXPECT_EQ(pids_in("4711 12\n13 \n"), (std::vector<pid_t>{4711, 12, 13}));
   EXPECT_EQ(pids_in("0 -1 x 99999999999 7x\n"), std::vector<pid_t>{});
 }

@@ -15,7 +15,7 @@ using std::chrono::seconds;
 
 constexpr seconds no_limit{0};
 
-/// What run_and_reap makes of it, in a process of its own; stderr is no concern of the test run.
+/// The result of run_and_reap() in a process of its own, with stderr discarded.
 int outcome_of(const std::function<int()>& body, seconds limit, Leftovers leftovers) {
   return WEXITSTATUS(status_of(forked([&] {
     const UniqueFd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
@@ -24,8 +24,8 @@ int outcome_of(const std::function<int()>& body, seconds limit, Leftovers leftov
   })));
 }
 
-/// Leaves a daemon behind that ignores what can be ignored; a line in the pipe says that it is
-/// there, and the pipe's end that it is not.
+/// Leaves a daemon behind that ignores all signals that can be ignored. A line in the pipe shows
+/// that it runs, end of file that it has ended.
 void leave_daemon(Pipe& pipe) {
   if (::fork() == 0) {
     ::setsid();
@@ -57,7 +57,7 @@ TEST(Reaper, ADaemonThatIsLeftIsKilledAndAFailure) {
   EXPECT_EQ(pipe.read(), "");
 }
 
-TEST(Reaper, ADaemonThatIsExpectedIsKilledAndNoFailure) {
+TEST(Reaper, AnExpectedDaemonIsKilledAndNoFailure) {
   Pipe pipe;
   EXPECT_EQ(outcome_of(
                 [&] {
@@ -70,7 +70,7 @@ TEST(Reaper, ADaemonThatIsExpectedIsKilledAndNoFailure) {
   EXPECT_EQ(pipe.read(), "");
 }
 
-TEST(Reaper, ABodyThatDiesLeavesNothing) {
+TEST(Reaper, ABodyThatDiesLeavesNoProcess) {
   Pipe pipe;
   EXPECT_EQ(outcome_of(
                 [&] {
@@ -83,7 +83,7 @@ TEST(Reaper, ABodyThatDiesLeavesNothing) {
   EXPECT_EQ(pipe.read(), "");
 }
 
-TEST(Reaper, ABodyThatHangsIsKilledWithAllThatDescendsFromIt) {
+TEST(Reaper, ABodyThatHangsIsKilledWithItsDescendants) {
   Pipe pipe;
   EXPECT_EQ(outcome_of(
                 [&] {
@@ -96,7 +96,7 @@ TEST(Reaper, ABodyThatHangsIsKilledWithAllThatDescendsFromIt) {
   EXPECT_EQ(pipe.read(), "");
 }
 
-TEST(Reaper, ASignalToItLeavesNothing) {
+TEST(Reaper, ASignalToItLeavesNoProcess) {
   Pipe pipe;
   Pipe ready;
   const pid_t reaper = forked([&] {

@@ -23,7 +23,7 @@ std::optional<SignalState> state(char letter, int flags, const std::string& stat
   return signal_state_in(stat_text(letter, flags), [&] { return status; });
 }
 
-TEST(SignalStateIn, KnowsWhatWaitsAndWhatKills) {
+TEST(SignalStateIn, ShowsPendingAndDeadlySignals) {
   const auto stopped =
       state('T', usual_flags, status_text(none, "0000000000004002", "0000000000004002"));
   ASSERT_TRUE(stopped.has_value());
@@ -37,7 +37,7 @@ TEST(SignalStateIn, KnowsWhatWaitsAndWhatKills) {
   }
 }
 
-TEST(SignalStateIn, AnEndingSignalKillsWhatDoesNothingAboutIt) {
+TEST(SignalStateIn, AnEndingSignalKillsAProcessThatDoesNotHandleIt) {
   const std::string term = "0000000000004000";
   const std::string status = status_text(none, term.c_str(), none);
   EXPECT_TRUE(state('R', usual_flags, status)->is_dying);
@@ -45,7 +45,7 @@ TEST(SignalStateIn, AnEndingSignalKillsWhatDoesNothingAboutIt) {
   EXPECT_FALSE(state('R', usual_flags, status + "SigCgt:\t" + term + "\n")->is_dying);
 }
 
-TEST(SignalStateIn, KnowsAnEndThatIsUnderWay) {
+TEST(SignalStateIn, ShowsAnExitInProgress) {
   const std::string status = status_text(none, none, none);
   EXPECT_TRUE(state('R', usual_flags | 0x4, status)->is_dying);
   EXPECT_TRUE(state('S', usual_flags | 0x4, status)->is_dying);
@@ -53,7 +53,7 @@ TEST(SignalStateIn, KnowsAnEndThatIsUnderWay) {
   EXPECT_TRUE(state('Z', usual_flags, status)->is_dying);
 }
 
-TEST(SignalStateIn, AProcessThatRunsMayBeTakingASignal) {
+TEST(SignalStateIn, ARunningProcessMayBeReceivingASignal) {
   const std::string status = status_text(none, none, none);
   for (const char letter : {'R', 'D'}) {
     EXPECT_FALSE(state(letter, usual_flags, status)->is_dying) << letter;
@@ -62,7 +62,7 @@ TEST(SignalStateIn, AProcessThatRunsMayBeTakingASignal) {
   EXPECT_TRUE(state('S', usual_flags, status)->is_settled);
 }
 
-TEST(SignalStateIn, IsNothingWithoutAStat) {
+TEST(SignalStateIn, IsNulloptWithoutAStat) {
   EXPECT_FALSE(signal_state_in("7 (a) S 1", [] { return std::string(); }).has_value());
   EXPECT_FALSE(signal_state(-1).has_value());
 }

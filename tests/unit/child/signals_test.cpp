@@ -39,7 +39,8 @@ std::optional<ReceivedSignal> next(SignalGate& gate) {
   return gate.read();
 }
 
-/// Sets up by `prepare`, then compares what a command gets with what we were started with.
+/// Calls `prepare`, then compares the signal state of a command with the one that we were started
+/// with.
 void expect_same_state_in_command(const std::function<void()>& prepare) {
   in_child([&prepare] {
     prepare();
@@ -106,7 +107,7 @@ TEST(SignalGate, CollectsWithSender) {
   });
 }
 
-TEST(SignalGate, TellsTheTerminal) {
+TEST(SignalGate, RecognisesSignalsOfTheTerminal) {
   in_child([] {
     ::setsid();
     const UniqueFd master(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
@@ -147,7 +148,7 @@ TEST(SignalGate, LeavesBlockedSignalsPending) {
   });
 }
 
-TEST(SignalGate, SeesChildrenThoughSigchldWasIgnored) {
+TEST(SignalGate, SeesChildrenEvenIfSigchldWasIgnored) {
   in_child([] {
     ::signal(SIGCHLD, SIG_IGN);
     const auto inherited = InheritedSignals::capture();
@@ -233,7 +234,7 @@ TEST(ParseSignal, NamesAndNumbers) {
   }
 }
 
-TEST(ParseSignal, RefusesWhatIsNoSignal) {
+TEST(ParseSignal, RefusesUnknownSignals) {
   for (const char* text :
        {"",        "0",           "-1",       "+15",     "15 ",      " TERM",      "TERM ", "65",
         "32",      "99999999999", "0x0f",     "SIG",     "SIG15",    "SIGSIGTERM", "TERMS", "EXIT",
@@ -252,12 +253,12 @@ TEST(SignalName, ShowsTheUsualName) {
   EXPECT_EQ(signal_name(0), "0");
 }
 
-TEST(SignalName, IsThatOfLibc) {
+TEST(SignalName, IsTheSameAsInLibc) {
   for (int signal = 1; signal < 32; ++signal)
     EXPECT_EQ(signal_name(signal), ::sigabbrev_np(signal));
 }
 
-TEST(SignalName, IsReadBackByParse) {
+TEST(SignalName, IsParsedBack) {
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
     if (signal >= 32 && signal < SIGRTMIN) continue;  // libc's own
     EXPECT_EQ(parse_signal(signal_name(signal)), signal);

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 const Instant start{1000s};
 
-/// Steps until it has something to say.
+/// Calls step() until it returns a result.
 StopCost measure(StopMeter& meter, const std::vector<pid_t>& roots) {
   std::optional<StopCost> cost;
   while (!cost) cost = meter.step(roots, meter.next());
@@ -34,13 +34,13 @@ constexpr const char* busy_in_one_session =
 constexpr const char* busy_in_sessions_of_their_own =
     "for i in $(seq 20); do setsid sh -c 'while :; do :; done' & done; echo up; wait";
 
-/// What stopping such a command would cost, once all of it competes for a CPU.
+/// The cost of stopping such a command, measured while all its processes compete for a CPU.
 StopCost cost_of(const char* script) {
   const Running command(script, 1);
   StopMeter meter(1ms, start);
   StopCost cost{};
   EXPECT_TRUE(eventually([&] {
-    std::this_thread::sleep_for(400ms);  // what is measured is what they do meanwhile
+    std::this_thread::sleep_for(400ms);  // the measurement covers what they do meanwhile
     cost = measure(meter, {::getpid()});
     return cost.processes > busy_processes && cost.contention > 3;
   }));
@@ -96,7 +96,7 @@ TEST(StopMeter, SeesProcessesWaitForACpu) {
   });
 }
 
-TEST(TurnOf, IsWhatASessionWaitedForEachOfItsTurns) {
+TEST(TurnOf, IsTheWaitOfASessionForEachTurn) {
   // In one second, with a turn every 50 ms on each CPU.
   EXPECT_EQ(turn_of({{.waited = 1s, .timeslices = 20}, 20}, 2), 50ms) << "one process, on any CPU";
   EXPECT_EQ(turn_of({{.waited = 1s, .timeslices = 20}, 40}, 2), 50ms) << "one on each of two";
@@ -108,15 +108,16 @@ TEST(TurnOf, IsWhatASessionWaitedForEachOfItsTurns) {
 TEST(StopMeter, SeesSessionsWaitForTheirTurn) {
   in_child([] {
     stay_on_one_cpu();
-    // One of the twenty gets the CPU at each turn of their session, or each of twenty sessions in
-    // its turn. Other work on this CPU makes both wait longer, so they come closer to each other.
+    // Either one of twenty processes gets the CPU at each turn of their session, or twenty sessions
+    // take turns. Other work on this CPU makes both wait longer, which brings the results closer
+    // together.
     const Duration together = cost_of(busy_in_one_session).turn;
     const Duration apart = cost_of(busy_in_sessions_of_their_own).turn;
     EXPECT_GT(apart, 2 * together);
   });
 }
 
-TEST(StopMeter, CountsNoTurnWhereTheKilledGetARealTimePriority) {
+TEST(StopMeter, CountsNoTurnIfKilledProcessesGetARealTimePriority) {
   in_child([] {
     stay_on_one_cpu();
     sched_param priority{};
@@ -127,7 +128,7 @@ TEST(StopMeter, CountsNoTurnWhereTheKilledGetARealTimePriority) {
   });
 }
 
-TEST(StopMeter, OneDelayIsToldButDoesNotCount) {
+TEST(StopMeter, ASingleDelayIsReportedButDoesNotCount) {
   StopMeter meter(5s, start);
   meter.note_timer(start, start + 3s);
   EXPECT_EQ(meter.worst_delay().length, 3s);
@@ -141,7 +142,7 @@ TEST(StopMeter, DelaysOfEveryTimerCount) {
   EXPECT_EQ(measure(meter, {}).lateness, 400ms);
 }
 
-TEST(StopMeter, ForgetsWhatWasLongAgo) {
+TEST(StopMeter, ForgetsOldDelays) {
   StopMeter meter(5s, start);
   for (const auto late : {400ms, 400ms, 1ms, 1ms, 1ms, 1ms}) meter.note_timer(start, start + late);
   EXPECT_EQ(measure(meter, {}).lateness, 1ms);

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 constexpr StopPlan plan{.grace = 5s, .margin = 250ms, .max_margin = 10s, .stop_signal = SIGTERM};
 constexpr std::chrono::minutes lease_length{10};
 
-/// What a test changes while the command runs under its lease of ten minutes.
+/// The objects that a test can change while the command runs under its lease of ten minutes.
 struct Scene {
   JumpingClock& clock;
   SharedPage& page;
@@ -30,8 +30,8 @@ struct Scene {
 
 enum class When { while_it_runs, when_it_has_ended };
 
-/// Runs a command, which writes a line when it is up, in a process of its own; then the scene
-/// changes. What became of it goes to `then`.
+/// Runs a command, which writes a line when it is up, in a process of its own; then makes the
+/// change. Passes the result to `then`.
 void supervise(const StopPlan& with, const std::string& script, When when,
                const std::function<void(Scene)>& change,
                const std::function<void(const CommandEnd&, const SharedPage&)>& then,
@@ -113,7 +113,7 @@ TEST(Supervisor, KillsAtOnceWhenTheClockHasJumpedPastTheDeadline) {
   });
 }
 
-TEST(Supervisor, TellsTheCommandFirstWhenTheClockHasJumpedIntoTheGrace) {
+TEST(Supervisor, SendsTheStopSignalFirstWhenTheClockHasJumpedIntoTheGrace) {
   StopPlan patient = plan;
   patient.grace = 30s;
   jump(
@@ -127,7 +127,7 @@ TEST(Supervisor, TellsTheCommandFirstWhenTheClockHasJumpedIntoTheGrace) {
       patient);
 }
 
-TEST(Supervisor, AnEndThatWasNotSeenBeforeTheDeadlineIsLate) {
+TEST(Supervisor, AnEndSeenAfterTheDeadlineIsLate) {
   supervise(
       plan, "echo", When::when_it_has_ended,
       [](Scene scene) { scene.clock.jump(lease_length + 1min); },
@@ -137,7 +137,7 @@ TEST(Supervisor, AnEndThatWasNotSeenBeforeTheDeadlineIsLate) {
       });
 }
 
-TEST(Supervisor, AnEndThatFrontBroughtAboutIsNotItsOwn) {
+TEST(Supervisor, AnEndCausedByTheFrontProcessIsNotTheCommandsOwn) {
   supervise(
       plan, "echo", When::when_it_has_ended,
       [](Scene scene) { scene.page.stopped_by_front = true; },
@@ -159,7 +159,7 @@ TEST(Supervisor, KillsBeforeTheDeadlineHoweverLongTheGrace) {
       wide);
 }
 
-TEST(Supervisor, WhatGetsOnDyingIsNotGivenUpHoweverLateItIs) {
+TEST(Supervisor, IsNotGivenUpWhileItMakesProgressHoweverLate) {
   const std::string many = "for i in $(seq 50); do sleep 1000 & done; ";
   supervise(
       plan, many + running("trap '' TERM"), When::while_it_runs,
@@ -180,7 +180,7 @@ StopPlan at_most(Duration span) {
   return limited;
 }
 
-TEST(Supervisor, WhatIsHeldForTooLongIsToldAndThenKilledWhileTheLeaseStands) {
+TEST(Supervisor, AtTheEndOfMaxHoldTheCommandIsSignalledThenKilledUnderTheLease) {
   StopPlan limited = at_most(3min);
   limited.grace = 200ms;
   supervise(
@@ -196,7 +196,7 @@ TEST(Supervisor, WhatIsHeldForTooLongIsToldAndThenKilledWhileTheLeaseStands) {
       });
 }
 
-TEST(Supervisor, WhatIsAskedToStopIsKilledWhileTheLeaseStandsWhateverOnLostSays) {
+TEST(Supervisor, AStopRequestKillsTheCommandUnderTheLeaseWhateverOnLostIs) {
   for (const OnLost on_lost : {OnLost::kill, OnLost::term, OnLost::warn}) {
     StopPlan any = plan;
     any.on_lost = on_lost;
@@ -214,7 +214,7 @@ TEST(Supervisor, WhatIsAskedToStopIsKilledWhileTheLeaseStandsWhateverOnLostSays)
   }
 }
 
-TEST(Supervisor, OfTheLimitAndTheEndOfTheLeaseTheFirstDecides) {
+TEST(Supervisor, OfMaxHoldAndTheEndOfTheLeaseTheFirstDecides) {
   const std::string ends_well = running("trap 'exit 0' TERM");
   const auto expect = [](StopReason reason) {
     return [reason](const CommandEnd& ending) { EXPECT_EQ(ending.stopped, reason); };
@@ -224,7 +224,7 @@ TEST(Supervisor, OfTheLimitAndTheEndOfTheLeaseTheFirstDecides) {
   jump(ends_well, lease_length - 3s, expect(StopReason::lease), at_most(lease_length - 4s));
 }
 
-TEST(Supervisor, WhatIsToldAtTheLimitIsDeadBeforeTheDeadlineAllTheSame) {
+TEST(Supervisor, ACommandStoppedAtMaxHoldIsStillDeadBeforeTheDeadline) {
   StopPlan limited = at_most(1min);
   limited.margin = 3s;
   jump(
@@ -237,10 +237,10 @@ TEST(Supervisor, WhatIsToldAtTheLimitIsDeadBeforeTheDeadlineAllTheSame) {
       limited);
 }
 
-/// A hook that takes its time.
+/// A slow hook.
 const std::string slow_hook = "sleep 0.3; test $REDLOCK_STOP_REASON = ";
 
-TEST(Supervisor, WhatIsToldToStopIsToldAndThenKilledWhileTheLeaseStands) {
+TEST(Supervisor, AStoppedCommandIsSignalledThenKilledUnderTheLease) {
   supervise(
       plan, running("trap 'exit 7' TERM"), When::while_it_runs,
       [](Scene scene) {
@@ -254,7 +254,7 @@ TEST(Supervisor, WhatIsToldToStopIsToldAndThenKilledWhileTheLeaseStands) {
       });
 }
 
-TEST(Supervisor, AHookThatWasStartedBesideTheStopSignalIsAwaited) {
+TEST(Supervisor, AHookStartedWithTheStopSignalIsAwaited) {
   supervise(
       plan, running(":"), When::while_it_runs,
       [](Scene scene) { scene.supervisor.stop_for(StopReason::parent_gone); },
@@ -266,7 +266,7 @@ TEST(Supervisor, AHookThatWasStartedBesideTheStopSignalIsAwaited) {
       slow_hook + "parent_gone");
 }
 
-TEST(Supervisor, AHookThatWasStartedBecauseOfASignalIsAwaited) {
+TEST(Supervisor, AHookStartedByASignalIsAwaited) {
   supervise(
       plan, running(":"), When::while_it_runs,
       [](Scene scene) { scene.supervisor.pass_on(SIGTERM, Reached::none); },
@@ -279,7 +279,7 @@ TEST(Supervisor, AHookThatWasStartedBecauseOfASignalIsAwaited) {
       slow_hook + "signal");
 }
 
-TEST(Supervisor, AHookGoesOnWhenAnotherGuardIsGone) {
+TEST(Supervisor, AHookContinuesWhenAnotherGuardIsGone) {
   supervise(
       plan, running(":"), When::while_it_runs,
       [](Scene scene) { scene.supervisor.kill(StopReason::front_killed); },
@@ -314,7 +314,7 @@ TEST(Supervisor, AHookThatFailsIsNamed) {
       "exit 3");
 }
 
-TEST(Supervisor, TheDeadlineMovesForwardOnly) {
+TEST(Supervisor, TheDeadlineOnlyMovesForward) {
   supervise(
       plan, running("trap 'exit 3' USR1"), When::while_it_runs,
       [](Scene scene) {
@@ -330,8 +330,8 @@ TEST(Supervisor, TheDeadlineMovesForwardOnly) {
       });
 }
 
-/// The front process must not do it, too, if the lease cannot be renewed during the grace.
-TEST(Supervisor, WhatIsLeftRunningIsToldToEndOnce) {
+/// The front process must not send it as well if the lease cannot be renewed during the grace.
+TEST(Supervisor, ProcessesLeftRunningGetTheStopSignalOnce) {
   StopPlan killing = plan;
   killing.descendants = Descendants::kill;
   supervise(
@@ -343,14 +343,14 @@ TEST(Supervisor, WhatIsLeftRunningIsToldToEndOnce) {
       });
 }
 
-/// A shell that has left a process in its group; USR1 to it alone makes it end by itself.
+/// A shell that leaves a process in its group. USR1 to the shell alone makes it end by itself.
 constexpr const char* leaves_one = "sleep 2 & trap 'exit 3' USR1";
 
 void signal_command(const SharedPage& page, int signal) {
   ::kill(-page.target.kill_argument, signal);
 }
 
-TEST(Supervisor, TheGroupOfWhatASignalEndedIsAwaited) {
+TEST(Supervisor, TheGroupOfACommandEndedByASignalIsAwaited) {
   supervise(
       plan, running(leaves_one), When::while_it_runs,
       [](Scene scene) {
@@ -363,7 +363,7 @@ TEST(Supervisor, TheGroupOfWhatASignalEndedIsAwaited) {
       });
 }
 
-TEST(Supervisor, ASignalOfLongAgoHasNotEndedIt) {
+TEST(Supervisor, AnOldSignalDoesNotCountAsTheCause) {
   supervise(
       plan, running(leaves_one), When::while_it_runs,
       [](Scene scene) {
@@ -379,8 +379,9 @@ TEST(Supervisor, ASignalOfLongAgoHasNotEndedIt) {
       });
 }
 
-/// KILL to it alone is what a CI agent's clean-up does, before or after it kills the front process.
-TEST(Supervisor, ASignalThatItDiesOfMayComeFromAnyone) {
+/// The clean-up of a CI agent sends KILL to the command alone, before or after it kills the front
+/// process.
+TEST(Supervisor, TheSignalThatKillsTheCommandMayComeFromAnyProcess) {
   for (const int signal : {SIGTERM, SIGKILL, SIGUSR2}) {
     supervise(
         plan, running(leaves_one), When::while_it_runs,
@@ -392,8 +393,8 @@ TEST(Supervisor, ASignalThatItDiesOfMayComeFromAnyone) {
   }
 }
 
-/// All that is left is in a session of its own.
-TEST(Supervisor, WhatKillsTheCommandMayKillTheFrontProcessNext) {
+/// The only process left is in a session of its own.
+TEST(Supervisor, AfterKillItWaitsBecauseTheFrontProcessMayBeKilledNext) {
   supervise(
       plan, "setsid sh -c 'echo; exec sleep 1000' & exec sleep 1000", When::while_it_runs,
       [](Scene scene) {
@@ -409,8 +410,8 @@ TEST(Supervisor, WhatKillsTheCommandMayKillTheFrontProcessNext) {
       });
 }
 
-/// ^C at a terminal, where what is left of the command is not in the job's group.
-TEST(Supervisor, ASignalToTheJobIsPassedOnToTheRestOutsideOfIt) {
+/// ^C at a terminal, while the rest of the command is not in the job's group.
+TEST(Supervisor, ASignalToTheJobIsPassedOnToTheRestOutsideTheJob) {
   supervise(
       plan, "sleep 1000 & echo; while :; do sleep 0.01; done", When::while_it_runs,
       [](Scene scene) {
@@ -426,7 +427,7 @@ TEST(Supervisor, ASignalToTheJobIsPassedOnToTheRestOutsideOfIt) {
       });
 }
 
-/// We may renew on for nested runs that the command left. Other processes that it left may live.
+/// We may keep renewing for nested runs that the command left; its other descendants may live on.
 TEST(Supervisor, TheDeadlineIsNotPublishedAfterTheEnd) {
   Supervisor* supervisor = nullptr;
   supervise(
@@ -438,13 +439,13 @@ TEST(Supervisor, TheDeadlineIsNotPublishedAfterTheEnd) {
       });
 }
 
-TEST(Supervisor, TheMarginGrowsWithWhatIsMeasured) {
+TEST(Supervisor, TheMarginGrowsWithTheMeasurements) {
   StopPlan measuring = plan;
   measuring.measure_interval = 10ms;
   supervise(
       measuring, "(sleep 1000; :) & echo; while :; do sleep 0.01; done", When::while_it_runs,
       [](Scene scene) {
-        // It measures in the loop that runs next; when it has, the command is ended.
+        // It measures in its next loop; after that the command is ended.
         std::thread([&page = scene.page, group = scene.page.target.kill_argument.load()] {
           eventually([&page] { return page.get_margin() > plan.margin; });
           ::kill(group, SIGKILL);

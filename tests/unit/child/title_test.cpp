@@ -15,7 +15,7 @@ namespace {
 
 using namespace testing;
 
-/// Words as the kernel lays out main's: one behind the other, and the environment behind them.
+/// Arguments laid out as the kernel lays out main's: contiguous, and followed by the environment.
 struct Words {
   explicit Words(const std::vector<std::string>& words) {
     for (const std::string& word : words) bytes += word + '\0';
@@ -52,7 +52,7 @@ TEST(Title, ReplacesNameAndCommandLine) {
   });
 }
 
-TEST(Title, ThatDoesNotFitIsCut) {
+TEST(Title, IsCutIfItDoesNotFit) {
   in_child([] {
     Words words({"lock", "run"});
     set_title("lock-holder", words.count, words.pointers.data());
@@ -61,7 +61,7 @@ TEST(Title, ThatDoesNotFitIsCut) {
   });
 }
 
-TEST(Title, LeavesWordsThatLieElsewhereAlone) {
+TEST(Title, LeavesArgumentsElsewhereInMemoryAlone) {
   in_child([] {
     Words words({"redlock-cli", "run"});
     std::string elsewhere = "secret";
@@ -72,7 +72,7 @@ TEST(Title, LeavesWordsThatLieElsewhereAlone) {
   });
 }
 
-/// Whether a process that runs `program`, or our own, is taken for a guard under this name.
+/// Whether a process that runs `program` (or ours) under this name is taken for a guard.
 bool is_guard_named(std::string_view name, const char* program) {
   std::array<int, 2> named{};
   EXPECT_EQ(::pipe(named.data()), 0);
@@ -96,7 +96,7 @@ bool is_guard_named(std::string_view name, const char* program) {
   return is_guard;
 }
 
-TEST(Title, AGuardIsKnownByItsNameAndItsProgram) {
+TEST(Title, AGuardIsRecognisedByItsNameAndItsProgram) {
   in_child([] {
     for (const std::string_view title : {holder_title, shield_title, releaser_title}) {
       EXPECT_TRUE(is_guard_named(title, nullptr)) << title;
@@ -117,7 +117,7 @@ TEST(Title, AGuardIsKnownByItsNameAndItsProgram) {
   });
 }
 
-TEST(Title, WithoutWordsOnlyTheName) {
+TEST(Title, WithoutArgumentsItSetsOnlyTheName) {
   in_child([] {
     char* none = nullptr;
     set_title("lock-holder", 0, &none);

@@ -18,7 +18,7 @@ namespace {
 
 using namespace testing;
 
-/// No process is reached in one call: if nothing else is said, the walk is what is tested.
+/// No process can be reached in one call, so these tests cover the walk, unless they set a target.
 CommandTarget no_target;
 
 bool contains(const std::vector<pid_t>& pids, pid_t pid) {
@@ -30,7 +30,8 @@ void expect_no_children() {
   EXPECT_EQ(errno, ECHILD);
 }
 
-/// Runs the script until it has written so many lines, kills it as a whole, and sees it dead.
+/// Runs the script until it has written this many lines, then kills its whole tree and sees it
+/// dead.
 void expect_killed(const std::string& script, int lines) {
   in_child([&] {
     ProcessTree tree(no_target);
@@ -66,7 +67,7 @@ TEST(ProcessTree, KillsADoubleForkedOrphan) {
   expect_killed("(setsid sh -c 'echo a; sleep 1000; :' &) ; exit 0", 1);
 }
 
-TEST(ProcessTree, KillsWhatIgnoresTerm) {
+TEST(ProcessTree, KillsAProcessThatIgnoresTerm) {
   expect_killed("trap '' TERM HUP INT; echo a; sleep 1000; :", 1);
 }
 
@@ -74,7 +75,7 @@ TEST(ProcessTree, KillsAStoppedProcess) {
   expect_killed("echo a; kill -STOP $$; :", 1);
 }
 
-TEST(ProcessTree, KillsWhatForksAllTheTime) {
+TEST(ProcessTree, KillsAProcessThatForksAllTheTime) {
   expect_killed(
       "f() { echo a; while :; do (sleep 0.01) & (:); wait; done; }; f & f & f & (f &) ; wait", 4);
 }
@@ -169,7 +170,7 @@ TEST(ProcessTree, TermWakesAStoppedProcess) {
   });
 }
 
-TEST(ProcessTree, StopStopsAndAChangedWindowWakesNone) {
+TEST(ProcessTree, StopStopsAndAResizedWindowWakesNoProcess) {
   in_child([] {
     ProcessTree tree(no_target);
     const Running command("echo up; exec sleep 1000", 1);
@@ -185,7 +186,7 @@ TEST(ProcessTree, StopStopsAndAChangedWindowWakesNone) {
   });
 }
 
-TEST(ProcessTree, ReapHandsOutTheStatus) {
+TEST(ProcessTree, ReapReturnsTheStatus) {
   in_child([] {
     ProcessTree tree(no_target);
     const pid_t child = started(shell("exit 7"));
@@ -197,7 +198,7 @@ TEST(ProcessTree, ReapHandsOutTheStatus) {
   });
 }
 
-TEST(ProcessTree, ReapHandsOutOrphans) {
+TEST(ProcessTree, ReapReturnsOrphans) {
   in_child([] {
     ProcessTree tree(no_target);
     const Running command("(sh -c 'echo $$; exit 4' &) ; exit 0", 1);
@@ -226,8 +227,8 @@ TEST(ProcessTree, KillKeepsTheCommandsStatusForReap) {
   });
 }
 
-/// A command that leads a process group of its own; what it runs writes so many lines when it is
-/// up.
+/// A command that leads a process group of its own; its processes write this many lines once they
+/// are up.
 struct InOwnGroup {
   InOwnGroup(const std::string& script, int lines) {
     {
@@ -263,8 +264,8 @@ TEST(ProcessTree, TheStopSignalReachesTheGroupWhenThereIsNoTimeForAWalk) {
   });
 }
 
-/// How many of this blocked signal wait for the process, once there is one. Of real-time signals
-/// each counts.
+/// How many instances of this blocked signal are pending for the process, once there is one.
+/// Real-time signals are queued, so each counts.
 int number_waiting(int signal) {
   sigset_t set;
   ::sigemptyset(&set);
@@ -312,7 +313,7 @@ TEST(ProcessTree, TheStopSignalReachesEachProcessOnceInsideTheGroupAndOutside) {
   });
 }
 
-TEST(ProcessTree, AGroupWhoseLeaderIsDeadIsKilledByTheFirstOfItThatIsFound) {
+TEST(ProcessTree, AGroupWithADeadLeaderIsKilledWithItsFirstMemberFound) {
   in_child([] {
     InOwnGroup command("(sleep 1000; :) & (sleep 1000; :) & echo up; wait", 1);
     ProcessTree tree(command.target);
@@ -334,22 +335,22 @@ TEST(ProcessTree, AWalkEndsInTime) {
   });
 }
 
-TEST(ProcessTree, WhatOnlyTakesLongIsToldFromWhatCannotBeKilled) {
+TEST(ProcessTree, DistinguishesASlowKillFromAnUnkillableProcess) {
   in_child([] {
     ProcessTree tree(no_target);
     const Running command("sleep 1000 & sleep 1000 & echo up; wait", 1);
     EXPECT_TRUE(eventually([&] { return tree.descendants().size() == 3; }));
     EXPECT_FALSE(tree.kill_and_reap(BootClock::now()));
-    EXPECT_TRUE(tree.got_on()) << "there was no time to find them";
+    EXPECT_TRUE(tree.made_progress()) << "there was no time to find them";
     EXPECT_FALSE(tree.kill_and_reap(Instant::max()) && tree.descendants().size() == 3);
-    EXPECT_TRUE(tree.got_on()) << "they were killed for the first time";
+    EXPECT_TRUE(tree.made_progress()) << "they were killed for the first time";
     EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
     EXPECT_TRUE(tree.kill_and_reap(Instant::max()));
-    EXPECT_FALSE(tree.got_on()) << "nothing was left";
+    EXPECT_FALSE(tree.made_progress()) << "nothing was left";
   });
 }
 
-TEST(ProcessTree, KillTellsItsProgressAndSparesGuards) {
+TEST(ProcessTree, KillReportsItsProgressAndSparesGuards) {
   in_child([] {
     const Running guard("echo up; exec sleep 1000", 1);
     const Running command("echo up; exec sleep 1000", 1);
@@ -365,7 +366,7 @@ TEST(ProcessTree, KillTellsItsProgressAndSparesGuards) {
   });
 }
 
-TEST(ProcessTree, WhatItKillsHasAPriorityBelowItsOwn) {
+TEST(ProcessTree, KilledProcessesGetAPriorityBelowItsOwn) {
   in_child([] {
     ProcessTree tree(no_target);
     const Running command("echo up; exec sleep 1000", 1);
@@ -382,7 +383,7 @@ TEST(ProcessTree, WhatItKillsHasAPriorityBelowItsOwn) {
   });
 }
 
-TEST(ProcessTree, BelowARootNothingElseIsTouched) {
+TEST(ProcessTree, WithARootNothingElseIsTouched) {
   in_child([] {
     const Running other("echo up; exec sleep 1000", 1);
     Pipe up;
@@ -401,7 +402,7 @@ TEST(ProcessTree, BelowARootNothingElseIsTouched) {
   });
 }
 
-TEST(ProcessTree, WhatMayNotBeSignalledIsLeftOutAndNotDead) {
+TEST(ProcessTree, AProcessThatMayNotBeSignalledIsSkippedAndNotDead) {
   in_child([] {
     if (::geteuid() != 0)
       GTEST_SKIP() << "needs root to make a process that we then may not signal";
@@ -425,7 +426,7 @@ TEST(ProcessTree, WhatMayNotBeSignalledIsLeftOutAndNotDead) {
   });
 }
 
-TEST(ProcessTree, WhatProcHidesAndWeMayNotSignalIsLiving) {
+TEST(ProcessTree, AProcessThatIsHiddenAndMayNotBeSignalledIsLiving) {
   in_child([] {
     if (::unshare(CLONE_NEWNS) != 0 ||
         ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
@@ -447,7 +448,7 @@ TEST(ProcessTree, WhatProcHidesAndWeMayNotSignalIsLiving) {
   });
 }
 
-TEST(ProcessTree, WithoutProcItKillsNoProcessAndClaimsNothing) {
+TEST(ProcessTree, WithoutProcItKillsNoProcessAndProvesNothing) {
   in_child([] {
     if (::unshare(CLONE_NEWNS) != 0 ||
         ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
@@ -463,7 +464,7 @@ TEST(ProcessTree, WithoutProcItKillsNoProcessAndClaimsNothing) {
   });
 }
 
-TEST(ProcessTree, ProcOfAnOuterNamespaceIsNotBelieved) {
+TEST(ProcessTree, ProcOfAnOuterNamespaceIsNotTrusted) {
   in_child([] {
     if (::unshare(CLONE_NEWPID) != 0) GTEST_SKIP() << "needs root for a pid namespace";
     EXPECT_EQ(status_of(forked([] {

@@ -8,7 +8,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace testing;
 
-TEST(Watchdog, LooksAgainInTimeForTheLargestMargin) {
+TEST(Watchdog, ChecksAgainInTimeForTheLargestMargin) {
   in_child([] {
     const auto page = make_shared_page();
     StopPlan plan{.grace = 1s, .margin = 100ms, .max_margin = 4s};
@@ -18,7 +18,7 @@ TEST(Watchdog, LooksAgainInTimeForTheLargestMargin) {
     EXPECT_LE(watchdog.next_instant(), deadline - 4s);
     page->set_margin(4s);
     EXPECT_GT(watchdog.next_instant(), deadline - 5s);
-    // From then on again and again, as nothing else wakes us, but not often.
+    // From then on repeatedly, because nothing else wakes us, but not often.
     page->set_margin(100ms);
     const Instant now = BootClock::now();
     page->set_deadline(now + 4s);

@@ -20,8 +20,8 @@ namespace {
 
 using namespace testing;
 
-/// The process to watch; it must be there. Orphans of it come to us, so that nothing is left when
-/// the test ends.
+/// Opens the process to watch, which must exist. Its orphans are reparented to us, so that nothing
+/// is left when the test ends.
 WatchedProcess watch(pid_t pid) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   auto process = WatchedProcess::open(pid);
@@ -51,13 +51,13 @@ bool killed(WatchedProcess& process) {
   });
 }
 
-/// The stop signal, as a script gets it whose lease is lost.
+/// Sends the stop signal as a script whose lease is lost gets it.
 void terminate(WatchedProcess& process) {
   EXPECT_TRUE(held_still(process));
   process.signal(SIGTERM, WatchedProcess::Reach::stopped);
 }
 
-TEST(WatchedProcess, WhatIsKilledGetsTheCpuToDie) {
+TEST(WatchedProcess, AKilledProcessGetsTheCpuToDie) {
   in_child([] {
     const Running command("echo up; exec sleep 1000", 1);
     WatchedProcess process = watch(command.pid());
@@ -73,14 +73,14 @@ TEST(WatchedProcess, WhatIsKilledGetsTheCpuToDie) {
   });
 }
 
-TEST(WatchedProcess, OneThatIsNotThereIsRefused) {
+TEST(WatchedProcess, RefusesAProcessThatDoesNotExist) {
   const pid_t gone = forked([] { return 0; });
   status_of(gone);
   EXPECT_EQ(refusal(gone), "process " + std::to_string(gone) + ": there is no such process");
   EXPECT_NE(refusal(-1).find("there is no such process"), std::string::npos);
 }
 
-TEST(WatchedProcess, OneThatMayNotBeSignalledIsRefused) {
+TEST(WatchedProcess, RefusesAProcessThatMayNotBeSignalled) {
   in_child([] {
     if (::geteuid() != 0)
       GTEST_SKIP() << "needs root to make a process that we then may not signal";
@@ -96,7 +96,7 @@ TEST(WatchedProcess, OneThatMayNotBeSignalledIsRefused) {
   });
 }
 
-TEST(WatchedProcess, TellsItsEndBeforeItIsReaped) {
+TEST(WatchedProcess, ShowsItsEndBeforeItIsReaped) {
   in_child([] {
     Running command("echo up; exec sleep 1000", 1);
     const WatchedProcess process = watch(command.pid());
@@ -147,7 +147,8 @@ TEST(WatchedProcess, SignalReachesItAndItsDescendantsAndWakesThem) {
   });
 }
 
-/// Runs the script until it has written so many lines, kills it as a whole, and sees it dead.
+/// Runs the script until it has written this many lines, then kills its whole tree and sees it
+/// dead.
 void expect_watched_killed(const std::string& script, int lines) {
   in_child([&] {
     Running command(script, lines);
@@ -159,28 +160,28 @@ void expect_watched_killed(const std::string& script, int lines) {
   });
 }
 
-TEST(WatchedProcess, KillTakesIt) {
+TEST(WatchedProcess, KillsTheProcess) {
   expect_watched_killed("echo up; exec sleep 1000", 1);
 }
 
-TEST(WatchedProcess, KillTakesItsDescendants) {
+TEST(WatchedProcess, KillsItsDescendants) {
   expect_watched_killed(
       "(echo up; sleep 1000) & setsid sh -c 'echo up; (sleep 1000; :) & sleep 1000; :' & wait", 2);
 }
 
-TEST(WatchedProcess, KillTakesWhatIgnoresSignals) {
+TEST(WatchedProcess, KillsAProcessThatIgnoresSignals) {
   expect_watched_killed("trap '' HUP INT TERM; (echo up; sleep 1000; :) & wait", 1);
 }
 
-TEST(WatchedProcess, KillTakesWhatIsStopped) {
+TEST(WatchedProcess, KillsAStoppedProcess) {
   expect_watched_killed("sh -c 'echo up; kill -STOP $$; exit' & echo up; kill -STOP $$; exit", 2);
 }
 
-TEST(WatchedProcess, KillTakesWhatForksAllTheTime) {
+TEST(WatchedProcess, KillsAProcessThatForksAllTheTime) {
   expect_watched_killed("echo up; while :; do (sleep 0.01) & done", 1);
 }
 
-TEST(WatchedProcess, KillTakesWhatLostItsParentSinceTheSignal) {
+TEST(WatchedProcess, KillsDescendantsThatLostTheirParentAfterTheSignal) {
   in_child([] {
     Running command("(trap '' TERM; echo up; while :; do sleep 1000; done) & echo up; wait", 2);
     WatchedProcess process = watch(command.pid());
@@ -192,7 +193,7 @@ TEST(WatchedProcess, KillTakesWhatLostItsParentSinceTheSignal) {
   });
 }
 
-TEST(WatchedProcess, KillTakesWhatTheseForkedSinceTheSignal) {
+TEST(WatchedProcess, KillsDescendantsForkedAfterTheSignal) {
   in_child([] {
     Running command(
         "(trap '(trap \"\" TERM; echo down; sleep 1000; :) &' TERM; echo up; while :; do wait; "
@@ -207,13 +208,13 @@ TEST(WatchedProcess, KillTakesWhatTheseForkedSinceTheSignal) {
   });
 }
 
-/// A process with so much memory that forks as fast as it can: what it forks stays until it is
-/// killed. All of them hold the pipe.
+/// A process with this much memory that forks as fast as it can. Its children stay until they are
+/// killed, and all of them hold the pipe open.
 struct ForkingProcess {
   explicit ForkingProcess(std::size_t megabytes) {
     Pipe ready;
     pid = forked([&] {
-      // A fork takes as long as there are pages to copy.
+      // A fork takes longer the more pages there are.
       std::vector<char> memory(megabytes << 20, 'x');
       EXPECT_EQ(::write(ready.write_end.get(), memory.data(), 1), 1);
       for (int forks = 0; forks < 1000; ++forks) {
@@ -264,11 +265,11 @@ TEST(WatchedProcess, KillLosesNoChildThatTakesLongToFork) {
   });
 }
 
-TEST(WatchedProcess, HeldStillAThreadForksNoMore) {
+TEST(WatchedProcess, HeldStillItsThreadsForkNoMore) {
   in_child([] {
     Pipe life;
     const pid_t parent = forked([] {
-      // Threads that end and are started anew all the time, and fork.
+      // Threads that end, are replaced all the time, and fork.
       const auto work = [](const auto& self, int depth) -> void {
         if (::fork() == 0) {
           ::signal(SIGTERM, SIG_IGN);
@@ -314,7 +315,7 @@ TEST(WatchedProcess, OneThatWaitsForAStoppedChildOfVforkIsHeldStill) {
   });
 }
 
-TEST(WatchedProcess, HoldingStillEndsAtItsInstant) {
+TEST(WatchedProcess, HoldStillEndsInTime) {
   in_child([] {
     Running command("echo up; exec sleep 1000", 1);
     WatchedProcess process = watch(command.pid());
@@ -351,7 +352,7 @@ TEST(WatchedProcess, OneWhoseFirstThreadHasEndedLives) {
   });
 }
 
-TEST(WatchedProcess, WhoWatchesFromBelowSparesHimself) {
+TEST(WatchedProcess, AHolderBelowTheProcessSparesItself) {
   in_child([] {
     Pipe ready;
     Pipe word;
@@ -366,7 +367,7 @@ TEST(WatchedProcess, WhoWatchesFromBelowSparesHimself) {
       return ::pause();
     });
     word.write_end.reset();
-    // The one beside him is his own child, and dies as part of the tree.
+    // The process beside it is its own child, and dies as part of the tree.
     EXPECT_EQ(word.read(), "dead");
     EXPECT_EQ(WTERMSIG(status_of(above)), SIGKILL);
   });

@@ -20,12 +20,12 @@ void in_group(const std::function<void()>& body) {
   });
 }
 
-/// As this process sends it.
+/// The signal as this process sends it.
 bool saw(Witness& witness, int signal, Instant since = Instant()) {
   return witness.saw({signal, false, ::getpid()}, since);
 }
 
-/// Asks, and waits for the answer: whatever it got before is heard then.
+/// Asks, and waits for the answer, after which all earlier signals have been reported.
 void listen_to(Witness& witness) {
   const int question = witness.ask();
   pollfd readable{witness.fd(), POLLIN, 0};
@@ -35,7 +35,7 @@ void listen_to(Witness& witness) {
   }
 }
 
-TEST(Witness, SawWhatTheWholeGroupGot) {
+TEST(Witness, SawASignalToTheWholeGroup) {
   in_group([] {
     Witness witness(0, nullptr);
     EXPECT_FALSE(saw(witness, SIGTERM));
@@ -47,7 +47,7 @@ TEST(Witness, SawWhatTheWholeGroupGot) {
   });
 }
 
-TEST(Witness, DidNotSeeWhatWeGotAlone) {
+TEST(Witness, DidNotSeeASignalToUsAlone) {
   in_group([] {
     Witness witness(0, nullptr);
     ::kill(::getpid(), SIGTERM);
@@ -56,7 +56,7 @@ TEST(Witness, DidNotSeeWhatWeGotAlone) {
   });
 }
 
-TEST(Witness, TellsOneSenderFromAnother) {
+TEST(Witness, DistinguishesSenders) {
   in_group([] {
     Witness witness(0, nullptr);
     const pid_t group = ::getpgrp();
@@ -68,7 +68,7 @@ TEST(Witness, TellsOneSenderFromAnother) {
   });
 }
 
-TEST(Witness, DoesNotTakeWhatItGotBeforeForALaterSignal) {
+TEST(Witness, DoesNotTakeAnEarlierSignalForALaterOne) {
   in_group([] {
     Witness witness(0, nullptr);
     ::kill(0, SIGTERM);
@@ -90,7 +90,7 @@ TEST(Witness, AnswersAreInTheOrderOfQuestions) {
   });
 }
 
-TEST(Witness, WhenItAnswersLateTheAnswerHoldsWhatCameBeforeTheQuestion) {
+TEST(Witness, ALateAnswerCoversSignalsBeforeTheQuestion) {
   in_group([] {
     Witness witness(0, nullptr);
     ::kill(witness.pid(), SIGSTOP);
@@ -108,7 +108,7 @@ TEST(Witness, WhenItAnswersLateTheAnswerHoldsWhatCameBeforeTheQuestion) {
   });
 }
 
-TEST(Witness, ForgetsWhenItIsTold) {
+TEST(Witness, ForgetsOnRequest) {
   in_group([] {
     Witness witness(0, nullptr);
     ::kill(0, SIGTERM);
@@ -121,7 +121,7 @@ TEST(Witness, ForgetsWhenItIsTold) {
   });
 }
 
-TEST(Witness, DoesNotDieOfWhatItSees) {
+TEST(Witness, SurvivesTheSignalsThatItSees) {
   in_group([] {
     Witness witness(0, nullptr);
     for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGUSR1, SIGUSR2, SIGTERM}) {
@@ -136,7 +136,7 @@ TEST(Witness, DoesNotDieOfWhatItSees) {
   });
 }
 
-TEST(Witness, TellsItsQuestionFromTheSameSignalOfAnother) {
+TEST(Witness, DistinguishesItsQuestionFromTheSameSignalOfAnotherProcess) {
   in_group([] {
     Witness witness(0, nullptr);
     constexpr int question_signal = 64;
@@ -153,7 +153,7 @@ TEST(Witness, TellsItsQuestionFromTheSameSignalOfAnother) {
   });
 }
 
-TEST(Witness, OneThatWasKilledIsNotWaitedFor) {
+TEST(Witness, AKilledWitnessIsNotWaitedFor) {
   in_group([] {
     Witness witness(0, nullptr);
     ::kill(witness.pid(), SIGKILL);
@@ -212,7 +212,7 @@ TEST(Witness, DoesNotOutliveAParentThatWasKilled) {
     ASSERT_EQ(::read(name.read_end.get(), &witness, sizeof witness),
               static_cast<ssize_t>(sizeof witness));
     EXPECT_EQ(WTERMSIG(status_of(parent)), SIGKILL);
-    // It has come to us.
+    // It was reparented to us.
     const int status = status_of(witness);
     EXPECT_TRUE(WIFSIGNALED(status) || WIFEXITED(status));
   });

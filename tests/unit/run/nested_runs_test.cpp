@@ -37,14 +37,14 @@ struct Nested : ::testing::Test {
                                          [this](int signal) { signals.push_back(signal); });
   }
 
-  /// What HELD says of the parent: this process, but for its pid, perhaps.
+  /// The entry of REDLOCK_HELD for the parent: this process, possibly with another pid.
   [[nodiscard]] ParentLease held_by(long pid) const {
     const LeaseHandle::Part part{lease.resource, lease.token, Fence()};
     return {ProcessIdentity{"boot", pid, 1}, *Ttl::from(std::chrono::seconds(30)),
             LeaseHandle{{part}, "servers"}};
   }
 
-  /// Whether the nested run was let in.
+  /// Whether the nested run was accepted.
   bool join(const ParentLease& held) {
     std::optional<bool> joined;
     spawn(io.get_executor(),
@@ -89,11 +89,11 @@ TEST_F(Nested, JoinsEachParentOnce) {
   EXPECT_EQ(runs->holders().size(), 1U);
 }
 
-TEST_F(Nested, IsForgottenWhenItEnds) {
+TEST_F(Nested, DoesNotCountAfterItsEnd) {
   runs->listen();
   const pid_t child = ::fork();
   if (child == 0) {
-    // The program's own way, but for the event loop, which a fork does not survive.
+    // As the program does it, but without the event loop, which does not survive a fork.
     const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
     const UnixName name(parent_socket_name(lease.token));
     const std::string secret = lease.token.secret();
@@ -110,14 +110,14 @@ TEST_F(Nested, IsForgottenWhenItEnds) {
   EXPECT_EQ(status, 0);
 }
 
-TEST_F(Nested, ComesTooLateForAParentThatEnds) {
+TEST_F(Nested, IsTooLateForAParentThatIsEnding) {
   runs->listen();
   runs->close();
   EXPECT_FALSE(join(held_by(::getpid())));
   EXPECT_TRUE(runs->empty());
 }
 
-TEST_F(Nested, IsNotLetInWithAnotherToken) {
+TEST_F(Nested, IsRefusedWithAnotherToken) {
   runs->listen();
   const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   const UnixName name(parent_socket_name(lease.token));
@@ -130,7 +130,7 @@ TEST_F(Nested, IsNotLetInWithAnotherToken) {
   ::close(fd);
 }
 
-TEST_F(Nested, IsNotKeptOutByConnectionsThatSayNothing) {
+TEST_F(Nested, IsNotKeptOutBySilentConnections) {
   runs->listen();
   const UnixName name(parent_socket_name(lease.token));
   std::vector<UniqueFd> silent;
@@ -142,7 +142,7 @@ TEST_F(Nested, IsNotKeptOutByConnectionsThatSayNothing) {
   EXPECT_EQ(runs->holders().size(), 1U);
 }
 
-/// Keeps as many connections open as it can, and never says a word on them.
+/// Keeps as many connections open as it can, and never sends anything.
 [[noreturn]] void flood(const UnixName& name) {
   std::vector<UniqueFd> silent(100);
   for (;;) {
@@ -165,7 +165,7 @@ TEST_F(Nested, IsNotKeptOutByAnotherUser) {
     if (::setresuid(65534, 65534, 65534) != 0) ::_exit(1);
     flood(name);
   }
-  // Meanwhile the other user's connections take all the room that they can get.
+  // Meanwhile the other user's connections use up their limit.
   bool is_full = false;
   spawn(io.get_executor(), [&]() -> asio::awaitable<void> {
     co_await sleep_until(clock, clock.now() + std::chrono::milliseconds(300));
@@ -179,14 +179,14 @@ TEST_F(Nested, IsNotKeptOutByAnotherUser) {
   EXPECT_EQ(::waitpid(child, nullptr, 0), child);
 }
 
-TEST_F(Nested, GivesUpWithItsUser) {
+TEST_F(Nested, GivesUpOnInterrupt) {
   runs->listen();
-  runs->close();  // the socket is there until the loop runs, and no process answers
+  runs->close();  // the socket exists until the loop runs, but no process answers
   interrupt.raise();
   EXPECT_FALSE(join(held_by(::getpid())));
 }
 
-TEST_F(Nested, TrustsNoOtherProcessUnderTheParentsName) {
+TEST_F(Nested, TrustsNoOtherProcessAtTheParentsAddress) {
   runs->listen();
   EXPECT_FALSE(join(held_by(::getppid())));
 }
@@ -199,7 +199,7 @@ TEST_F(Nested, GetsTheSignalsThatItsParentPassesOn) {
   EXPECT_EQ(signals, std::vector<int>{SIGTERM});
 }
 
-TEST_F(Nested, OfALeaseThatIsBorrowedHasNoParentHere) {
+TEST_F(Nested, CannotJoinARunThatInheritedItsLease) {
   lease.keeping = Keeping::inherited;
   runs = std::make_shared<NestedRuns>(io.get_executor(), clock, std::vector<Lease>{lease}, [] {});
   runs->listen();

@@ -37,8 +37,8 @@ class WaitReportTest : public testing::Test {
  protected:
   WaitReport report_{began, 1};
 
-  /// What one looking in every second sees on something that is no terminal, while `failure_at`
-  /// says what an attempt brought just before.
+  /// The output of a wait that is not on a terminal, polled every second; `failure_at` returns the
+  /// result of the last attempt.
   std::vector<std::string> lines(
       int seconds, const std::function<std::optional<AttemptFailure>(int)>& failure_at) {
     std::vector<std::string> all;
@@ -52,7 +52,7 @@ class WaitReportTest : public testing::Test {
   }
 };
 
-TEST_F(WaitReportTest, TellsNothingBeforeASecondHasPassed) {
+TEST_F(WaitReportTest, ReportsNothingInTheFirstSecond) {
   EXPECT_EQ(report_.line(began + 5s, wide), "");
   report_.learn(demo, held_by("a"), began);
   EXPECT_EQ(report_.line(began + 999ms, wide), "");
@@ -61,7 +61,7 @@ TEST_F(WaitReportTest, TellsNothingBeforeASecondHasPassed) {
   EXPECT_NE(report_.news(began + 1s), std::nullopt);
 }
 
-TEST_F(WaitReportTest, GoesOnFromWhatIsKnown) {
+TEST_F(WaitReportTest, ExtrapolatesFromTheLastAttempt) {
   report_.learn(demo, held_by("a"), began);
   EXPECT_EQ(
       report_.line(began + 1s, wide),
@@ -83,7 +83,7 @@ TEST_F(WaitReportTest, ShortensTheKeyThenTheNoteAndNeverTheHolder) {
             "\"relea...\", for 11s, renewed");
 }
 
-TEST_F(WaitReportTest, CountsDownWhatNothingRenews) {
+TEST_F(WaitReportTest, CountsDownALeaseThatIsNotRenewed) {
   AttemptFailure failure = held_by("a");
   failure.holder->owner->supervised = false;
   failure.holder->owner->renewed_for = Duration::zero();
@@ -106,7 +106,7 @@ TEST_F(WaitReportTest, DoesNotNameThePreviousHolderWhenNoneHoldsTheLock) {
   }
 }
 
-TEST_F(WaitReportTest, TellsOneHolderOnceAMinute) {
+TEST_F(WaitReportTest, ReportsAHolderOnceAMinute) {
   const auto told = lines(125, [](int) { return held_by("a"); });
   ASSERT_EQ(told.size(), 3U);
   EXPECT_EQ(
@@ -114,37 +114,37 @@ TEST_F(WaitReportTest, TellsOneHolderOnceAMinute) {
       "waiting for demo: held by a@host (run pid 7: job), for 10s, renewed; 2nd in queue, for 1s");
 }
 
-TEST_F(WaitReportTest, ShortSpellsWithoutAHolderAreNoNews) {
+TEST_F(WaitReportTest, ShortGapsWithoutAHolderAreNoNews) {
   const auto told = lines(55, [](int i) {
     return i % 3 == 2 ? without_holder(i % 2 == 0 ? Why::busy : Why::maybe_busy) : held_by("a");
   });
   EXPECT_EQ(told.size(), 1U);
 }
 
-TEST_F(WaitReportTest, TellsANewHolderOnceItHasStayedForASecond) {
+TEST_F(WaitReportTest, ReportsANewHolderAfterASecond) {
   const auto told = lines(20, [](int i) { return held_by(i < 10 ? "a" : "b"); });
   ASSERT_EQ(told.size(), 2U);
   EXPECT_NE(told[1].find("held by b@host"), std::string::npos);
 }
 
-TEST_F(WaitReportTest, DoesNotTellOfHoldersThatStayForAMoment) {
+TEST_F(WaitReportTest, DoesNotReportMomentaryHolders) {
   EXPECT_TRUE(lines(50, [](int i) { return held_by("user" + std::to_string(i)); }).empty());
 }
 
-TEST_F(WaitReportTest, TellsAnOutageAndTheHolderAgainOnlyAfterAMinute) {
+TEST_F(WaitReportTest, ReportsAnOutageAndTheHolderAgainOnlyAfterAMinute) {
   const auto told = lines(
       58, [](int i) { return i / 5 % 2 == 1 ? without_holder(Why::unavailable) : held_by("a"); });
   ASSERT_EQ(told.size(), 2U);
   EXPECT_NE(told[1].find("no quorum"), std::string::npos);
 }
 
-TEST_F(WaitReportTest, WhatWasShownIsNoNews) {
+TEST_F(WaitReportTest, AShownLineIsNoNews) {
   report_.learn(demo, held_by("a"), began);
   report_.shown(began + 1s);
   EXPECT_EQ(report_.news(began + 30s), std::nullopt);
 }
 
-TEST_F(WaitReportTest, CountsInEnglish) {
+TEST_F(WaitReportTest, UsesEnglishOrdinals) {
   const std::vector<std::pair<std::size_t, std::string>> expected{
       {1, "1st"},   {2, "2nd"},   {3, "3rd"},   {4, "4th"},     {11, "11th"},
       {12, "12th"}, {13, "13th"}, {21, "21st"}, {102, "102nd"}, {111, "111th"}};
