@@ -260,8 +260,7 @@ std::string faults_text(const std::vector<ServerFault>& faults) {
 std::string missing_votes_text(const std::vector<ServerFault>& faults, std::size_t servers) {
   if (faults.empty()) return {};
   return fmt::format("{} of {} servers not voting; {} tolerated: {}", faults.size(), servers,
-                     faults.size() == 1 ? "gives" : "give", servers - quorum_of(servers),
-                     faults_text(faults));
+                     servers - quorum_of(servers), faults_text(faults));
 }
 
 std::string held_around_us_text(const Owner& owner) {

@@ -60,8 +60,8 @@ std::string foreign_key_text(const ForeignKey& key);
 /// `redis://a:6379: no answer within 50ms; redis://b:6379: wrong password`, or an empty string.
 std::string faults_text(const std::vector<ServerFault>& faults);
 
-/// `1 of 3 servers gives no vote, and at most 1 may: redis://b:6379: no answer`, or nothing when
-/// all vote.
+/// `1 of 3 servers not voting; 1 tolerated: redis://b:6379: timeout after 50ms`, or an empty string
+/// when all vote.
 std::string missing_votes_text(const std::vector<ServerFault>& faults, std::size_t servers);
 
 /// Why a process waits for itself, and how to hand the lease on to it: its holder is an ancestor of

@@ -104,6 +104,14 @@ TEST(HeldText, TellsToUpgradeWhenANewerVersionHoldsIt) {
             "redlock-cli");
 }
 
+TEST(MissingVotesText, NamesTheServersThatDoNotVote) {
+  Fault fault;
+  fault.text = "timeout after 50ms";
+  EXPECT_EQ(missing_votes_text({{"redis://b:6379", fault}}, 5),
+            "1 of 5 servers not voting; 2 tolerated: redis://b:6379: timeout after 50ms");
+  EXPECT_EQ(missing_votes_text({}, 5), "");
+}
+
 TEST(FailureText, TellsToUpgradeWhenANewerVersionComesFirst) {
   AttemptFailure failure{};
   failure.why = AcquireDecision::busy;
