@@ -82,7 +82,7 @@ without() { printf '%s\n' "${RULE[@]}" | grep -vxF -- "$1"; }
   assert_output --partial "a key of type list"
 }
 
-@test "another key is not allowed by it, and the line says that it is the key" {
+@test "the rule allows no other key, and the message names the key" {
   start_server
   allow 0 "${RULE[@]}"
   assert_refused 77 "key" redlock-cli run -k other -n -- true
@@ -98,7 +98,7 @@ without_last_runs() {
   printf '~redlock:%s:{deploy}\n' fence owner released readers shares slots queue waiters
 }
 
-@test "where the last run may not be recorded, all works that does not ask for it" {
+@test "without the right to record the last run, everything that does not need it works" {
   start_server
   local rights
   mapfile -t rights < <(without_last_runs | grep .)
@@ -116,7 +116,7 @@ without_last_runs() {
   assert_line --partial "last run not shown: the user may not touch the key"
 }
 
-@test "where the last run may not be recorded, --once-per and --max-age are refused with the reason" {
+@test "without the right to record the last run, --once-per and --max-age are refused with the reason" {
   start_server
   local rights
   mapfile -t rights < <(without_last_runs | grep .)
@@ -130,7 +130,7 @@ without_last_runs() {
   assert_output --partial "a lock can be held, but the last run cannot be remembered"
 }
 
-@test "names with a common beginning can be allowed together, also with braces in them" {
+@test "one rule can allow keys with a common prefix, also with braces" {
   start_server
   local key patterns
   mapfile -t patterns < <(manual | sed -n '/begin with .job:./,/A user for monitoring/p' |
@@ -145,7 +145,7 @@ without_last_runs() {
   run -77 redlock-cli run -k deploy -n -- true
 }
 
-@test "a rule for monitoring shows all that status does, and changes nothing" {
+@test "the rule for monitoring allows all of status, and no changes" {
   start_server
   local rights key=deploy mode
   mapfile -t rights < <(rule_of monitor)
@@ -178,7 +178,7 @@ without_last_runs() {
   assert_equal "$(redis 0 exists deploy)" 1
 }
 
-@test "a rule of before GETRANGE was asked for works, and doctor names what it lacks" {
+@test "a rule from before GETRANGE was needed works, and doctor names what it lacks" {
   start_server
   local rights
   mapfile -t rights < <(without +getrange)
@@ -199,7 +199,7 @@ without_last_runs() {
   assert_output --partial "locks work, but these rights are missing: +getrange"
 }
 
-@test "whichever right of it is missing, doctor names it" {
+@test "doctor names any right of the rule that is missing" {
   start_server
   local right rights
   for right in "${RULE[@]}"; do
@@ -220,7 +220,7 @@ without_last_runs() {
   done
 }
 
-@test "where a right is missing for a script, run says that doctor knows more" {
+@test "when a script lacks a right, run refers to doctor" {
   start_server
   local right rights
   for right in +set +hset +pexpire +time; do
@@ -232,7 +232,7 @@ without_last_runs() {
 }
 
 # What the manual of version 0.1.0 gave.
-@test "a user of an earlier version needs no right more, and doctor names the one that is new" {
+@test "the rule of an earlier version still works, and doctor names the new right" {
   start_server
   local rights
   mapfile -t rights < <(without '+pubsub|numsub')
@@ -252,7 +252,7 @@ without_last_runs() {
   assert_line --regexp "^warning: .*can be held, but these rights are missing: \+pubsub.numsub$"
 }
 
-@test "a database other than 0 needs one right more" {
+@test "a database other than 0 needs one more right" {
   start_server
   assert_equal "$(more_for 'a database other than 0')" +select
   allow 0 "${RULE[@]}"
@@ -263,7 +263,7 @@ without_last_runs() {
   run -0 redlock-cli run -k deploy -n -- true
 }
 
-@test "status without a key needs one right more" {
+@test "status without a key needs one more right" {
   start_server
   assert_equal "$(more_for 'status without -k')" +scan
   allow 0 "${RULE[@]}"
@@ -273,7 +273,7 @@ without_last_runs() {
   run -0 redlock-cli status
 }
 
-@test "three servers with the restart guard need one right more" {
+@test "three servers with the restart guard need one more right" {
   start_servers 3
   assert_equal "$(more_for 'three servers or more')" +info
   allow_all "${RULE[@]}"
@@ -283,7 +283,7 @@ without_last_runs() {
   run -0 redlock-cli run -k deploy -t 6s --restart-guard 6s --server-timeout 700ms -- true
 }
 
-@test "replicas need one right more" {
+@test "replicas need one more right" {
   start_tcp_server
   start_server --replicaof 127.0.0.1 "${SERVER_PORT[0]}"
   wait_until eval 'redis 0 info replication | grep -q slave0:.*state=online'
@@ -294,7 +294,7 @@ without_last_runs() {
   run -0 redlock-cli run -k deploy -n --replicas 1 --server-timeout 5s -t 1m -- true
 }
 
-@test "doctor knows everything with two rights more" {
+@test "doctor needs two more rights to check everything" {
   start_server --appendonly yes --appendfsync always
   assert_equal "$(more_for doctor)" "+info +config|get"
   allow 0 "${RULE[@]}"
@@ -305,7 +305,7 @@ without_last_runs() {
   refute_output --partial "unknown: "
 }
 
-@test "a master of sentinels needs one right more, and its sentinels one of their own" {
+@test "a master with sentinels needs one more right, and the sentinels need one of their own" {
   local rest
   export REDLOCK_SERVER_TIMEOUT=3s REDLOCK_TTL=1m
   start_tcp_server
@@ -322,7 +322,7 @@ without_last_runs() {
     redlock-cli run -k deploy -n -- true
 }
 
-@test "a cluster needs two rights more" {
+@test "a cluster needs two more rights" {
   local nr
   start_cluster
   assert_equal "$(more_for cluster://)" "+cluster|slots +cluster|info +asking"
@@ -358,7 +358,7 @@ assert_waiter_is_served() {
   assert_regex "$stderr" "demo: the holder may not notify us when it releases it"
 }
 
-@test "a holder that may not publish does not stall those who wait" {
+@test "a holder without the right to publish does not stall waiters" {
   start_server
   mute -publish
   assert_waiter_is_served

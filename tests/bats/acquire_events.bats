@@ -28,7 +28,7 @@ detach() {
     --events-fd 8 "${@:2}"
 }
 
-@test "by hand: the wait and the grant, and no more" {
+@test "by hand: only the wait and the grant" {
   hold first
   start_background ours redlock-cli acquire -k demo -t 1m --events-fd 8
   wait_until has_happened waiting
@@ -55,7 +55,7 @@ detach() {
   assert_equal "$(of superseded .superseded_by.note)" "commit 2"
 }
 
-@test "a wait that ends without the lock: not_acquired says why, and is the last" {
+@test "a wait that ends without the lock: not_acquired has the reason, and is the last" {
   local option
   hold first
   for option in "-t 1m" "--while-pid $$" "--detach --max-hold 1h --token-file $FILE"; do
@@ -78,7 +78,7 @@ detach() {
   release_hold first
 }
 
-@test "a lease that cannot be handed over is released" {
+@test "a lease that cannot be passed to the caller is released" {
   local option
   for option in "" "--while-pid $$" "--detach --max-hold 1h --token-file $FILE --json"; do
     : >"$EVENTS"
@@ -100,7 +100,7 @@ detach() {
   assert_equal "$(jq -s 'map(.key == "demo" and .fence > 0) | all' "$EVENTS")" true
 }
 
-@test "--while-pid: a lease that is lost" {
+@test "--while-pid: a lost lease" {
   start_script ours -t 6s --grace 300ms --server-timeout 1s --events-fd 8
   redis 0 set demo theirs
   wait_until no_holders
@@ -122,7 +122,7 @@ detach() {
 }
 
 # bats test_tags=redis
-@test "--while-pid: of several leases the lost one is named, though the other was renewed after that" {
+@test "--while-pid: of several leases the lost one is named, even if another is renewed later" {
   start_pet
   hold first
   pet_begins waiter redlock-cli acquire -k demo -k other -t 6s --grace 300ms --server-timeout 1s \
@@ -201,7 +201,7 @@ detach() {
   assert_equal "$(happened_at_last)" "acquired released"
 }
 
-@test "what is not open for writing, or not for the events alone, is refused before anything is locked" {
+@test "a descriptor that is not open for writing, or is used otherwise, is refused before the lock is acquired" {
   local fd
   for fd in 1 2; do
     assert_refused 64 "--events-fd: acquire needs a descriptor of its own for events, 3 or higher" \

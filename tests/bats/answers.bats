@@ -39,7 +39,7 @@ means() {
   assert_unlocked demo 0 1
 }
 
-@test "it cannot serve now: 69, and why" {
+@test "a server that cannot serve now: 69, and the reason" {
   start_servers 2
   means 69 "it is loading its data" stay '-LOADING Redis is loading the dataset in memory\r\n'
   means 69 "it is busy with a script of another client" stay \
@@ -60,7 +60,7 @@ means() {
   means 69 "it answered: ERR something new" stay '-ERR something new\r\n'
 }
 
-@test "it does not let us: 77" {
+@test "a server that denies access: 77" {
   means 77 "set REDISCLI_AUTH or --password-file" stay '-NOAUTH Authentication required.\r\n'
   means 77 "wrong user or password" stay \
     '-WRONGPASS invalid username-password pair or user is disabled.\r\n'
@@ -69,7 +69,7 @@ means() {
   means 77 "protected mode" close '-DENIED Redis is running in protected mode.\r\n'
 }
 
-@test "a server that repeats our password makes us show it nowhere" {
+@test "a password that a server repeats is shown nowhere" {
   local answer
   for answer in '-ERR what is AUTH S3cretPw?\r\n' '-NOPERM S3cretPw\r\n' '-S3cretPw\r\n'; do
     start_scripted stay "$answer$answer"
@@ -81,7 +81,7 @@ means() {
   done
 }
 
-@test "a server that refuses the connection says so to doctor, too, which asks several things at once" {
+@test "doctor, which sends several requests at once, also reports a refused connection" {
   start_scripted close '-DENIED Redis is running in protected mode.\r\n'
   run -69 redlock-cli doctor -S "$SCRIPTED_URL" --server-timeout 20s
   assert_output --partial "protected mode"
@@ -90,7 +90,7 @@ means() {
   assert_output --partial "it has too many clients (maxclients)"
 }
 
-@test "it is not the server for this: 78" {
+@test "a server that is unfit for locks: 78" {
   means 78 "it is part of a Redis Cluster" stay '-MOVED 3999 127.0.0.1:6381\r\n'
   means 78 "it is part of a Redis Cluster" stay '-MOVED 3999 :0\r\n'
   means 78 "it is part of a Redis Cluster" stay '-MOVED 99999999999999999999 [::]:-1\r\n'
@@ -99,7 +99,7 @@ means() {
     "-ERR unknown command 'EVAL', with args beginning with: 'secret' \r\n"
 }
 
-@test "an answer that no lock script gives is no vote" {
+@test "a malformed reply to a script is not a vote" {
   start_servers 2
   local bytes
   for bytes in '+OK\r\n' ':1\r\n' '$-1\r\n' '*-1\r\n' '*0\r\n' '$7\r\ngranted\r\n' \
@@ -112,7 +112,7 @@ means() {
   done
 }
 
-@test "what is not Redis protocol, or is larger than any answer, ends the connection" {
+@test "a reply that is not Redis protocol, or is too large, ends the connection" {
   start_servers 2
   local bytes
   for bytes in 'HTTP/1.1 400 Bad Request\r\n\r\n' 'SSH-2.0-OpenSSH_9.2\r\n' \
@@ -125,7 +125,7 @@ means() {
   done
 }
 
-@test "half an answer is none" {
+@test "half a reply does not count" {
   start_servers 2
   means 69 "it closed the connection" close '*3\r\n$7\r\ngranted\r\n$1\r\n1\r\n$2\r\ni'
   means 69 "it closed the connection" close ''
@@ -137,13 +137,13 @@ means() {
 ':0\r\n:0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:-1\r\n$0\r\n\r\n'
 }
 
-@test "a server that never stops talking is left alone" {
+@test "a server that never stops sending is disconnected" {
   means 69 "larger than any answer to us" flood '*64\r\n$60000\r\n'"$(printf '%060000d' 0)"'\r\n'
   means 69 "malformed reply to a lock script" flood '+OK\r\n'
 }
 
 # bats test_tags=unsanitized
-@test "many small replies in a large one cost no more memory than the large one may" {
+@test "many small replies within a large one are limited in memory like the large one" {
   local page=$BATS_TEST_TMPDIR/page
   /usr/bin/python3 -c 'import sys
 row = b"*255\r\n" + b":1\r\n" * 255
@@ -163,7 +163,7 @@ said = subprocess.run(sys.argv[1:], capture_output=True, text=True).stdout
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, said)' "$@"
 }
 
-@test "escape sequences in what it says do not reach the terminal" {
+@test "escape sequences in a server's reply do not reach the terminal" {
   means 69 '\x1b]0;title\x07' stay '-ERR \033]0;title\007\302\233\342\200\256\r\n'
   # A foreign lock is busy, by whatever name its type goes; a line tells it.
   start_scripted stay \

@@ -48,7 +48,7 @@ wait
 END
 }
 
-@test "front process and command show the cookies, the processes that guard them do not" {
+@test "the front process and the command show the cookies, their guards do not" {
   start_under_witness ours -k demo -- sh -c 'echo $$ >"$0"; echo ready; exec sleep 1000' \
     "$BATS_TEST_TMPDIR/pids"
   assert_equal "$(cookies_of "$FRONT")" "${COOKIES[*]}"
@@ -59,7 +59,7 @@ END
   wait_background ours
 }
 
-@test "a shield does not either" {
+@test "neither does a shield" {
   start_background ours sh -c 'sleep 1000 & echo $! >"$0"; exec redlock-cli run -k demo -- \
     sh -c "echo ready; exec sleep 1000"' "$BATS_TEST_TMPDIR/helper"
   wait_for_stdout ours ready
@@ -74,7 +74,7 @@ END
   kill "$(<"$BATS_TEST_TMPDIR/helper")"
 }
 
-@test "a clean-up by cookie: all of the command is dead before the lock is free" {
+@test "a clean-up by cookie: the whole command is dead before the lock is free" {
   local name first
   for first in FRONT COMMAND; do
     for name in "${COOKIES[@]}"; do

@@ -53,7 +53,7 @@ means() {
   means 77 "NOPERM" "-NOPERM this user has no permissions to run the 'cluster|slots' command\r\n" x
 }
 
-@test "an answer that no CLUSTER SLOTS gives is no vote" {
+@test "a malformed CLUSTER SLOTS reply is not a vote" {
   start_servers 2
   local bytes
   for bytes in '+OK\r\n' ':1\r\n' '*1\r\n:1\r\n' '*1\r\n*2\r\n:0\r\n:1\r\n' \

@@ -127,7 +127,7 @@ hold_two_keys() {
   see 'run +-- run a command while holding a lock'
 }
 
-@test "suggestions are those of the program that is called: a line for the kind, then one for each" {
+@test "suggestions come from the called program: a line for the kind, then one for each" {
   run -0 --separate-stderr redlock-cli completion suggest run --isolate ''
   assert_equal "$output" $'words\t\nnone\ncgroup\npidns'
   run -0 redlock-cli completion suggest run -k a --
@@ -140,7 +140,7 @@ hold_two_keys() {
   assert_equal "$output" $'directories\tlocal:'
 }
 
-@test "keys are suggested without a word of what is wrong, and only if the servers answer at once" {
+@test "keys are suggested without error messages, and only if the servers answer at once" {
   run -0 --separate-stderr env REDLOCK_CONFIG=/no/such/file redlock-cli completion suggest run -k ''
   assert_equal "$output$stderr" $'words\t'
   run -0 --separate-stderr env -u REDLOCK_SERVER redlock-cli completion suggest run -k ''
@@ -149,7 +149,7 @@ hold_two_keys() {
   assert_equal "$output$stderr" $'words\t'
 }
 
-@test "a key with what a terminal or a shell's lines would act on is not suggested" {
+@test "a key that a terminal or a shell would interpret is not suggested" {
   local key
   for key in $'esc\e[2J' $'line\nbreak' $'c1\u009b2J' $'del\x7f' 'back\slash' plain '"$(reboot)' \
     "'quoted"; do
@@ -166,7 +166,7 @@ hold_two_keys() {
   assert_equal "$(grep -v $'\t' suggestions | sort)" $'back\\slash\nplain'
 }
 
-@test "bash inserts nothing that runs of a word that begins with a quote" {
+@test "after a leading quote bash inserts nothing that would run" {
   local word
   # shellcheck source=/dev/null
   source <(redlock-cli completion bash)
@@ -192,7 +192,7 @@ hold_two_keys() {
   resume_server 0
 }
 
-@test "completion needs a shell that it knows: 64" {
+@test "completion of an unknown shell: 64" {
   assert_refused 64 "name a shell: bash, zsh or fish" redlock-cli completion
   assert_refused 64 "bash, zsh or fish" redlock-cli completion tcsh
   assert_refused 64 "unexpected argument" redlock-cli completion bash zsh

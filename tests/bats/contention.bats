@@ -42,7 +42,7 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "a second run with -n learns who holds the lock" {
+@test "a second run with -n reports who holds the lock" {
   hold first --note 'release 1.2'
   run --separate-stderr redlock-cli run -n -k demo -- touch "$BATS_TEST_TMPDIR/entered"
   assert_failure 75
@@ -57,7 +57,7 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   assert_equal "$status" 0
 }
 
-@test "what the holder says of itself cannot harm a terminal" {
+@test "the holder's record cannot harm a terminal" {
   hold first --note $'red \e[31m and \u202e bidi\nnext line'
   run --separate-stderr redlock-cli run -n -k demo -- true
   assert_failure 75
@@ -102,7 +102,7 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "a wait that ends says so with 75, and it did last" {
+@test "a wait that times out exits with 75, and not too soon" {
   hold first
   local start=${EPOCHREALTIME/[.,]/}
   run --separate-stderr redlock-cli run -w 1s -k demo -- touch "$BATS_TEST_TMPDIR/entered"
@@ -154,20 +154,20 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   assert_equal "$(redis 0 dbsize)" 0
 }
 
-@test "the wait covers the wait only, never the command" {
+@test "--wait limits only the wait, never the command" {
   run redlock-cli run -w 100ms -k demo -- sh -c 'sleep 0.5; echo done'
   assert_success
   assert_output 'done'
 }
 
-@test "a lock that expires lets a waiter in" {
+@test "a waiter gets a lock that expires" {
   redis 0 set demo x px 700
   run redlock-cli run -w 20s -k demo -- echo entered
   assert_success
   assert_line entered
 }
 
-@test "of many who want in, one at a time is in" {
+@test "many processes compete, and one at a time holds the lock" {
   local worker inside=$BATS_TEST_TMPDIR/inside count=$BATS_TEST_TMPDIR/count
   echo 0 >"$count"
   for worker in {1..8}; do

@@ -67,7 +67,7 @@ assert_nothing_left_but() {
   assert_nothing_left
 }
 
-@test "eviction, no persistence and fsync now and then are found" {
+@test "eviction, missing persistence and occasional fsync are found" {
   start_server --maxmemory-policy allkeys-lru
   start_server --maxmemory 100mb --maxmemory-policy volatile-lru --appendonly yes \
     --appendfsync everysec
@@ -167,7 +167,7 @@ replica_is_at() { redis 0 info replication | grep -q "port=$1,state=online"; }
   assert_nothing_left
 }
 
-@test "a lease that is gone behind a connection made anew leads to doctor" {
+@test "a lease that is gone after a reconnect leads to doctor" {
   start_tcp_server
   start_tcp_server
   start_background balancer /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/relay.py" \
@@ -182,7 +182,7 @@ replica_is_at() { redis 0 info replication | grep -q "port=$1,state=online"; }
   assert_regex "$stderr" "behind a load balancer \(.redlock-cli doctor. tells\)"
 }
 
-@test "a server that every host may use without a password is found, and one that has its own is not" {
+@test "a server that is open to every host without a password is found, one with a password is not" {
   unshare --mount true 2>/dev/null || skip "needs root with CAP_SYS_ADMIN"
   start_tcp_server "${DURABLE[@]}"
   # To the program a host like any other; its own table of hosts leads it to this one.
@@ -213,7 +213,7 @@ replica_is_at() { redis 0 info replication | grep -q "port=$1,state=online"; }
   assert_line "no quorum: 0 of 3 servers can vote now, 2 needed"
 }
 
-@test "two of three gone: no quorum, and why for each" {
+@test "two of three servers gone: no quorum, and a reason for each" {
   start_server "${DURABLE[@]}"
   start_servers 2
   kill_server 1
@@ -252,7 +252,7 @@ replica_is_at() { redis 0 info replication | grep -q "port=$1,state=online"; }
   wait_until eval '[[ -z $(redis-cli -s "${SERVER_SOCKET[0]}" -a secret keys "*" 2>/dev/null) ]]'
 }
 
-@test "what may not be asked is unknown, which is no warning" {
+@test "facts that may not be queried are unknown, which is not a warning" {
   start_server "${DURABLE[@]}"
   redis 0 acl setuser default -info -config >/dev/null
   run -0 doctor -S "$SERVERS"
@@ -274,7 +274,7 @@ proxy() {
   REDLOCK_SERVER=redis://127.0.0.1:$(<"$(background_stdout "$1")")
 }
 
-@test "a proxy that ends the connection on what it does not know can vote where runs work" {
+@test "a proxy that closes the connection on unknown commands can vote if runs work through it" {
   start_server "${DURABLE[@]}"
   proxy ending end info time config subscribe scan publish ping role
   run -0 redlock-cli run -k demo -n -- true
@@ -297,7 +297,7 @@ proxy() {
   assert_line --regexp "^warning: .*waiters cannot subscribe there, so they poll, .*unknown command"
 }
 
-@test "a user who may lock some keys alone names one to probe with" {
+@test "a user who may only lock some keys names one to probe with" {
   start_server "${DURABLE[@]}"
   redis 0 acl setuser default resetkeys '~job:*' '~redlock:*:{job:*' >/dev/null
   run -69 doctor -S "$SERVERS"
@@ -323,7 +323,7 @@ proxy() {
   doctor_says 1 "it fails to save its data" -S "$SERVERS"
 }
 
-@test "--settings shows every setting with its place, and no password" {
+@test "--settings shows every setting with its origin, and no password" {
   mkdir -p "$XDG_CONFIG_HOME/redlock-cli"
   echo 'server = ["redis://:hunter2@a", "redis://b"]' >"$XDG_CONFIG_HOME/redlock-cli/config.toml"
   REDLOCK_TTL=40s run -0 redlock-cli doctor --settings --server-timeout 2s
@@ -339,7 +339,7 @@ proxy() {
 }
 
 # The help of every command says "default X" of a setting where --settings does, and the same.
-@test "--settings shows the default of what is set nowhere" {
+@test "--settings shows the default of a setting that is not set" {
   run -0 redlock-cli doctor --settings
   local line expected=(
     'nonblock = false (default)' 'wait = infinity (default)' 'unavailable-wait = 10s (default)'
@@ -374,11 +374,11 @@ proxy() {
     grep -v '^config')
 }
 
-@test "without a server it is 78, as for every command" {
+@test "without a server it exits with 78, like every command" {
   assert_refused 78 "no server is set" redlock-cli doctor
 }
 
-@test "of this host's own store doctor tells no more than there is to tell" {
+@test "for the store on this host doctor reports only facts that apply to it" {
   mkdir "$BATS_TEST_TMPDIR/locks"
   run -0 doctor -S "local:$BATS_TEST_TMPDIR/locks"
   assert_equal "${#lines[@]}" 3
@@ -386,7 +386,7 @@ proxy() {
   refute_output --partial unknown
 }
 
-@test "-q says nothing but by its exit status" {
+@test "-q reports only by its exit status" {
   start_server
   run -1 --separate-stderr doctor -q -S "$SERVERS"
   assert_equal "$output$stderr" ""

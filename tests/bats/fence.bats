@@ -30,7 +30,7 @@ counters_at_least() {
   echo "$count"
 }
 
-@test "the environment, status, the JSON and the counter tell the same fence" {
+@test "the environment, status, JSON and the counter have the same fence" {
   start_servers 1
   export REDLOCK_SERVER=$SERVERS
   run -0 --separate-stderr redlock-cli acquire -k demo -t 60s --json
@@ -43,7 +43,7 @@ counters_at_least() {
   assert_equal "$(json 'j["locks"][0]["holder"]["fence"]')" "$fence"
 }
 
-@test "a fence is on a quorum before the lease counts, also when only one server had a counter that high" {
+@test "a quorum has the fence before the lease counts, even if only one server's counter was that high" {
   start_servers 3
   export REDLOCK_SERVER=$SERVERS
   local ahead=$(($(date +%s%3N) + 10000000000)) high low other
@@ -67,7 +67,7 @@ counters_at_least() {
   done
 }
 
-@test "fences grow over whatever quorum of five servers is there" {
+@test "fences grow with any quorum of five servers" {
   start_servers 5
   export REDLOCK_SERVER=$SERVERS
   # Counters beyond the clock, or the clock alone would do.
@@ -107,7 +107,7 @@ counters_at_least() {
   assert_in_range "$(redis 0 ttl 'redlock:fence:{demo}')" $((86400 * 30 - 60)) $((86400 * 30 + 60))
 }
 
-@test "a counter that is no number is a clear error, and nothing stays locked" {
+@test "a counter that is not a number is a clear error, and nothing stays locked" {
   start_servers 1
   export REDLOCK_SERVER=$SERVERS
   local garbage

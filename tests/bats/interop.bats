@@ -86,7 +86,7 @@ stay_out_while_we_hold() {
   assert_equal "$(redis 0 get demo)" 1000000000
 }
 
-@test "the timestamp lock of SETNX and GETSET takes what is not its own, by design: our command is stopped, and the status is 79" {
+@test "the timestamp lock of SETNX and GETSET takes over foreign locks by design: our command is stopped, and the status is 79" {
   start_background ours redlock-cli run -t 9s --server-timeout 1s -k demo -- sleep 1000
   wait_for_key 0 demo
   local token
@@ -104,7 +104,7 @@ stay_out_while_we_hold() {
   refute_output --regexp '^[0-9]+$'
 }
 
-@test "redis-py's Lock without a timeout is an orphan in waiting: held, without expiry" {
+@test "redis-py's Lock without a timeout can become an orphan: held, without expiry" {
   /usr/bin/python3 -c '
 import redis, sys
 assert redis.Redis(unix_socket_path=sys.argv[1]).lock("demo").acquire()' "$SERVER_SOCKET"

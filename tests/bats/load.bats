@@ -32,7 +32,7 @@ place_of() { ps -o sid=,cls=,rtprio=,ni= -p "$1" && sed -n '/nice\|real-time/p' 
   teardown_supervision
 }
 
-@test "what was asked for with nice and chrt, the command has" {
+@test "the command keeps the priority set by nice and chrt" {
   setup_one_server
   run --separate-stderr nice -n 7 redlock-cli run -k demo -- sh -c 'ps -o cls=,ni= -p $$'
   assert_output --regexp '^ *TS +7$'

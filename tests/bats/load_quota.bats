@@ -17,7 +17,7 @@ with_quota() {
     skip "no cgroup has the cpu controller here"
 }
 
-@test "however busy they are and however late it is, none of them is left alive" {
+@test "no busy process is left alive, however late it gets" {
   with_quota
   # Only the walk reaches them, with a share of the CPU that is too small for it. The strike
   # waits until the last is dead. Here and where there is hardly any CPU the lease may be lost
@@ -46,7 +46,7 @@ with_quota() {
 }
 
 # About strike.py itself: no quota is needed.
-@test "a lease that is lost before the strike is judged, too, and was not struck" {
+@test "a lease that is lost before the strike is also checked, and was not struck" {
   LOAD_TREE=$(
     executable stops-its-holder <<'END'
 #!/bin/sh

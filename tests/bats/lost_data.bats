@@ -2,7 +2,7 @@
 # Servers that lost the lock: a minority gets it back, a majority ends it.
 load helper/common
 
-@test "a server that lost its data while a command runs gets the key back, and the command goes on" {
+@test "a server that lost its data while a command runs gets the key back, and the command continues" {
   start_servers 3
   hold holder -S "$SERVERS" -t 9s
   local nr
@@ -27,7 +27,7 @@ load helper/common
   assert_unlocked demo 0 1 2
 }
 
-@test "a restarted, empty server gets the key back, too" {
+@test "a restarted, empty server also gets the key back" {
   start_servers 3
   hold holder -S "$SERVERS" -t 9s
   local nr
@@ -55,7 +55,7 @@ load helper/common
   done
 }
 
-@test "a foreign lock that took the place of a lost one is left alone" {
+@test "a foreign lock in place of a lost one is left alone" {
   start_servers 3
   # On a slow machine it must not expire between the end of the command and the release.
   hold holder -S "$SERVERS" -t 9s
@@ -71,7 +71,7 @@ load helper/common
   assert_unlocked demo 0 1
 }
 
-@test "a majority that lost its data ends the command with 79, and nothing is brought back" {
+@test "a majority that lost its data ends the command with 79, and nothing is restored" {
   start_servers 3
   start_background holder redlock-cli run -S "$SERVERS" -k demo -t 9s -- sleep 60
   local nr
@@ -87,7 +87,7 @@ load helper/common
   assert_unlocked demo 0 1 2
 }
 
-@test "extend by hand does not bring back what a majority lost" {
+@test "extend by hand does not restore what a majority lost" {
   start_servers 3
   export REDLOCK_SERVER=$SERVERS
   acquire_at_all

@@ -65,7 +65,7 @@ assert_dead_at_expiry() {
   assert_family_dead
 }
 
-@test "a quorum that falls silent: the same, whatever the rest says" {
+@test "a quorum that falls silent: the same, whatever the others answer" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
   # The release does not wait long for the silent servers.
@@ -82,7 +82,7 @@ assert_dead_at_expiry() {
   assert_equal "$(keys_at 1)" ""
 }
 
-@test "without a server the command runs on until its lease is nearly over" {
+@test "without a server the command continues until its lease is about to expire" {
   start_background ours redlock-cli run -t 15s --grace 3s --server-timeout 1500ms -k demo -- \
     bash -c 'trap "echo \${EPOCHREALTIME/[.,]/}; exit 0" TERM
       echo ready; while :; do sleep 0.1; done'
@@ -96,7 +96,7 @@ assert_dead_at_expiry() {
   assert [ $((told / 1000)) -ge $((EXPIRES - 3000 - 250 - 152 - 1500 - 500)) ]
 }
 
-@test "a server that comes back in time saves the lease, and the command notices nothing" {
+@test "a server that returns in time saves the lease, and the command notices nothing" {
   start_family ours -vv -t 15s
   pause_server 0
   wait_for_stderr ours "cannot renew, trying on"
@@ -113,7 +113,7 @@ assert_dead_at_expiry() {
   assert_equal "$(sed '/renewed again/q' <<<"$stderr" | grep -c "cannot renew")" 1
 }
 
-@test "a server that comes back empty has lost the lock, and that is 79" {
+@test "a server that returns empty has lost the lock: 79" {
   start_family ours -t 9s
   restart_server 0
   wait_background ours

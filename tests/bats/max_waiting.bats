@@ -26,7 +26,7 @@ hold_and_wait() {
   done
 }
 
-@test "who finds as many waiting as may wait exits with 75 at once, and the others get the lock" {
+@test "a run that finds the queue full exits with 75 at once, and the others get the lock" {
   hold_and_wait first second
   assert_refused 75 "demo: the queue is full (2 wait)" \
     redlock-cli run -k demo --max-waiting 2 -- true
@@ -41,7 +41,7 @@ hold_and_wait() {
   assert_equal "$status" 0
 }
 
-@test "a lock that is free is taken, and the bound is each one's own" {
+@test "a free lock is acquired, and each run has its own limit" {
   redlock-cli run -k demo --max-waiting 1 -- true
   hold_and_wait first second
   waits third --max-waiting 3
@@ -62,7 +62,7 @@ hold_and_wait() {
   assert_equal "$status" 0
 }
 
-@test "acquire has it, too" {
+@test "acquire supports it, too" {
   hold_and_wait first second
   assert_refused 75 "demo: the queue is full (2 wait)" \
     redlock-cli acquire -k demo --ttl 1m --max-waiting 2
@@ -71,7 +71,7 @@ hold_and_wait() {
 }
 
 # bats test_tags=redis
-@test "of eight that come together to three servers exactly one stays" {
+@test "of eight simultaneous runs on three servers exactly one stays in the queue" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
   hold holder
@@ -95,7 +95,7 @@ hold_and_wait() {
   assert_equal "$status" 0
 }
 
-@test "it is refused with what does not wait, or comes first" {
+@test "it is refused with options that do not wait, or come first" {
   assert_refused 64 "--max-waiting: 0 lets none wait: that is -n" \
     redlock-cli run -k demo --max-waiting 0 -- true
   assert_refused 64 "--max-waiting: limits how many wait, and -n (or --wait 0) does not wait" \

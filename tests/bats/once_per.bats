@@ -23,7 +23,7 @@ record_success() {
   redis 0 set 'redlock:last:{demo}' "0 $at 7"$'\n'"1 7 $at $at 0 released 0 - {}" >/dev/null
 }
 
-@test "a run that succeeded closes the period for the next, which says so and exits with 0" {
+@test "a successful run closes the period for the next, which reports that and exits with 0" {
   run -0 --separate-stderr once 20h echo ran
   assert_equal "$output$stderr" "ran"
   run -0 --separate-stderr once 20h echo ran
@@ -34,13 +34,13 @@ next run possible in 19h59m$"
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "the period ends: the next run is made" {
+@test "the period ends: the next run runs its command" {
   run -0 once 20h true
   run -0 redlock-cli run -k demo --once-per 1ms -- echo ran
   assert_output ran
 }
 
-@test "-q is silent, --fresh-exit-code replaces the 0, and --json tells the run" {
+@test "-q is silent, --fresh-exit-code replaces the 0, and --json shows the successful run" {
   run -0 once 20h true
   run -0 redlock-cli run -k demo --once-per 20h -q -- echo ran
   assert_output ""
@@ -74,7 +74,7 @@ next run possible in 19h59m$"
   assert_line ran
 }
 
-@test "a waiter behind a run that succeeds finds it fresh; behind one that fails it runs" {
+@test "a waiter after a successful run finds it fresh; after a failed one it runs" {
   local code expected
   for code in 4 0; do
     rm -f "$BATS_TEST_TMPDIR/end"
@@ -114,7 +114,7 @@ next run possible in 19h59m$"
   refute_line ran
 }
 
-@test "with several keys each of them must know of a success" {
+@test "with several keys each of them must have a success" {
   run -0 redlock-cli run -k one -- true
   run -0 redlock-cli run -k one -k two --once-per 20h -- echo ran
   assert_output ran
@@ -165,14 +165,14 @@ days_kept() { echo $(($(redis 0 pttl 'redlock:last:{demo}') / 86400000)); }
 }
 
 # bats test_tags=redis
-@test "whatever a server was once told, it keeps the record for 400 days at most" {
+@test "a server keeps the record for 400 days at most, whatever it was told" {
   redis 0 set 'redlock:last:{demo}' $'99999999999 0 0\n1 7 1 2 0 released 3 - {}' >/dev/null
   run -0 redlock-cli run -k demo -- true
   assert_in_range "$(days_kept)" 399 400
 }
 
 # bats test_tags=redis
-@test "after the fence counter was reset a success closes the period all the same" {
+@test "a success also closes the period after the fence counter was reset" {
   # From a server's clock that was ahead, or from another counter.
   redis 0 set 'redlock:fence:{demo}' 4503599627370000 >/dev/null
   run -0 redlock-cli run -k demo -- true
@@ -189,7 +189,7 @@ days_kept() { echo $(($(redis 0 pttl 'redlock:last:{demo}') / 86400000)); }
 }
 
 # bats test_tags=redis
-@test "the record of a newer version tells when the last success started" {
+@test "the record of a newer version shows when the last success started" {
   local now
   now=$(redis 0 time | head -n 1)
   redis 0 set 'redlock:last:{demo}' \
@@ -204,7 +204,7 @@ days_kept() { echo $(($(redis 0 pttl 'redlock:last:{demo}') / 86400000)); }
 }
 
 # bats test_tags=redis
-@test "what is no record counts for nothing, and is replaced" {
+@test "a malformed record is ignored, and replaced" {
   local value
   for value in "rubbish" "0 x 7" ""; do
     redis 0 set 'redlock:last:{demo}' "$value" >/dev/null
@@ -213,7 +213,7 @@ days_kept() { echo $(($(redis 0 pttl 'redlock:last:{demo}') / 86400000)); }
 }
 
 # bats test_tags=redis
-@test "a record that cannot be read is an error, and the run is not made again" {
+@test "an unreadable record is an error, and the command is not run again" {
   redis 0 rpush 'redlock:last:{demo}' x >/dev/null
   assert_refused 69 WRONGTYPE redlock-cli run -k demo -n --once-per 20h -- touch "$BATS_TEST_TMPDIR/ran"
   [[ ! -e $BATS_TEST_TMPDIR/ran ]]
@@ -238,7 +238,7 @@ days_kept() { echo $(($(redis 0 pttl 'redlock:last:{demo}') / 86400000)); }
 }
 
 # bats test_tags=redis
-@test "by a clock that was set back a success counts for longer, and one far in the future for nothing" {
+@test "with a clock that was set back a success counts for longer, and one far in the future is ignored" {
   record_success 3600000
   run -0 once 20h echo ran
   refute_line ran

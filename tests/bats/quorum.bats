@@ -64,7 +64,7 @@ use_all_commands() {
   refute background_has_ended three_quarters_of_the_server_timeout
 }
 
-@test "nor does a release wait for silent servers when a quorum has confirmed it" {
+@test "a release that a quorum has confirmed does not wait for silent servers either" {
   start_servers 5
   export REDLOCK_SERVER=$SERVERS
   # A server that never granted confirms no release.
@@ -87,7 +87,7 @@ use_all_commands() {
   assert_line --partial "${SERVER_URL[3]}: no answer"
 }
 
-@test "a command goes on when two of five servers fall silent while it runs" {
+@test "a command continues when two of five servers fall silent while it runs" {
   start_servers 5
   hold holder -S "$SERVERS" -t 12s
   # A quorum is enough to begin with.
@@ -129,7 +129,7 @@ use_all_commands() {
   assert_regex "$stderr" "${SERVER_URL[2]}"
 }
 
-@test "a wait bears a missing quorum until --unavailable-wait is over, and is rewarded when the servers come back" {
+@test "a wait tolerates a missing quorum for --unavailable-wait, and gets the lock when the servers return" {
   start_servers 3
   export REDLOCK_SERVER=$SERVERS
   kill_server 0
@@ -145,7 +145,7 @@ use_all_commands() {
   assert_equal "$output" ran
 }
 
-@test "four servers, two of them with another's lock: busy in a moment, and the other two stay free" {
+@test "four servers, two of them with another holder's lock: busy at once, and the other two stay free" {
   start_servers 4
   run -0 redlock-cli acquire -S "${SERVER_URL[0]},${SERVER_URL[1]}" -k demo -t 5m
   start_background marker sleep 60
@@ -214,7 +214,7 @@ two_have_ended() {
   assert_refused 78 "is named twice" env REDLOCK_SERVER=redis://h,redis://h redlock-cli status
 }
 
-@test "-v says which servers a quorum does without" {
+@test "-v names the servers that are missing from a quorum" {
   start_servers 3
   local nr dead=unix://$BATS_TEST_TMPDIR/none
   run -0 redlock-cli run -v -k demo -S "${SERVER_URL[0]},${SERVER_URL[1]},$dead" -- true
@@ -237,7 +237,7 @@ two_have_ended() {
 # shows_fence I FENCE: server I granted the lease late, with a fence of its own.
 shows_fence() { redis "$1" hset 'redlock:owner:{demo}' fence "$2" >/dev/null; }
 
-@test "--if-fence breaks the lease of that fence also where a server shows it with another" {
+@test "--if-fence breaks the lease with that fence also on a server that has it with another" {
   start_servers 3
   export REDLOCK_SERVER=$SERVERS
   acquire_at_all
@@ -252,7 +252,7 @@ shows_fence() { redis "$1" hset 'redlock:owner:{demo}' fence "$2" >/dev/null; }
   assert_unlocked demo 0 1 2
 }
 
-@test "--if-fence says when it broke the lock at too few servers" {
+@test "--if-fence reports that it broke the lock on too few servers" {
   start_servers 3
   export REDLOCK_SERVER=$SERVERS
   acquire_at_all

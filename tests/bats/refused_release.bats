@@ -47,7 +47,7 @@ start_hold() {
   assert_unlocked demo 0
 }
 
-@test "silence that turns into a refusal when the command has ended" {
+@test "a silent server that refuses after the command has ended" {
   start_servers 3 --lua-time-limit 4000
   start_hold --server-timeout 1s
   local begun=$SECONDS
@@ -95,7 +95,7 @@ server_is_silent() { ! timeout 0.2 redis-cli -s "${SERVER_SOCKET[$1]}" ping >/de
   wait_for_no_key 0 demo
 }
 
-@test "what goes on in the background keeps no pipe, no descriptor and no terminal" {
+@test "the background process keeps no pipe, no descriptor and no terminal open" {
   start_servers 1 --lua-time-limit 50
   local pipe=$BATS_TEST_TMPDIR/pipe
   mkfifo "$pipe"
@@ -113,7 +113,7 @@ server_is_silent() { ! timeout 0.2 redis-cli -s "${SERVER_SOCKET[$1]}" ping >/de
   wait_for_no_key 0 demo
 }
 
-@test "release by hand is repeated within the server timeout, and then says what is left" {
+@test "release by hand is retried within the server timeout, and then reports what is left" {
   start_tcp_server --lua-time-limit 50
   start_servers 2
   start_background relay /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/relay.py" \
@@ -155,7 +155,7 @@ server_is_silent() { ! timeout 0.2 redis-cli -s "${SERVER_SOCKET[$1]}" ping >/de
 }
 has_refused() { (($(grep -c BUSY "$(background_stdout relay)") >= $1)); }
 
-@test "a server is busy when the process ends that a lock was kept for" {
+@test "a server is busy when the process of --while-pid ends" {
   start_servers 1 --lua-time-limit 50
   start_background script \
     bash -c 'redlock-cli acquire -S "$0" -k demo --while-pid $$ && exec sleep infinity' "$SERVERS"
@@ -167,7 +167,7 @@ has_refused() { (($(grep -c BUSY "$(background_stdout relay)") >= $1)); }
   wait_for_no_key 0 demo
 }
 
-@test "a lock that must be kept for a while is not given away when its release is repeated" {
+@test "a lock with --min-hold stays kept when its release is retried" {
   start_servers 1 --lua-time-limit 50
   start_hold --min-hold 1h
   make_busy 0

@@ -25,7 +25,7 @@ replica_is_in_step() {
   assert_unlocked demo 0
 }
 
-@test "without the replica nothing is granted, the line says why, and nothing stays" {
+@test "without the replica nothing is granted, the message says why, and nothing is left behind" {
   start_pair
   kill_server 1
   assert_refused 69 "only 0 of the 1 replicas that --replicas needs have confirmed it in time" \
@@ -36,14 +36,14 @@ replica_is_in_step() {
   run -0 redlock-cli run -k demo -n -- true
 }
 
-@test "nor when there are fewer replicas than wanted" {
+@test "nor is it granted with fewer replicas than required" {
   start_pair
   assert_refused 69 "only 1 of the 2 replicas" \
     redlock-cli run -k demo -n --replicas 2 --server-timeout 8s -t 2m -- true
   assert_unlocked demo 0
 }
 
-@test "a lease that no replica confirms any more is not extended: the command is stopped" {
+@test "a lease that no replica confirms is not extended: the command is stopped" {
   start_pair
   # Several answers of the server are needed: a server that is slow is not what this is about.
   hold holder --replicas 1 -t 12s --server-timeout 1500ms
@@ -52,7 +52,7 @@ replica_is_in_step() {
   assert_equal "$status" 79
 }
 
-@test "extend wants the replica, too" {
+@test "extend needs the replica, too" {
   start_pair
   eval "$(redlock-cli acquire -k demo -t 1m --export)"
   run -0 redlock-cli extend -t 2m --replicas 1 --server-timeout 5s
@@ -76,14 +76,14 @@ replica_is_in_step() {
   assert_unlocked demo 0 2 4
 }
 
-@test "the right that is missing is named" {
+@test "the missing right is named" {
   start_pair
   redis 0 acl setuser default -wait >/dev/null
   assert_refused 77 "'wait' command" redlock-cli run -k demo -n --replicas 1 -- true
   assert_unlocked demo 0
 }
 
-@test "a number that is none is refused" {
+@test "an invalid number is refused" {
   local text
   for text in -1 x 1.5 1001 ''; do
     assert_refused 64 "--replicas" \
@@ -92,7 +92,7 @@ replica_is_in_step() {
 }
 
 # The lock of another stays held there: what is written is refused, and looking is not.
-@test "a server that can be read and not written is a missing quorum: not asked without end, and not for ever" {
+@test "a server that can be read but not written is a missing quorum: the attempts are limited in rate and time" {
   start_servers 1
   redlock-cli acquire -S "$SERVERS" -k demo --ttl 5m \
     --token-file "$BATS_TEST_TMPDIR/token" >/dev/null

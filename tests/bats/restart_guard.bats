@@ -51,7 +51,7 @@ second_client() {
   assert_equal "$output" "$first"$'\n'"$first"
 }
 
-@test "with the guard it does not, whatever the second client's ttl" {
+@test "with the guard it does not, whatever the ttl of the second client" {
   lock_three_and_restart_one
   local ttl
   for ttl in 6s "${GUARD}s"; do
@@ -66,7 +66,7 @@ and may have forgotten a lock; its vote counts in [0-9.]+s; the command was not 
   assert_unlocked demo 2 3 4
 }
 
-@test "a waiter gets the lock when the first lease has expired, and was told what it waited for" {
+@test "a waiter gets the lock when the first lease has expired, and reports what it waits for" {
   lock_three_and_restart_one
   local first
   first=$(redis 0 get demo)
@@ -77,7 +77,7 @@ and may have forgotten a lock; its vote counts in [0-9.]+s; the command was not 
   assert_regex "$stderr" "demo: $RESTARTED: ${SERVER_URL[2]} started "
 }
 
-@test "a waiter gets the lock when the guard is over" {
+@test "a waiter gets the lock when the guard ends" {
   start_servers 3
   run -0 --separate-stderr redlock-cli run -S "$SERVERS" -k demo -vv -t 2s \
     --restart-guard "$GUARD" -- true
@@ -85,7 +85,7 @@ and may have forgotten a lock; its vote counts in [0-9.]+s; the command was not 
   assert_in_range "$(uptime 0)" $((GUARD + 1)) 60
 }
 
-@test "a wait that ends within the guard is no busy lock" {
+@test "a wait that times out within the guard does not report a busy lock" {
   start_servers 3
   run -69 redlock-cli run -S "$SERVERS" -k demo -w 300ms --restart-guard 1h -- true
   assert_line --regexp "$RESTARTED: .* started .*; .* started "
@@ -108,7 +108,7 @@ and may have forgotten a lock; its vote counts in [0-9.]+s; the command was not 
   release_hold holder
 }
 
-@test "a holder goes on extending its lease while servers restart" {
+@test "a holder keeps extending its lease while servers restart" {
   start_old_servers 3
   local nr
   hold holder -S "$SERVERS" -t 9s --restart-guard "$GUARD"
@@ -138,7 +138,7 @@ wait_until_extended_by() {
   run -0 redlock-cli run -S "$SERVERS" -k demo -n -t 2h --restart-guard 1h -- true
 }
 
-@test "a ttl or a --min-hold above the guard raises it, and -v says what the others need" {
+@test "a ttl or a --min-hold above the guard raises it, and -v reports what other clients need" {
   start_servers 3
   local option
   for option in '--ttl 1h' '--min-hold 1h'; do
@@ -190,7 +190,7 @@ lines_with() {
   assert_in_range "$count" 3 20
 }
 
-@test "every crontab line says for how long it keeps the others out" {
+@test "every crontab line sets how long it excludes the others" {
   local line root=$BATS_TEST_DIRNAME/../.. count=0
   while read -r line; do
     [[ $line == *" --min-hold "* || $line == *" --once-per "* ]] ||
@@ -201,7 +201,7 @@ lines_with() {
   assert_in_range "$count" 4 20
 }
 
-@test "a server that may not be asked for its uptime has no vote, and the line says what to allow" {
+@test "a server that refuses to report its uptime has no vote, and the message says what to allow" {
   local nr
   for nr in 0 1 2; do
     start_server

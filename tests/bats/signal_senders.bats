@@ -87,23 +87,23 @@ by_executable() {
 
 # --- At a terminal ---
 
-@test "^C reaches the command once, in our process group and out of it" {
+@test "^C reaches the command once, in our process group and outside it" {
   at_terminal INT press "$CTRL_C"
 }
 
-@test "^\\ reaches the command once, in our process group and out of it" {
+@test "^\\ reaches the command once, in our process group and outside it" {
   at_terminal QUIT press "$CTRL_BACKSLASH"
 }
 
-@test "a signal to our whole process group reaches the command once, in it and out of it" {
+@test "a signal to our whole process group reaches the command once, in it and outside it" {
   at_terminal TERM to_group
 }
 
-@test "a signal to what has the name of the program reaches the command once" {
+@test "a signal to all processes with the program's name reaches the command once" {
   at_terminal TERM by_command_name
 }
 
-@test "a signal to what has our arguments reaches the command once" {
+@test "a signal to all processes with our arguments reaches the command once" {
   at_terminal TERM by_name
 }
 
@@ -120,7 +120,7 @@ by_executable() {
   wait_for_no_key 0 demo
 }
 
-@test "a signal to us alone behind one to the whole group from the same process reaches the command" {
+@test "a signal to us alone after one to the whole group from the same process reaches the command" {
   open_terminal
   type_line "$PROGRAM run -k demo -- ./counter TERM"
   wait_for_counter
@@ -133,7 +133,7 @@ by_executable() {
   see_status 23
 }
 
-@test "a changed window reaches a command out of our process group" {
+@test "a resized window reaches a command outside our process group" {
   open_terminal
   type_line "redlock-cli run -k demo -- ./own_group ./counter WINCH"
   wait_for_counter
@@ -191,7 +191,7 @@ leader_has_ended() {
   without_terminal by_executable
 }
 
-@test "without a terminal, a command that has left its process group gets the signal all the same" {
+@test "without a terminal, a command that has left its process group still gets the signal" {
   cd "$BATS_TEST_TMPDIR"
   executable other_group >/dev/null <<'END'
 #!/usr/bin/python3
@@ -262,7 +262,7 @@ assert_swept() {
   wait_background manager
 }
 
-@test "what the manager of a control group sends to all in it, in any order, reaches the command once" {
+@test "a signal that a cgroup manager sends to all in any order reaches the command once" {
   needs_manager
   start_job
   put_job_into_unit
@@ -278,7 +278,7 @@ assert_swept() {
   assert [ "$count" -le "$((sent + slow))" ]
 }
 
-@test "at a terminal, what the manager sends to all reaches the command once, wherever it is" {
+@test "at a terminal, a signal that the manager sends to all reaches the command once, wherever it is" {
   needs_manager
   open_terminal
   local receiver
@@ -294,7 +294,7 @@ assert_swept() {
   done
 }
 
-@test "what the manager sends to us alone (KillMode=mixed) reaches the command once" {
+@test "a signal that the manager sends to us alone (KillMode=mixed) reaches the command once" {
   needs_manager
   start_job
   put_job_into_unit
@@ -303,7 +303,7 @@ assert_swept() {
   wait_background job
 }
 
-@test "a command in another control group gets what the manager sends to ours" {
+@test "a command in another cgroup gets the signal that the manager sends to ours" {
   needs_manager
   start_job
   put_job_into_unit
@@ -315,7 +315,7 @@ assert_swept() {
   wait_background job
 }
 
-@test "what another process sends to all of the job reaches the command, if twice" {
+@test "a signal that another process sends to the whole job reaches the command, perhaps twice" {
   start_job
   local holder
   holder=$(pgrep -P "$FRONT" -x lock-holder)
@@ -352,7 +352,7 @@ start_with_child() {
   assert_equal "$status" 23
 }
 
-@test "with --signal-to command the command alone gets the signal, and the stop signal goes to all" {
+@test "with --signal-to command only the command gets the signal, and the stop signal goes to all" {
   start_with_child --signal-to command
   kill -TERM "$FRONT"
   assert_heard "$FRONT" TERM

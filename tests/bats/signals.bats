@@ -27,7 +27,7 @@ start_ours() {
 
 # --- While waiting ---
 
-@test "every signal that ends a process ends the wait, and us, and nothing is left at the server" {
+@test "every signal that ends a process ends the wait and redlock-cli, and nothing is left on the server" {
   redis 0 set demo x
   local signal
   for signal in "${!NUMBER[@]}" "${!RARE_NUMBER[@]}"; do
@@ -57,7 +57,7 @@ start_ours() {
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
 }
 
-@test "a signal ends the first attempt already" {
+@test "a signal ends even the first attempt" {
   pause_server 0
   start_ours waiter redlock-cli run --server-timeout 2s -k demo -- touch "$BATS_TEST_TMPDIR/entered"
   # It has sent its question, to which there is no answer.
@@ -76,7 +76,7 @@ server_has_unread_bytes() {
   ss -Hxl "src $SERVER_SOCKET" | awk '$3 > 0 { found = 1 } END { exit !found }'
 }
 
-@test "acquire too is ended by a signal, and prints nothing" {
+@test "acquire is also ended by a signal, and prints nothing" {
   redis 0 set demo x
   local signal
   for signal in "${!NUMBER[@]}"; do
@@ -123,7 +123,7 @@ server_has_unread_bytes() {
   assert_equal "${lines[*]}" "survived exit 0"
 }
 
-@test "signals that end nothing do not end the wait" {
+@test "signals that are harmless by default do not end the wait" {
   redis 0 set demo x
   start_ours waiter redlock-cli run -k demo -- echo entered
   wait_for_stderr waiter "waiting for demo"
@@ -167,7 +167,7 @@ end_witness() {
 
 heard() { [[ $(grep -cx "$1" "$(background_stdout witness)") == "$2" ]]; }
 
-@test "a signal reaches the command exactly once, and its status comes back" {
+@test "a signal reaches the command exactly once, and its status is returned" {
   start_witness
   local signal round
   # Never the same twice in a row: within a hundredth of a second that may be one signal, sent to a
@@ -186,7 +186,7 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout witness)") == "$2" ]]; }
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "CONT right behind another signal reaches the command, too" {
+@test "CONT right after another signal also reaches the command" {
   start_witness
   kill -TERM "$PID"
   kill -CONT "$PID"
@@ -195,7 +195,7 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout witness)") == "$2" ]]; }
   end_witness
 }
 
-@test "a command that dies of the signal makes us die of it, and the lock is released" {
+@test "when the command dies of the signal, so does run, and the lock is released" {
   local signal
   for signal in "${!NUMBER[@]}"; do
     start_ours "$signal" redlock-cli run -k demo -- sh -c 'ulimit -c 0; echo ready; exec sleep 1000'
@@ -255,7 +255,7 @@ counted() { [[ $(grep -cx "$1" "$(background_stdout counter)") == "$2" ]]; }
   end_witness
 }
 
-@test "a signal that was ignored at the start is not handed on" {
+@test "a signal that was ignored at the start is not passed on" {
   start_witness env --ignore-signal=HUP,USR2
   kill -HUP "$PID"
   kill -USR2 "$PID"

@@ -33,7 +33,7 @@ run_reported() {
     "('released', 137, 9, False)"
 }
 
-@test "--status-fd: the time that was waited" {
+@test "--status-fd: the waiting time" {
   redis 0 set demo theirs px 3000
   run_reported -- true
   assert_equal "$status" 0
@@ -53,7 +53,7 @@ run_reported() {
   assert_equal "$status $(json '(j["result"], j["exit_code"])')" "0 ('busy', 0)"
 }
 
-@test "--status-fd: a command that could not be executed, and one whose own status is ours" {
+@test "--status-fd: a command that could not be executed, and one that exits with such a status" {
   run_reported -- "$(executable script <<<'#!/no/such/interpreter')"
   assert_in_range "$status" 126 127
   assert_equal \

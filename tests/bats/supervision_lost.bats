@@ -4,7 +4,7 @@
 load helper/common
 load helper/supervision
 
-@test "a server that is stopped: the tree is dead before the lease could end, and nothing comes back when it goes on" {
+@test "a stopped server: the tree is dead before the lease could expire, and nothing reappears when it continues" {
   start_tree ours -t 5s --grace 300ms
   stop_servers_for_good 5000 0
   assert_dead_before_expiry
@@ -33,7 +33,7 @@ note_sockets() {
 has_opened() { note_sockets; (($(wc -l <<<"$SOCKETS") >= NOTED + $1)); }
 start_counting() { SOCKETS=; note_sockets; NOTED=$(wc -l <<<"$SOCKETS"); }
 
-@test "an outage that is shorter than the lease is survived in silence" {
+@test "an outage shorter than the lease is survived silently" {
   start_tree ours -t 12s --grace 200ms --server-timeout 700ms
   watch_lock
   start_counting
@@ -52,7 +52,7 @@ start_counting() { SOCKETS=; note_sockets; NOTED=$(wc -l <<<"$SOCKETS"); }
   wait_background observer
 }
 
-@test "an outer lock that is lost takes the run within its command, and that one's command, with it" {
+@test "a lost outer lock takes the nested run and its command with it" {
   local tree
   tree=$(tree)
   start_under_witness ours -t 10s --grace 300ms -k outer -- \

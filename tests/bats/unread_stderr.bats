@@ -46,7 +46,7 @@ unread() { timeout --kill-after=1 "$WAIT_LIMIT" redlock-cli "$@" 2>&7; }
 # start_unread NAME WORD…: the same in the background.
 start_unread() { start_background "$1" sh -c 'exec redlock-cli "$@" 2>&7' - "${@:2}"; }
 
-@test "a wait ends when its time is over" {
+@test "a wait ends at its timeout" {
   hold first
   fill_pipe
   run -75 unread run -k demo -w 2 -- true
@@ -71,7 +71,7 @@ start_unread() { start_background "$1" sh -c 'exec redlock-cli "$@" 2>&7' - "${@
   release_hold first
 }
 
-@test "the command begins, runs, and is not stopped because of a line that nothing reads" {
+@test "the command starts, runs, and is not stopped because of an unread line" {
   fill_pipe
   run -0 unread run -k demo -vv -- true
   run -0 unread run -k demo -v --json --status-fd 7 -- true
@@ -98,7 +98,7 @@ start_unread() { start_background "$1" sh -c 'exec redlock-cli "$@" 2>&7' - "${@
   kill "$output"
 }
 
-@test "after a loss the command has its grace, and not the rest of the lease" {
+@test "after a loss the command has only its grace, not the rest of the lease" {
   start_unread ours run -k demo -t 30s --grace 300ms --server-timeout 1s -- \
     sh -c 'trap "" TERM; echo $$; while :; do sleep 0.1; done'
   wait_for_stdout ours
@@ -110,7 +110,7 @@ start_unread() { start_background "$1" sh -c 'exec redlock-cli "$@" 2>&7' - "${@
   assert_equal "$status" 79
 }
 
-@test "what was dropped is counted, and the count comes with the next line" {
+@test "dropped lines are counted, and the count precedes the next line" {
   start_unread ours run -k demo -vv -t 6s --grace 300ms --server-timeout 1s -- sleep 1000
   wait_for_key 0 demo
   fill_pipe

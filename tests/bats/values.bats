@@ -29,7 +29,7 @@ BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 9999999999
   Infinity -0 0x10 1h30 30m1h 1h1h 1.2.3 1,5s . .s s ms
   5S 5Ms "5 m" 1_000 ½s $'1\n' $'5\e[31ms' '1;')
 
-@test "good durations are understood by --ttl, and mean what they say" {
+@test "valid durations are accepted by --ttl with the right length" {
   local row text ms
   unset REDLOCK_SERVER_TIMEOUT
   for row in 500ms=500 1500ms=1500 30s=30000 30=30000 1.5m=90000 2h=7200000 1d=86400000 .5s=500 \
@@ -45,7 +45,7 @@ BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 9999999999
   done
 }
 
-@test "good durations are understood by --wait" {
+@test "valid durations are accepted by --wait" {
   local text
   for text in 500ms 30s 1.5m 2h 1d .5s 0 0s 0ms 0.0 10000d 1h30m 1w infinity; do
     run -0 redlock-cli run -k demo --wait "$text" -- true
@@ -53,7 +53,7 @@ BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 9999999999
   done
 }
 
-@test "bad durations are refused" {
+@test "invalid durations are refused" {
   refuses_each --ttl "${BAD_DURATIONS[@]}"
   refuses_each --wait "${BAD_DURATIONS[@]}"
   refuses_each --grace 5x -1 ""
@@ -62,7 +62,7 @@ BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 9999999999
   refuses_each --unavailable-wait 5x -1 ""
 }
 
-@test "only a time to wait may be infinite" {
+@test "only time limits may be infinite" {
   redis 0 set demo x px 300
   run -0 redlock-cli run -k demo -w infinity --unavailable-wait infinity -- true
   refuses_each --ttl infinity
@@ -86,7 +86,7 @@ min_ttl() {
   smallest=${BASH_REMATCH[1]}
 }
 
-@test "a ttl too short to renew in time is refused, naming the smallest that works, and that one is taken" {
+@test "a ttl too short to renew in time is refused with the smallest that works, which is accepted" {
   local smallest options
   for options in "" "--grace 1s" "--server-timeout 300ms" "--server-timeout 1s --grace 30s" \
     "--grace 0"; do
@@ -101,7 +101,7 @@ min_ttl() {
   done
 }
 
-@test "a ttl too short is told with the settings that make it so" {
+@test "a ttl that is too short is refused with the settings that make it so" {
   unset REDLOCK_SERVER_TIMEOUT
   assert_refused 64 "--ttl: 1s is too short to renew the lease and to stop the command in time; \
 with --server-timeout 1s and --grace 2s the smallest" \
@@ -128,7 +128,7 @@ command in time; with --grace 40s the smallest" redlock-cli run -k demo --grace 
   assert_refused 64 "the smallest that works is" redlock-cli extend -t 1ms
 }
 
-@test "a ttl of nothing or of centuries is refused, and so are settings that no ttl has room for" {
+@test "a ttl of zero or of centuries is refused, and so are settings for which no ttl is long enough" {
   refuses_each --ttl 0 0s 0.4ms 100000d
   assert_refused 64 "too short" redlock-cli run -k demo --grace 1h -- true
   assert_refused 64 "--ttl" redlock-cli run -k demo --grace 1h -t 30s -- true
@@ -153,7 +153,7 @@ locks_verbatim() {
   run -0 redlock-cli release --key="$1" --force
 }
 
-@test "any bytes are a key, and lie at the server as they are" {
+@test "a key may have any bytes, and is stored unchanged" {
   local key
   for key in x 'a b' $'new\nline' $'\n' $'\x01\xff' $'\xff\xfe\xfd' '{a}b' 'a}b' '{}x' '{' '}' \
     '}{' '{{a}}' 'a{b}c{d}' ' ' '-k' '--help' '*' '"' "'" \
@@ -172,7 +172,7 @@ locks_verbatim() {
   assert_refused 64 "longer than 4096 bytes" redlock-cli acquire -k "ü$long" -t 60s
 }
 
-@test "an empty key and one of the tool's own are refused by all commands" {
+@test "an empty key and a reserved one are refused by all commands" {
   local key
   for key in "" redlock: redlock:x 'redlock:fence:{demo}'; do
     assert_refused 64 "--key: the key" redlock-cli run -k "$key" -- true
@@ -183,7 +183,7 @@ locks_verbatim() {
   assert_equal "$(redis 0 dbsize)" 0
 }
 
-@test "keys that differ in braces alone are different locks" {
+@test "keys that differ only in braces are different locks" {
   local key
   for key in foo '{foo}' '{foo}foo' 'foo}' '{foo' '{foo}}'; do
     run -0 redlock-cli acquire -k "$key" -t 60s -n
@@ -219,7 +219,7 @@ locks_verbatim() {
 
 # --- numbers and words ---
 
-@test "-E takes every exit code there is" {
+@test "-E takes every exit code" {
   redis 0 set demo x px 600000
   local code
   for ((code = 0; code < 256; ++code)); do
@@ -247,7 +247,7 @@ locks_verbatim() {
   assert_equal "$(json 'j["result"]')" released
 }
 
-@test "a note of 512 bytes is shown, a longer one is shortened between characters" {
+@test "a note of 512 bytes is shown in full, a longer one is cut between characters" {
   local note
   note=$(printf '%0512d' 7)
   run -0 redlock-cli acquire -k demo -t 60s --note "$note"
@@ -312,7 +312,7 @@ locks_verbatim() {
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
 }
 
-@test "of several servers the wrong URL is told by its number, and the host that is none" {
+@test "of several servers the wrong URL is named by its number, and an invalid host is shown" {
   assert_refused 78 "REDLOCK_SERVER: wrong server URL (2 of 3): it begins with no scheme" \
     env REDLOCK_SERVER=redis://a,redsi://b,redis://c redlock-cli status
   assert_refused 78 "wrong server URL: its host has a character that no host name has" \

@@ -35,7 +35,7 @@ scripted_node() {
 # The cluster, by way of the scripted node first.
 cluster_after_node() { echo "cluster://$NODE,${CLUSTER_URL#cluster://}"; }
 
-@test "a node that left the cluster by the book ends no run, keeps none from the lock, and hides no lock" {
+@test "a node that left the cluster properly ends no run, blocks no lock, and hides none" {
   start_cluster
   export REDLOCK_SERVER=$CLUSTER_URL REDLOCK_SERVER_TIMEOUT=2s
   hold holder -t 12s --server-timeout 1s
@@ -61,7 +61,7 @@ cluster_after_node() { echo "cluster://$NODE,${CLUSTER_URL#cluster://}"; }
   run -0 redlock-cli status -S "$(cluster_after_node)"
 }
 
-@test "a node that names a dead master is overruled by the others in the same attempt" {
+@test "a node that names a dead master is corrected by the others in the same attempt" {
   start_cluster
   scripted_node '*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:1\r\n' x
   run -0 redlock-cli run -S "$(cluster_after_node)" -k demo -n --server-timeout 4s -- true
@@ -103,7 +103,7 @@ END
   SERVER_NET=(nsenter "--net=/proc/$there/ns/net")
 }
 
-@test "a loopback address that another host announces is refused, and both addresses are named" {
+@test "a loopback address that another host announces is refused, and the message names both addresses" {
   other_host
   start_tcp_server --bind 10.77.0.1 127.0.0.1 --protected-mode no --cluster-enabled yes \
     --cluster-announce-ip 127.0.0.1 --cluster-config-file nodes.conf
