@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# The ACL rules of the manual: each feature works with exactly these rights, and says which one is
-# missing.
+# The ACL rules of the manual: each feature works with exactly these rights, and names the missing
+# one.
 load helper/common
 load helper/deployments
 
 setup() {
   common_setup
-  # What is denied is told of one attempt: enough for a machine that is busy.
+  # The denial must arrive within one attempt, even on a busy machine.
   export REDLOCK_SERVER_TIMEOUT=4s
   mapfile -t RULE < <(rule_of locker)
   assert [ "${#RULE[@]}" -ge 15 ]
@@ -18,7 +18,7 @@ manual() {
     sed 's/.\x08//g'
 }
 
-# rule_of NAME: the rule of the manual for this user, a word a line, without name and password.
+# rule_of NAME: the manual's rule for this user, one word per line, without name and password.
 rule_of() {
   manual | sed -n "/ACL SETUSER $1/,/^$/p" | tr -s ' ' '\n' |
     grep -vxE "|ACL|SETUSER|$1|reset|on|>PASSWORD"
@@ -30,8 +30,8 @@ more_for() {
     grep -m 1 -oE '\+[a-z][a-z +|]*' | head -n 1
 }
 
-# allow I RIGHT…: the user `locker` of server I has these rights, and REDLOCK_SERVER names it as the
-# only one.
+# allow I RIGHT…: gives the user `locker` of server I these rights, and names that server alone in
+# REDLOCK_SERVER.
 allow() {
   local nr=$1
   shift
@@ -55,11 +55,11 @@ holder_of() {
   for nr in 0 1 2; do [[ $(redis "$nr" exists "$1") != 1 ]] || echo "$nr"; done
 }
 
-# All questions of a kind have one server timeout together, and an answer that takes a quarter of it
-# is a warning: enough for a machine that is busy.
+# All queries of a kind share one server timeout, and an answer that takes a quarter of it is a
+# warning: long enough for a busy machine.
 doctor() { REDLOCK_SERVER_TIMEOUT=20s redlock-cli doctor "$@"; }
 
-# without RIGHT: the manual's rule but for this.
+# without RIGHT: the manual's rule, except for this right.
 without() { printf '%s\n' "${RULE[@]}" | grep -vxF -- "$1"; }
 
 @test "all commands work with the rule of the manual" {
@@ -91,8 +91,7 @@ without() { printf '%s\n' "${RULE[@]}" | grep -vxF -- "$1"; }
   assert_equal "$(redis 0 exists deploy)" 0
 }
 
-# The rule of an administrator who allowed each key by its name, before there were keys for the
-# last runs.
+# The rule of an administrator who allowed each key by name before keys for the last runs existed.
 without_last_runs() {
   printf '%s\n' "${RULE[@]}" | sed 's/^~redlock:.*//'
   printf '~redlock:%s:{deploy}\n' fence owner released readers shares slots queue waiters
@@ -208,7 +207,7 @@ without_last_runs() {
     allow 0 "${rights[@]}"
     run doctor -k deploy
     case $right in
-      # Without it nothing can be asked, and the server names it itself.
+      # Without it no query works, and the server itself names it.
       +eval) assert_output --partial "'eval' command" ;;
       # Only the second call of a script on one connection needs it.
       +evalsha) assert_output --partial "'evalsha' command" ;;
@@ -231,7 +230,7 @@ without_last_runs() {
   done
 }
 
-# What the manual of version 0.1.0 gave.
+# The rule in the manual of version 0.1.0.
 @test "the rule of an earlier version still works, and doctor names the new right" {
   start_server
   local rights
@@ -342,7 +341,7 @@ without_last_runs() {
 # The user `mute` may do everything but notify those who wait.
 mute() { redis 0 acl setuser mute on nopass '~*' '&*' +@all "$@" >/dev/null; }
 
-# A waiter is not told of the release, and yet has the lock long before it would look by itself.
+# A waiter is not notified of the release, but gets the lock long before its poll interval.
 assert_waiter_is_served() {
   REDLOCK_SERVER=unix://mute:x@${SERVER_SOCKET[0]} start_background holder \
     redlock-cli run -k demo -- \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# acquire --events-fd: what happens to the lease, also after acquire has ended.
+# acquire --events-fd: the events of a lease, also after acquire has ended.
 load helper/common
 load helper/supervision
 load helper/while_pid
@@ -15,11 +15,11 @@ valid() { /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py" <"$EVENTS
 
 # The names of the events, in one line.
 happened() { jq -r .event "$EVENTS" | paste -sd ' '; }
-# The same without what a busy machine may put in front of it where the lock is free: attempts that
-# took too long.
+# The same, without attempts that took too long: on a busy machine they may precede the grant of a
+# free lock.
 happened_at_last() { happened | sed -E 's/^(waiting )+//'; }
 has_happened() { grep -q "\"event\":\"$1\"" "$EVENTS"; }
-# of EVENT FILTER: what jq finds in the first event of that name.
+# of EVENT FILTER: the result of a jq filter on the first event of that name.
 of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
 
 # detach MAX-HOLD [OPTION…]
@@ -128,7 +128,7 @@ detach() {
   pet_begins waiter redlock-cli acquire -k demo -k other -t 6s --grace 300ms --server-timeout 1s \
     --while-pid "$PET" --events-fd 8
   wait_until has_happened waiting
-  # While it is paused, the lease is not handed over, and so the script not stopped yet.
+  # While it is paused, the lease has not been passed on, so the script is not stopped yet.
   kill -STOP "${JOB_PID[waiter]}"
   release_hold first
   wait_until has_happened acquired

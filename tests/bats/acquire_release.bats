@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# A lease in the hands of a script: acquire, extend, release, status.
+# A lease that a script handles itself: acquire, extend, release, status.
 load helper/common
 
 setup() {
@@ -8,10 +8,10 @@ setup() {
   allow_late_answers
 }
 
-# Taken as it is by every shell, or not at all.
+# A key that only survives a shell if it is quoted correctly.
 HARD_KEY=$'it\'s "one" `$(touch evil)` \\ ;&|*\n second line '
 
-# acquire KEY TTL [OPTION…]: takes the lock and puts the lease into the environment.
+# acquire KEY TTL [OPTION…]: acquires the lock and puts the lease into the environment.
 acquire() {
   local exports
   exports=$(redlock-cli acquire -k "$1" --ttl "${@:2}" --export)
@@ -317,7 +317,7 @@ eval_fails() {
   assert_refused 78 "another set of servers" \
     redlock-cli extend -S "${SERVER_URL[0]},${SERVER_URL[1]}" --ttl 60s
   assert_equal "$(redis 0 exists demo)" 1
-  # In another order they are the same set.
+  # In a different order they are the same set.
   run -0 redlock-cli release -S "${SERVER_URL[2]},${SERVER_URL[0]},${SERVER_URL[1]}"
   assert_unlocked demo 0 1 2
 }
@@ -548,7 +548,7 @@ a key of type hash with 1 element, without expiry$"
   assert_line --index 1 --partial \
     "demo: broken; it was held by a foreign client (a key of type hash)"
   assert_equal "$(keys_at 0)" ""
-  # What is ours needs no such word, and is broken all the same.
+  # A lock of redlock-cli does not need the option, and is broken too.
   run -0 redlock-cli acquire -k demo --ttl 60s
   run -0 redlock-cli release -k demo --force --foreign
   assert_output --partial "demo: broken; it was held by $(id -un)@"
@@ -676,7 +676,7 @@ stands; nothing was extended"
   [[ $output =~ \`(redlock-cli release.*)\` ]]
   run -0 bash -c "${BASH_REMATCH[1]}"
   assert_output --partial "demo: broken"
-  # So does the line with which a lock of another program is left alone.
+  # So does the command in the message about a foreign lock that is left alone.
   redis 0 set demo theirs px 60000
   run -64 redlock-cli release -k demo --force
   [[ $output =~ \`(redlock-cli release.*)\` ]]

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# Whatever a server may answer: no vote, an exit status, and one line that says what it is.
+# Any bad answer of a server: no vote, an exit status, and one line that explains it.
 load helper/common
 
-# start_scripted HOW BYTES: a server that answers so (with escapes as for printf %b); SCRIPTED_URL
-# names it.
+# start_scripted HOW BYTES: a server that answers with BYTES (with escapes as for printf %b);
+# SCRIPTED_URL is its URL.
 start_scripted() {
   local name=scripted$((++scripted))
   printf '%b' "$2" >"$BATS_TEST_TMPDIR/$name"
@@ -19,12 +19,12 @@ serve_file() {
   SCRIPTED_URL=redis://127.0.0.1:$(<"$(background_stdout "$name")")
 }
 
-# means CODE TEXT HOW BYTES: such a server alone ends `run -n` with CODE and one line that says
-# TEXT, and nothing runs; as one of three it keeps no client from the lock and gives none a vote.
+# means CODE TEXT HOW BYTES: with only such a server `run -n` exits with CODE and one line with
+# TEXT, and runs nothing; as one of three it blocks no client and gives none a vote.
 means() {
   local code=$1 text=$2 patience=3s
   start_scripted "$3" "$4"
-  # Time enough for an answer of a slow machine; what is never answered takes it all.
+  # Long enough for an answer on a slow machine; a query without an answer takes all of it.
   [[ $text != "no answer"* ]] || patience=700ms
   assert_refused "$code" "$text" redlock-cli run -S "$SCRIPTED_URL" -k demo -n \
     --server-timeout "$patience" -- touch "$BATS_TEST_TMPDIR/ran"
@@ -156,7 +156,7 @@ sys.stdout.buffer.write(b"*2\r\n$1\r\n0\r\n*16384\r\n" + row * 16000)' >"$page"
   assert [ "${output%% *}" -lt $((4 * ${usual%% *})) ]
 }
 
-# memory_of CMD…: the most memory that it had, in KiB, and what it said.
+# memory_of CMD…: its peak memory in KiB, and its output.
 memory_of() {
   /usr/bin/python3 -c 'import resource, subprocess, sys
 said = subprocess.run(sys.argv[1:], capture_output=True, text=True).stdout
@@ -165,7 +165,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, said)' "$@"
 
 @test "escape sequences in a server's reply do not reach the terminal" {
   means 69 '\x1b]0;title\x07' stay '-ERR \033]0;title\007\302\233\342\200\256\r\n'
-  # A foreign lock is busy, by whatever name its type goes; a line tells it.
+  # A foreign lock is busy, whatever the name of its type; a line says so.
   start_scripted stay \
     '*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$7\r\n\033[2Jset\r\n:-1\r\n:0\r\n$0\r\n\r\n'\
 ':-1\r\n:0\r\n$0\r\n\r\n'\

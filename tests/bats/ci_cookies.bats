@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# CI agents end what a job left behind by a variable in its environment: the guards outlive that
-# pass, end what it does not find, and release the lock.
+# CI agents find what a job left by a variable in the environment, and kill it. The guards survive
+# that, kill what it does not find, and release the lock.
 load helper/common
 load helper/supervision
 load helper/while_pid
@@ -19,8 +19,8 @@ cookies_of() {
   tr '\0' '\n' <"/proc/$1/environ" | sed -n 's/=of this job$//p' | sort | paste -sd ' '
 }
 
-# clean_up NAME PID: what the agents do: one look at all processes, KILL to each that has the cookie,
-# in any order: here this process first.
+# clean_up NAME PID: as the agents do it, one pass over all processes, with KILL for each that has
+# the cookie, in any order: here this process first.
 clean_up() {
   /usr/bin/python3 -c '
 import os, sys

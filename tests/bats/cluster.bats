@@ -6,7 +6,7 @@ load helper/deployments
 setup() {
   common_setup
   start_cluster
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER=$CLUSTER_URL REDLOCK_SERVER_TIMEOUT=4s
 }
 
@@ -76,7 +76,7 @@ setup() {
     refute_line ran
     assert_line --partial "$key: already ran"
   done
-  # Of the three together.
+  # In all three together.
   run -0 redlock-cli run -k "${CLUSTER_KEY[0]}" -k "${CLUSTER_KEY[1]}" -k "${CLUSTER_KEY[2]}" \
     --once-per 20h -- echo ran
   refute_line ran

@@ -41,7 +41,7 @@ replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) 
 @test "while a slot moves, a lease is extended and released wherever its key is, and none is granted" {
   eval "$(redlock-cli acquire -k demo -t 1m --export)"
   begin_migration "${CLUSTER_SLOT[0]}" 0 1
-  # Some keys are absent: the server refuses all that names them.
+  # Some keys are absent: the server refuses every command that names them.
   run -0 redlock-cli extend -t 2m
   assert_in_range "$(redis 0 pttl demo)" 60001 120000
   move_keys 0 1 'redlock:fence:{demo}' 'redlock:owner:{demo}'
@@ -72,7 +72,7 @@ replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) 
     wait_for_queued 1
     first_end=$(redis 0 pexpiretime demo)
     begin_migration "${CLUSTER_SLOT[0]}" 0 1
-    # Not only renewed: it lives longer than it would have without that.
+    # It was renewed: it lives longer than it would have otherwise.
     wait_until ends_later_than "$((first_end + 3500))" 0
     run -75 redlock-cli status demo --exit-code
     touch "$end"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# One lock that several want: the holder keeps it, and the others learn who that is.
+# Several processes compete for one lock: the holder keeps it, and the others report the holder.
 load helper/common
 
 setup() { setup_one_server; }
@@ -8,8 +8,7 @@ setup() { setup_one_server; }
 has_lines() { (($(wc -l <"$2") >= $1)); }
 
 @test "a command of thirty seconds holds a lock of nine throughout" {
-  # The command itself looks: each line is the key's value and what is left of its ttl, at one
-  # instant.
+  # The command itself reads the key: each line has its value and its remaining ttl at one instant.
   local seen=$BATS_TEST_TMPDIR/seen at start=$SECONDS
   start_background holder redlock-cli run -t 9s -k demo -- sh -c '
     echo "$REDLOCK_TOKEN"
@@ -28,8 +27,8 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
   assert [ $((SECONDS - start)) -ge 29 ]
 
-  # Never gone (the script would have failed), never another's, never without expiry or with a
-  # longer one.
+  # The key never disappeared (the script would have failed), never belonged to another process, and
+  # always had an expiry within the ttl.
   assert_equal "${#lines[@]}" 301
   local token=${lines[0]}
   run awk -v token="$token" '

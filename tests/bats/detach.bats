@@ -8,8 +8,8 @@ setup() {
   FILE=$BATS_TEST_TMPDIR/lease
 }
 
-# detach OPTION…: the pid of the holder process is HOLDER then. It has to let go of our pipe, or
-# this would wait for it.
+# detach OPTION…: sets HOLDER to the pid of the holder process. It must close our pipe, or this
+# would wait for it.
 detach() {
   local printed
   printed=$(redlock-cli acquire -k demo --detach --token-file "$FILE" "$@")
@@ -23,10 +23,10 @@ is_older_than() {
     jq -es --argjson ms "$1" 'any(.[].locks[0].holder; .age_ms > $ms)' >/dev/null
 }
 
-# Until a lease of 6 s has lived for longer.
+# Waits until a lease of 6 s has lived longer than that.
 outlive_ttl() { wait_until is_older_than 7000; }
 
-# Should a test fail, its holder must not stay.
+# The holder of a failed test must not stay.
 teardown() {
   [[ -z ${HOLDER-} ]] || kill -KILL "$HOLDER" 2>/dev/null || true
   common_teardown
@@ -82,8 +82,8 @@ teardown() {
 
 fence_of_demo() { redlock-cli status demo --json | jq .locks[0].holder.fence; }
 
-# detach_within KEY…: tries it below a lock of demo, and prints the result and the exit code. The
-# lock and FILE are to stay as they are.
+# detach_within KEY…: tries to detach within a run of demo, and prints the result and the exit code.
+# The lock and FILE must stay unchanged.
 detach_within() {
   local fence
   fence=$(fence_of_demo)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Runs what the documents tell to run: each fenced block with a name behind its language, ```sh
+# Runs the examples of the documents: each fenced block with a name after its language, ```sh
 # run=NAME.
 load helper/common
 load helper/documents
@@ -11,7 +11,7 @@ setup() {
 
 teardown() {
   stop_postgresql
-  # Should a test fail, its detached holder must not stay.
+  # The detached holder of a failed test must not stay.
   [[ -z ${HOLDER-} ]] || kill -KILL "$HOLDER" 2>/dev/null || true
   common_teardown
 }
@@ -22,8 +22,8 @@ script() {
   chmod 755 "$3"
 }
 
-# crontab_command NAME [FILE]: the command of a line of the recipe for cron or of FILE, with
-# programs of ours.
+# crontab_command NAME [FILE]: the command of a line of the cron recipe or of FILE, with the tests'
+# programs.
 crontab_command() {
   block "${2:-recipes/cron.md}" "$1" | sed -E 's/^[^ ]+( [^ ]+){4} //; s|/usr/local/bin/||g'
 }
@@ -50,7 +50,7 @@ crontab_command() {
   : >enough
   wait_background one
   assert_equal "$status" 0
-  # It ended at once, and others are kept out for a minute more.
+  # It ended at once, and others are excluded for another minute.
   run -0 sh -c "$(crontab_command nightly)"
   assert count_runs 1
 }
@@ -130,7 +130,7 @@ crontab_command() {
 
 # --- systemd ---
 
-# unit_command NAME: the ExecStart of a unit, with programs of ours.
+# unit_command NAME: the ExecStart of a unit, with the tests' programs.
 unit_command() {
   block recipes/systemd.md "$1" | sed -En 's/^ExecStart=//p' |
     sed 's|/usr/bin/||; s|/usr/local/bin/||'
@@ -319,7 +319,7 @@ END_OF_JOB
   assert_output --partial "write --ttl=60s"
 }
 
-# A runner signals the first process of a step alone, and that is bash.
+# A runner signals only the first process of a step, which is bash.
 @test "CI: a step that is cancelled ends the action's command, and releases the lock" {
   local action=$BATS_TEST_DIRNAME/../../packaging/github-action
   sed -n "s/^ *run: '\(.*\)'\$/\1/p" "$action/action.yml" >step
@@ -367,7 +367,7 @@ END_OF_WORKER
   wait_for_no_key 0 staging
 }
 
-# The processes that have Jenkins' cookie in their environment: those that it ends.
+# The processes with Jenkins' cookie in their environment, which it kills.
 of_the_build() { grep -lsFz "JENKINS_NODE_COOKIE=$1" /proc/[0-9]*/environ | cut -d / -f 3; }
 
 @test "CI: Jenkins ends every process of a build, and the lock is released" {
@@ -475,8 +475,7 @@ makefile() { sed 's/^  *\(redlock-cli\|+\|\.\)/\t\1/' >Makefile; }
   mkdir -m 700 locks
   { block recipes/make.md parallel; echo; block recipes/make.md slots; } |
     sed "s|local:|local:$PWD/locks|" | makefile
-  # The first stays inside until the second waits; one that came in meanwhile would end without a
-  # word.
+  # The first holds the lock until the second waits. A second holder would end silently.
   executable second_waits >/dev/null \
     <<<$'#!/bin/sh\nredlock-cli status "$REDLOCK_KEY" --json | jq -e ".locks[0].waiters.count > 0"'
   executable test.sh >/dev/null <<'END_OF_TEST'
@@ -517,7 +516,8 @@ END_OF_TEST
 # --- Databases ---
 
 PSQL_PID=
-# start_postgresql: a server of our own on a socket here; psql finds it by the environment.
+# start_postgresql: a private server on a socket in this directory; psql finds it by the
+# environment.
 start_postgresql() {
   local bin as=()
   bin=$(find /usr/lib/postgresql -name initdb -printf '%h\n' 2>/dev/null | sort -V | tail -n 1)
@@ -562,7 +562,7 @@ stop_postgresql() {
   block recipes/databases.md migration.sql >migration.sql
   GIT_COMMIT=abc run -0 sh -c "$(block recipes/databases.md migrate)"
   assert_equal "$(psql -qAtc 'SELECT note FROM orders')" ""
-  # One that was paused since before comes back.
+  # An earlier holder that was paused continues.
   sed -i 's/note/late/' migration.sql
   REDLOCK_FENCE=5 run -3 ./migrate.sh
   assert_output --partial "fence 5 is too old"
@@ -589,7 +589,7 @@ stop_postgresql() {
   REDLOCK_FENCE=5 run -1 ./publish.sh
   assert_output "refused: a later run was here"
   assert_equal "$(sqlite3 site.db 'SELECT config FROM site')" new
-  # The same holder once more.
+  # The same holder again.
   echo newer >new.conf
   REDLOCK_FENCE=$(sqlite3 site.db 'SELECT fence FROM site') run -0 ./publish.sh
   assert_equal "$(sqlite3 site.db 'SELECT config FROM site')" newer
@@ -616,7 +616,7 @@ stop_postgresql() {
     sed -n '/^## flock/,/^## /p' "$DOCS/migration.md" | grep -qE "^\|.*\`$option\`" ||
       fail "$option"
   done
-  # What the page says of two that both have.
+  # The page explains two options that both programs have.
   : >lock
   flock lock redlock-cli run -k lock -- true
   run -3 flock lock flock -w 0 -E 3 lock true
@@ -624,8 +624,8 @@ stop_postgresql() {
   run -3 redlock-cli run -k lock -w 0 -E 3 -- true
 }
 
-# client NAME: of a daemon; the file `started` is there while what it started goes on at the other
-# end, and `immortal` makes it refuse to stop that.
+# client NAME: a client of a daemon. The file `started` exists while the remote command runs, and
+# `immortal` makes the client refuse to stop it.
 client() {
   program "$1" <<'END_OF_CLIENT'
 #!/bin/sh
@@ -642,7 +642,7 @@ esac
 END_OF_CLIENT
 }
 
-# stop_recipe CLIENT BLOCK: what becomes of it when it gets a TERM.
+# stop_recipe CLIENT BLOCK: runs the block and sends it TERM.
 stop_recipe() {
   client "$1"
   start_background "$1" sh -c "exec $2"
@@ -652,7 +652,7 @@ stop_recipe() {
   wait_background "$1"
 }
 
-# What it called to stop that, and the status.
+# The commands that stopped it, and the status.
 assert_stopped_by() {
   assert_equal "$(tail -n 1 calls)" "$1"
   assert_equal "$status" 143
@@ -711,7 +711,7 @@ assert_stopped_by() {
 @test "migration: in a crontab of several hosts, one does the job while both locks are taken" {
   local host
   slow_job backup
-  # Of two hosts, each with its own lock files.
+  # Two hosts, each with its own lock files.
   on_host() {
     mkdir -p "$1"
     echo "$(crontab_command flock-cron migration.md | sed "s|/run/lock|$PWD/$1|")"

@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
-# --events-fd: a line of JSON for each thing that happens; and the schema of all JSON that the
-# program writes.
+# --events-fd: a line of JSON for each event; and the schema of all JSON that the program writes.
 load helper/common
 load helper/supervision
 
@@ -15,11 +14,11 @@ valid() { /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py"; }
 
 # The names of the events in the file EVENTS, in one line.
 happened() { jq -r .event "$EVENTS" | paste -sd ' '; }
-# The same without what a busy machine may put in front of it where the lock is free: attempts that
-# took too long.
+# The same, without attempts that took too long: on a busy machine they may precede the grant of a
+# free lock.
 happened_at_last() { happened | sed -E 's/^(waiting )+//'; }
 has_happened() { grep -q "\"event\":\"$1\"" "$EVENTS"; }
-# of EVENT FILTER: what jq finds in the first event of that name.
+# of EVENT FILTER: the result of a jq filter on the first event of that name.
 of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
 
 @test "a lock that is free: acquired, ended, released, each with time, key and fence" {
@@ -115,7 +114,7 @@ hold_in_queue() {
     -- sh -c 'until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/$1.end"
   wait_for_queued 1
 }
-# With -s: of no event at all jq 1.6 says that it succeeded.
+# With -s, because jq 1.6 succeeds on empty input.
 has_position() { jq -es "any(.position == $1)" "$EVENTS" >/dev/null; }
 
 @test "a lost lease: lost with the reason, stopping, ended, released" {
@@ -208,7 +207,7 @@ has_position() { jq -es "any(.position == $1)" "$EVENTS" >/dev/null; }
 @test "a reader that reads nothing delays nothing, and is told how many events it missed" {
   mkfifo "$BATS_TEST_TMPDIR/pipe"
   exec 7<>"$BATS_TEST_TMPDIR/pipe"
-  # Full but for what no event fits into.
+  # Full, except for less room than any event needs.
   /usr/bin/python3 -c '
 import fcntl, os
 os.set_blocking(7, False)

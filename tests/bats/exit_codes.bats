@@ -1,12 +1,11 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# The exit status: the command's own, or the one that the table of exit codes gives to what went
-# wrong.
+# The exit status: the command's own, or that of the failure in the table of exit codes.
 load helper/common
 
 setup() {
   setup_one_server
-  # What decides in one attempt has room on a busy machine: as much as the default ttl allows.
+  # On a busy machine a single attempt needs as much time as the default ttl allows.
   export REDLOCK_SERVER_TIMEOUT=4s
 }
 
@@ -23,8 +22,8 @@ setup() {
   assert_equal "$(keys_at 0)" ""
 }
 
-# What a shell in which a command died of each signal that kills would see, and what we make of it;
-# one line each.
+# For each signal that kills: the status that a shell sees of a command that died of it, and the one
+# that it sees of run; one line each.
 all_deaths() {
   /usr/bin/python3 - "$@" <<'END'
 import signal, subprocess, sys

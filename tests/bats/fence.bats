@@ -5,12 +5,12 @@ load helper/common
 
 setup() {
   common_setup
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER_TIMEOUT=4s
 }
 
-# next_fence: takes the lock, with the fence in $fence; fails unless it is above the one before.
-# Without -n, so that a first attempt that was too slow on a busy machine is repeated.
+# next_fence: acquires the lock, sets $fence, and fails unless it is above the previous one. Without
+# -n, so that a first attempt that is too slow on a busy machine is repeated.
 fence=0
 next_fence() {
   local before=$fence
@@ -47,8 +47,8 @@ counters_at_least() {
   start_servers 3
   export REDLOCK_SERVER=$SERVERS
   local ahead=$(($(date +%s%3N) + 10000000000)) high low other
-  # Two servers decide; one of them is far ahead. Then the one that was ahead is out, and what it
-  # knew must not be.
+  # Two servers decide, and one of them is far ahead. When that one is gone, its fence must not be
+  # lost.
   for high in 0 1 2; do
     low=$(((high + 1) % 3))
     other=$(((high + 2) % 3))
@@ -70,7 +70,7 @@ counters_at_least() {
 @test "fences grow with any quorum of five servers" {
   start_servers 5
   export REDLOCK_SERVER=$SERVERS
-  # Counters beyond the clock, or the clock alone would do.
+  # Counters must be beyond the clock, or the clock alone would suffice.
   local nr pair ahead=$(($(date +%s%3N) + 10000000000))
   for nr in 0 1 2 3 4; do redis "$nr" set 'redlock:fence:{demo}' $((ahead + nr * 1000)); done
   for pair in 01 23 40 12 34 02 13 24 30 41; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# A server that stands still while we lock and release, and reads all of it when we are gone:
-# nothing may be left there. How much of it a server reads at a time, and what it does when no
-# client reads its answer, differs from one to the next.
+# A server that is frozen while a client locks and releases, and reads everything after the client
+# is gone: nothing may be left there. Servers differ in how much they read at a time, and in what
+# they do if no client reads the answer.
 load helper/common
 
 setup() {
@@ -10,10 +10,10 @@ setup() {
   export REDLOCK_TTL=5m
 }
 
-# While a server stands still no client can query it.
+# While a server is frozen no client can query it.
 ran_more_than() { (($(scripts_run "$1") > $2)); }
 
-# leaves_nothing I CMD…: CMD, while server I stands still. It goes on when CMD has ended.
+# leaves_nothing I CMD…: runs CMD while server I is frozen, which continues when CMD has ended.
 leaves_nothing() {
   local frozen=$1 before
   shift
@@ -26,7 +26,7 @@ leaves_nothing() {
   wait_for_no_key "$frozen" demo
 }
 
-# prepare N START…: N servers that know the scripts.
+# prepare N START…: starts N servers, which have loaded the scripts.
 prepare() {
   local n=$1 i
   shift
@@ -88,8 +88,8 @@ a_busy_run() { run -75 redlock-cli run -k demo -n -- true; }
   done
 }
 
-# An attempt on the longest of keys is 37 KB, more than any server reads at a time. This one comes
-# without a greeting before it, whose answer would tell the server sooner that the client has gone.
+# An attempt on the longest key is 37 KB, more than any server reads at a time. There is no greeting
+# before it, whose answer would show the server earlier that the client is gone.
 @test "a run that had waited for the longest possible key leaves nothing on a frozen server" {
   printf -v long '%04096d' 0
   prepare 3 start_server
@@ -108,14 +108,14 @@ a_busy_run() { run -75 redlock-cli run -k demo -n -- true; }
   wait_until is_free
 }
 
-# By the names of what is long only: they are not to be printed.
+# Only by names: the long texts must not be printed.
 has_fence() { [[ $(redis 2 exists "redlock:fence:{$long}") == 1 ]]; }
 no_other_client_is_connected() {
   redis 2 info clients | grep -q '^connected_clients:1[[:space:]]*$'
 }
 is_free() { [[ $(redis 2 exists "$long") == 0 ]]; }
 
-# Warm servers hold the scripts already, so that what is written to a silent one would lock it
+# The servers have loaded the scripts already, so that bytes written to a silent one would lock it
 # later.
 three_silent_servers_of_five() {
   export REDLOCK_SERVER=$SERVERS
@@ -151,7 +151,7 @@ connections_are() { redis "$2" info clients | grep -q "^connected_clients:$1[[:s
   three_silent_servers_of_five
 }
 
-# More connections wait for the server than it has room for.
+# More connections wait for the server than its backlog allows.
 queue_is_full() {
   local waiting room
   read -r _ _ waiting room _ < <(ss -Hlx "src $SERVER_SOCKET")

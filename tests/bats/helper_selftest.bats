@@ -69,7 +69,7 @@ Error: Resource temporarily unavailable"
   assert_equal "$stderr" "ask-redis: not a number of seconds: 20s"
 }
 
-# failing LINE…: what bats says of a file whose only test has these lines, the first being line 3.
+# failing LINE…: bats' report of a file whose only test has these lines, the first being line 3.
 failing() {
   printf '%s\n' "load $BATS_TEST_DIRNAME/helper/common" '@test "fails" {' "$@" '}' \
     >"$BATS_TEST_TMPDIR/failing.bats"

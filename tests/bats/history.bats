@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# status --runs: the runs that the servers keep, of all servers together.
+# status --runs: the runs that the servers have recorded, merged over all servers.
 load helper/common
 
 setup() {
   setup_one_server
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER_TIMEOUT=4s
 }
 
@@ -138,7 +138,7 @@ skips() { redlock-cli status demo --json | jq -c '.locks[0].skips | [.count, .wh
 # bats test_tags=redis
 @test "an older version that records a run drops the earlier ones, and everything still works" {
   run_noted one two three
-  # It keeps three lines, and knows no more.
+  # It keeps only three lines.
   local record
   record=$(redis 0 get 'redlock:last:{demo}' | head -n 3)
   redis 0 set 'redlock:last:{demo}' "$record" px 100000 >/dev/null

@@ -4,16 +4,16 @@
 load helper/common
 load helper/supervision
 
-# A command that leaves three processes: one that says what it was told when it gets TERM, one in a
+# A command that leaves three processes: one that reports the signal when it gets TERM, one in a
 # session of its own that has lost its parent, and, the last in the file $1, one that ignores TERM.
-# When the file $2 appears it ends with the code $3.
+# It exits with $3 when the file $2 appears.
 leaver() {
   executable leaver <<'EOF'
 #!/bin/bash
 pids=$1 end=$2 code=$3
 note='echo "$BASHPID" >>"$0"'
 echo "$$" >"$pids"
-# It has no child, not even for a moment: who is left is counted.
+# It has no child, not even for a moment, because the remaining processes are counted.
 bash -c "trap 'echo told; exit' TERM; exec {silent}<> <(:); wait \$!; $note
   while :; do read -r -t 1 <&\$silent; done" "$pids" &
 (setsid bash -c "$note; exec sleep 1000" "$pids" &)
@@ -188,8 +188,8 @@ end_leaver() {
 
 # --- --grace and --stop-signal ---
 
-# start_telltale KEY OPTION…: a command under that lock that says which signal it was told with, and
-# ends with 7.
+# start_telltale KEY OPTION…: a command under that lock that reports the signal that it gets, and
+# exits with 7.
 start_telltale() {
   start_background "$1" redlock-cli run -k "$1" -t 9s --grace 4s "${@:2}" -- bash -c '
     for signal in HUP INT QUIT USR1 TERM RTMAX-1 RTMAX; do
@@ -202,7 +202,7 @@ start_telltale() {
 @test "--stop-signal: by name, with SIG, by number, and real-time" {
   local given
   local -A wanted=([INT]=INT [SIGHUP]=HUP [3]=QUIT [RTMAX-1]=RTMAX-1 [SIGRTMAX]=RTMAX)
-  # All at once, as each takes until its next renewal.
+  # In parallel, because each takes until its next renewal.
   for given in "${!wanted[@]}"; do start_telltale "$given" --stop-signal "$given"; done
   for given in "${!wanted[@]}"; do redis 0 del "$given"; done
   for given in "${!wanted[@]}"; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# --isolate: the command in a cgroup of its own, or in a pid namespace; else as without.
+# --isolate: the command in a cgroup of its own, or in a pid namespace; otherwise as without.
 load helper/common
 load helper/supervision
 
@@ -11,8 +11,8 @@ teardown() {
 
 # --- What this machine can do ---
 
-# Where our own cgroup (version 2) lies. A mount that shows a part of the hierarchy only is none
-# that our tests run under.
+# The directory of our own cgroup (version 2). The tests do not run under a mount that shows only a
+# part of the hierarchy.
 our_cgroup() {
   local mount path
   mount=$(awk '$4 == "/" && / - cgroup2 / { print $5; exit }' /proc/self/mountinfo)
@@ -36,7 +36,7 @@ needs_cgroup() {
   fi
 }
 
-# Whatever the test did: nothing of ours is left in there.
+# Whatever the test did, none of our processes may be left in it.
 leave_test_cgroup() {
   local cgroup=$TEST_CGROUP left
   TEST_CGROUP=
@@ -56,15 +56,14 @@ cgroup_of_run() { compgen -G "$(our_cgroup)/redlock-$1-*"; }
 
 no_cgroup_left() { ! compgen -G "$(our_cgroup)/redlock-*"; }
 
-# In a pid namespace the tree's pids are others than here. Afterwards TREE and COMMAND are as we see
-# them.
+# Pids differ within a pid namespace. This sets TREE and COMMAND to the pids outside it.
 find_tree() {
   local file pid inside child
   TREE=()
   for file in /proc/[0-9]*; do
     pid=${file#/proc/}
     holds_witness "$pid" || continue
-    # One that has ended meanwhile is none of those that we look for.
+    # A process that has ended meanwhile is not the one.
     inside=$(awk '/^NSpid:/ { print $NF }' "$file/status" 2>/dev/null) || continue
     if grep -qx "$inside" "$BATS_TEST_TMPDIR/pids"; then TREE+=("$pid"); fi
   done
@@ -80,7 +79,7 @@ start_isolated_tree() {
   [[ $2 != pidns ]] || find_tree
 }
 
-# assert_inherits_as_without MODE: what a command gets from us is the same with and without.
+# assert_inherits_as_without MODE: a command inherits the same with and without the mode.
 assert_inherits_as_without() {
   local show mode
   show=$(executable show <<'END'
@@ -207,8 +206,8 @@ as_nobody() {
     env HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent "$@")
 }
 
-# assert_cannot_isolate MODE REASON CMD…: run under CMD says why not before it waits, and asks no
-# server anything.
+# assert_cannot_isolate MODE REASON CMD…: run under CMD reports the reason before it waits, and
+# sends nothing to a server.
 assert_cannot_isolate() {
   local mode=$1 reason=$2
   shift 2
@@ -238,7 +237,7 @@ assert_cannot_isolate() {
   needs_cgroup
   local ours
   ours=$(our_cgroup)
-  # A delegation that was forgotten in part: the directory, but not its cgroup.procs.
+  # An incomplete delegation: the directory, but not its cgroup.procs.
   mkdir "$ours/half"
   chown 65534 "$ours/half"
   local status=0
@@ -296,7 +295,7 @@ permission denied; run it as root, or in a cgroup that is delegated to you \
   assert no_cgroup_left
 }
 
-# empty_cgroup NAME: one beside that of the next command.
+# empty_cgroup NAME: a cgroup beside that of the next command.
 empty_cgroup() {
   mkdir "$(our_cgroup)/$1"
   echo "$(our_cgroup)/$1"
@@ -409,7 +408,7 @@ no_keys() { [[ -z $(keys_at 0) ]]; }
   assert [ "$left" -ge 2 ]
 }
 
-# One that is dying is in the cgroup that is gone, until it is dead.
+# A dying process remains in the removed cgroup until it is dead.
 is_dead_or_in_our_cgroup() {
   is_dead "$1" || [[ $(grep ^0:: "/proc/$1/cgroup") == "$(grep ^0:: /proc/self/cgroup)" ]]
 }
@@ -422,7 +421,7 @@ is_dead_or_in_our_cgroup() {
     -- "$(tree)" "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/end"
   assert grep -qE "^0::.*/redlock-$FRONT-[0-9a-f]+/redlock-[0-9]+-[0-9a-f]+$" \
     "/proc/$COMMAND/cgroup"
-  # The inner guards have no time to clear away.
+  # The inner guards have no time to clean up.
   echo 1 >"$(cgroup_of_run "$FRONT")/cgroup.freeze"
   redlock-cli release -k outer --force
   wait_background ours
@@ -499,11 +498,11 @@ namespace_is_gone() { [[ -z $(in_namespace "$1") ]]; }
   local namespace
   namespace=$(readlink "/proc/$COMMAND/ns/pid")
   assert [ "$namespace" != "$(readlink /proc/self/ns/pid)" ]
-  # Stopped first, neither has time for a last deed.
+  # Stopped first, so that neither can react.
   kill -STOP "$FRONT" "$HOLDER" "$INIT"
   kill -KILL "$FRONT" "$HOLDER"
   wait_until namespace_is_gone "$namespace"
-  # A process that ends has no namespace any more a moment before it is dead.
+  # A process that ends leaves its namespace a moment before it is dead.
   wait_until is_tree_dead
   assert_tree_dead
   wait_background ours

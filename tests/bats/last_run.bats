@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# What the servers remember of the last run, and status shows: text, JSON, --max-age, --all.
+# The last run that the servers remember, in status: text, JSON, --max-age, --all.
 load helper/common
 
 setup() {
   setup_one_server
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER_TIMEOUT=4s
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# A command that has a quota of the CPU, and loads it, is dead before its lease can expire, or the
-# exit status says that it was not. Other tests can run beside it.
+# A command with a CPU quota that exhausts it is dead before its lease can expire, or the exit
+# status reports that it was not. Other tests can run in parallel.
 load helper/common
 load helper/load
 
@@ -19,9 +19,9 @@ with_quota() {
 
 @test "no busy process is left alive, however late it gets" {
   with_quota
-  # Only the walk reaches them, with a share of the CPU that is too small for it. The strike
-  # waits until the last is dead. Here and where there is hardly any CPU the lease may be lost
-  # before: that is judged as well.
+  # Only the walk reaches them, with too small a share of the CPU. The strike waits until the last
+  # is dead. Here, and where there is hardly any CPU, the lease may be lost earlier: that is checked
+  # as well.
   strike --user 65534 --terminal --quota 0.2 busy 100
   assert_success
   assert_output --regexp '"status": (79|80)'

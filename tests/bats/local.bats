@@ -10,7 +10,7 @@ setup() {
   export REDLOCK_SERVER=local:$STORE
 }
 
-# A lock of the user's own place that no other test has, gone with the test.
+# A private lock directory of the user, which is removed after the test.
 OWN_KEY=
 teardown() {
   common_teardown
@@ -350,7 +350,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 @test "of many processes one at a time holds the lock" {
   local counter=$BATS_TEST_TMPDIR/counter i worker
   echo 0 >"$counter"
-  # Reads, waits, writes: an overlap loses a count.
+  # Reads, waits, writes: an overlap loses an increment.
   WAIT_LIMIT=120
   local add='n=$(cat "$0"); sleep 0.002; echo $((n + 1)) >"$0"'
   for worker in 1 2 3 4; do

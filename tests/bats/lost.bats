@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# A lock that is lost at the server while the command runs: the command is stopped, and the status
+# A lock that is lost on the server while the command runs: the command is stopped, and the status
 # is 79.
 load helper/common
 load helper/supervision
@@ -10,7 +10,7 @@ load helper/family
   local expires
   expires=$(redis 0 <<<$'multi\npexpiretime demo\ndel demo\nexec' | sed -n 4p)
   wait_background ours
-  # Before the lease would have ended.
+  # Before the lease would have expired.
   assert_in_range "$(date +%s%3N)" 0 "$expires"
   assert_equal "$status" 79
   assert_family_dead

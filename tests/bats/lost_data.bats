@@ -6,7 +6,7 @@ load helper/common
   start_servers 3
   hold holder -S "$SERVERS" -t 9s
   local nr
-  # A quorum is enough to begin with.
+  # A quorum is enough for the start.
   for nr in 0 1 2; do wait_for_key "$nr" demo; done
   local token fence
   token=$(redis 0 get demo)
@@ -14,7 +14,7 @@ load helper/common
   wait_for_key 2 demo
   assert_equal "$(redis 2 get demo)" "$token"
   assert_in_range "$(redis 2 pttl demo)" 1 9000
-  # With the lease's fence, which a server that granted a lower one gets at the first extension.
+  # With the lease's fence: a server that granted a lower one gets it at the first extension.
   owner_is_back() {
     fence=$(redis 0 hget 'redlock:owner:{demo}' fence)
     [[ $(redis 2 hget 'redlock:owner:{demo}' fence) == "$fence" ]]

@@ -36,7 +36,8 @@ while True:
   redis 0 del demo
   wait_background ours
   assert_equal "$status" 79
-  # From being told to the last sign of life, less what one of a hundred signs a second may miss.
+  # From the signal to the last sign of life, less one interval between signs, of which there are a
+  # hundred per second.
   run awk '$1 == "told" { told = $2; ++times }
     { last = $2 }
     END { print times, (last - told > 2.5 ? "lived" : last - told) }' <<<"$output"

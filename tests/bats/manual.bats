@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Runs the examples of the manual: each literal display, named by the comment above it, .\"
+# Runs the examples of the manual: each literal display that the comment above it names, .\"
 # run=NAME.
 load helper/common
 load helper/documents
@@ -53,7 +53,7 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
   assert_line --regexp '^deploy +held '
   assert_line --partial "no locks"
   assert_line --partial "can vote"
-  # A server of the tests keeps nothing on a disk, of which doctor warns.
+  # A test server keeps nothing on disk, which is a warning of doctor.
   assert_in_range "$status" 0 1
 }
 
@@ -130,7 +130,7 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
     run -0 sh -c "$(sed -n 2p "$kind")"
     run -0 redlock-cli status db --exit-code
   done
-  # It learns at its next renewal that its lease was released.
+  # It notices at its next renewal that its lease was released.
   wait_until has_ended "$holder"
 }
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# status of thousands of locks, and what it asks a server for.
+# status of thousands of locks, and the queries that it sends.
 load helper/common
 
 setup() {
   setup_one_server
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER_TIMEOUT=4s
   LOCKS=2000
 }
@@ -21,7 +21,7 @@ lock_many() {
   end' 0 "$LOCKS" >/dev/null
 }
 
-# told CMD…: how many bytes the server sent meanwhile, with the answer to one INFO.
+# told CMD…: the number of bytes that the server sent meanwhile, including the answer to one INFO.
 told() {
   local before after
   before=$(bytes_sent)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# --max-hold: no command holds a lock for longer, and it is released only when all that ran under it
-# is dead.
+# --max-hold: no command holds a lock for longer, and the lock is released only when everything that
+# ran under it is dead.
 load helper/common
 load helper/supervision
 load helper/while_pid
@@ -139,7 +139,7 @@ load helper/while_pid
   run -0 redlock-cli run --config "$BATS_TEST_TMPDIR/config.toml" -k demo \
     --max-hold infinity -- sleep 0.6
   REDLOCK_MAX_HOLD=300ms run -124 redlock-cli run -k demo -- sleep 1000
-  # What a script holds by hand nothing can stop: its lease must not last longer.
+  # Nothing can stop a script that renews by hand, so its lease must not last longer.
   assert_refused 64 "--ttl: 10s is longer than the --max-hold of 300ms" \
     redlock-cli acquire --config "$BATS_TEST_TMPDIR/config.toml" -k demo -t 10s
   run -0 redlock-cli acquire --max-hold 10s -k demo -t 10s

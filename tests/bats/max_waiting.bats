@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# run --max-waiting: a queue with an end.
+# run --max-waiting: a queue of limited length.
 load helper/common
 
 setup() { setup_one_server; }
@@ -15,7 +15,7 @@ note_waits() {
     jq -es --arg note "$1" 'any(.[].locks[0].waiters.first[]?; .note == $note)' >/dev/null
 }
 
-# hold_and_wait NAME…: the lock is held, and these wait for it, in this order.
+# hold_and_wait NAME…: holds the lock, and lets these wait for it in this order.
 hold_and_wait() {
   hold holder
   find_promptly

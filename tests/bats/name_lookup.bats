@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Names whose lookup takes longer than an attempt. A network, a resolv.conf and a name server of our
-# own, so it needs root.
+# Names whose lookup takes longer than an attempt. This needs a private network, resolv.conf and
+# name server, and therefore root.
 load helper/common
 
 setup() {

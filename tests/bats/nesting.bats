@@ -3,7 +3,7 @@
 load helper/common
 load helper/supervision
 
-# What an inner run does at the server: it looks.
+# The inner run's command on the server: it only reads.
 token() { redis 0 get demo; }
 
 # bats test_tags=redis
@@ -14,7 +14,7 @@ token() { redis 0 get demo; }
   assert_success
   assert_equal "${lines[0]}" "${lines[1]}"
   assert_line --index 2 3
-  # It is still the outer one's.
+  # The lock is still that of the outer run.
   assert_equal "${lines[3]}" "${lines[0]}"
   assert_equal "$(redis 0 exists demo)" 0
 }
@@ -55,7 +55,7 @@ token() { redis 0 get demo; }
 }
 
 @test "a process that only inherited the variable acquires for itself" {
-  # As a tmux does that was started under the lock and outlives it.
+  # Like a tmux that was started under the lock and outlives it.
   start_background outer redlock-cli run -k demo \
     -- sh -c 'env -0 >"$0/env"; echo ready; exec sleep 1000' "$BATS_TEST_TMPDIR"
   wait_for_stdout outer ready

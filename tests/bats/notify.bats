@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# --sd-notify: what a service manager learns.
+# --sd-notify: the messages to a service manager.
 load helper/common
 load helper/supervision
 
@@ -30,7 +30,7 @@ told() { grep -qE "$1" "$(background_stdout manager)"; }
   assert [ "$(grep -c READY "$(background_stdout manager)")" = 0 ]
   release_hold leader
   wait_until told "^$pid READY=1"
-  # In one message with the other, if the one before was on its way.
+  # STATUS may be in one message with READY=1, if the previous message was still being sent.
   wait_until told "^$pid (READY=1\|)?STATUS=holds demo, fence [0-9]+\$"
   wait_for_stdout standby entered
   kill -TERM "$pid"

@@ -14,20 +14,20 @@ teardown() {
   terminal_teardown
 }
 
-# What a hook does first: it notes why, and holds the witness.
+# The beginning of a hook: it records the reason, and holds the witness.
 readonly NOTE='exec 9<"$WITNESS"; flock -s 9; echo "$REDLOCK_STOP_REASON $REDLOCK_KEY" >>"$STOPPED"'
 
-# start OPTION… -- SCRIPT: a command that notes its pid, says so, and does SCRIPT.
+# start OPTION… -- SCRIPT: a command that records its pid, reports ready, and runs SCRIPT.
 start() {
   start_under_witness ours -k demo --status-fd 8 "${@:1:$#-1}" \
     bash -c "echo \$\$ >$BATS_TEST_TMPDIR/pids; echo ready; ${*: -1}"
 }
 readonly SLEEP='exec sleep 1000'
 
-# A hook that ends only by KILL, and so do its children; the witness tells.
+# A hook that only KILL ends, like its children; the witness shows them.
 readonly HANG='trap "" TERM; setsid sleep 1000 & while :; do sleep 1000 & sleep 0.1; done'
 
-# waits_for FILE: what goes on until the test lets it.
+# waits_for FILE: waits until the test creates the file.
 waits_for() { echo "until [ -e $BATS_TEST_TMPDIR/$1 ]; do sleep 0.05; done"; }
 
 stopped() { paste -sd , "$STOPPED"; }

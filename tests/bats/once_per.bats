@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# run --once-per: at most one successful run in a period, on one server or on local:. What a quorum
-# makes of it is in once_per_quorum.bats.
+# run --once-per: at most one successful run in a period, on one server or on local:. Quorums are in
+# once_per_quorum.bats.
 load helper/common
 
 setup() { setup_one_server; }
 
-# once PERIOD CMD…: a run of the key demo that says `ran` if it does.
+# once PERIOD CMD…: a run of the key demo that prints `ran` if it runs CMD.
 once() { redlock-cli run -k demo --once-per "$1" -- "${@:2}"; }
 
 # The period is open, and closed by a run that succeeds now.
@@ -16,8 +16,8 @@ assert_runs_once() {
   refute_line ran
 }
 
-# record_success IN: the server knows of a success that starts in so many ms by its clock; negative:
-# so many ms ago.
+# record_success IN: records a success that starts in IN ms by the server's clock; negative: in the
+# past.
 record_success() {
   local at=$(($(redis 0 time | head -n 1) * 1000 + $1))
   redis 0 set 'redlock:last:{demo}' "0 $at 7"$'\n'"1 7 $at $at 0 released 0 - {}" >/dev/null
@@ -58,7 +58,7 @@ next run possible in 19h59m$"
 @test "a failed, a killed and a lost run leave the period open" {
   run -3 once 20h sh -c 'exit 3'
   run -137 once 20h sh -c 'kill -9 $$'
-  # Broken by force at the end: nothing may be recorded under another's lease.
+  # Broken by force at the end: nothing may be recorded under another holder's lease.
   run -79 once 20h sh -c 'redlock-cli release demo --force -q; exit 0'
   run -127 once 20h /no/such/command
   run -0 once 20h echo ran
@@ -153,7 +153,7 @@ next run possible in 19h59m$"
   assert_output ran
 }
 
-# For so many days the server keeps the record.
+# The number of days for which the server keeps the record.
 days_kept() { echo $(($(redis 0 pttl 'redlock:last:{demo}') / 86400000)); }
 
 @test "the record is kept for 70 days, or for as long as the longest --once-per asks" {
@@ -218,7 +218,7 @@ days_kept() { echo $(($(redis 0 pttl 'redlock:last:{demo}') / 86400000)); }
   assert_refused 69 WRONGTYPE redlock-cli run -k demo -n --once-per 20h -- touch "$BATS_TEST_TMPDIR/ran"
   [[ ! -e $BATS_TEST_TMPDIR/ran ]]
   run -0 redlock-cli status demo
-  # Without a period nobody asks for it, and the run is recorded in its place.
+  # Without a period the record is not read, and the run replaces it.
   run -0 redlock-cli run -k demo -- true
   run -0 redlock-cli status demo --max-age 1h
 }

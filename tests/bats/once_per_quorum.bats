@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# run --once-per on several servers: any quorum knows of a success that a quorum recorded.
+# run --once-per on several servers: any quorum finds a success that a quorum recorded.
 load helper/common
 
 setup() {
@@ -61,7 +61,7 @@ succeed_at_all_servers() {
 
 @test "a success that no quorum recorded is reported, and may be repeated" {
   local one=${SERVER_PID[1]} two=${SERVER_PID[2]}
-  # Both stand still from before the release until the run has given up.
+  # Both are frozen from before the release until the run has given up.
   run -0 --separate-stderr redlock-cli run -k demo --once-per 20h --ttl 1m \
     --server-timeout 1s -- \
     "$(granted_by_all)" kill -STOP "$one" "$two"

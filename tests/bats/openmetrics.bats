@@ -1,15 +1,15 @@
 #!/usr/bin/env bats
-# status --openmetrics: what Prometheus reads of the locks.
+# status --openmetrics: the metrics of the locks for Prometheus.
 load helper/common
 
 setup() {
   setup_one_server
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER_TIMEOUT=4s
 }
 
-# metrics [OPTION…]: runs it, and fails unless what it prints is OpenMetrics; promtool reads it as
-# well, where it is installed.
+# metrics [OPTION…]: runs it, and fails unless it prints valid OpenMetrics; promtool also checks it,
+# if installed.
 metrics() {
   run -0 --separate-stderr redlock-cli status --openmetrics "$@"
   assert_equal "$stderr" ""
@@ -17,7 +17,7 @@ metrics() {
   if command -v promtool >/dev/null; then promtool check metrics <<<"$output"; fi
 }
 
-# value NAME [KEY]: of a sample; fails if there is none.
+# value NAME [KEY]: the value of a sample; fails if there is none.
 value() { grep -oP "^redlock_lock_$1\{key=\"${2-demo}\"\} \K.*" <<<"$output"; }
 
 @test "the check of the format refuses malformed metrics" {

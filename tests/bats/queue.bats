@@ -6,12 +6,12 @@ load helper/supervision
 setup() {
   setup_one_server
   find_promptly
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER_TIMEOUT=4s
 }
 
-# joins NAME [OPTION…]: a `run` that notes its name when it has the lock; returns when it stands in
-# line.
+# joins NAME [OPTION…]: a `run` that records its name when it has the lock; returns when it is
+# queued.
 joins() {
   local name=$1 before
   shift
@@ -21,7 +21,7 @@ joins() {
   wait_for_queued $((before + 1))
 }
 
-# kill_9 NAME: both guards of it, in the same instant.
+# kill_9 NAME: kills both of its guards at the same instant.
 kill_9() { kill -KILL "${BACKGROUND_PID[$1]}" "$(holder_of "${BACKGROUND_PID[$1]}")"; }
 
 order() { paste -sd ' ' "$BATS_TEST_TMPDIR/order"; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# Several servers: what a quorum can do without the rest, and that less than a quorum does nothing.
+# Several servers: a quorum suffices without the others, and less than a quorum does nothing.
 load helper/common
 
-# Every command that a lock goes through, once, on the servers in REDLOCK_SERVER.
+# Every command in the life of a lock, once, on the servers in REDLOCK_SERVER.
 use_all_commands() {
   run -0 redlock-cli run -k demo -- true
   run -0 --separate-stderr redlock-cli acquire -k demo -t 60s --export
@@ -17,7 +17,7 @@ use_all_commands() {
 
 @test "everything works whichever two of five servers were killed" {
   start_servers 5
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER=$SERVERS REDLOCK_SERVER_TIMEOUT=4s
   local a b nr
   for a in 0 1 2 3; do
@@ -36,7 +36,7 @@ use_all_commands() {
 
 @test "everything works whichever two of five servers are silent" {
   start_servers 5
-  # A status waits for the silent ones as long.
+  # A status waits as long for the silent servers.
   export REDLOCK_SERVER=$SERVERS REDLOCK_SERVER_TIMEOUT=1500ms
   local pair nr
   for pair in 01 12 34 40; do
@@ -90,7 +90,7 @@ use_all_commands() {
 @test "a command continues when two of five servers fall silent while it runs" {
   start_servers 5
   hold holder -S "$SERVERS" -t 12s
-  # A quorum is enough to begin with.
+  # A quorum is enough for the start.
   local nr
   for nr in 2 3 4; do wait_for_key "$nr" demo; done
   pause_server 0
@@ -159,8 +159,8 @@ use_all_commands() {
   assert_equal "$(redis 0 exists demo) $(redis 1 exists demo)" "1 1"
 }
 
-# Starts three `run -n` that wait for the lock on $gate, and lets them go together. One that gets in
-# stays until $leave exists. BEGAN is when they were let go.
+# Starts three `run -n` that wait for the file lock on $gate, and releases them together. A run that
+# gets the lock holds it until $leave exists. BEGAN is the time of their release.
 start_three() {
   local name gate=$BATS_TEST_TMPDIR/gate leave=$1 door
   exec {door}>"$gate"

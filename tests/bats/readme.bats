@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The README's blocks work as they stand, pasted by a user who has the programs that they name.
+# The README's blocks work as printed, for a user who has the programs that they name.
 load helper/common
 load helper/documents
 
@@ -108,7 +108,7 @@ END_OF_DEPLOY
   run -0 bash job
   assert_line "status 75"
   wait_for_no_key 0 deploy
-  # A lock that cannot be had ends the script.
+  # A busy lock ends the script.
   redlock-cli acquire -k deploy --ttl 1m >/dev/null
   run -75 bash -c "$(block README.md script | sed 's/acquire /acquire -n /'); echo went on"
   refute_output --partial "went on"

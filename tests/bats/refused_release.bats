@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# A server that refuses the release did nothing: it is asked again in the background, while the
-# caller goes on, until it has done it.
+# A server that refuses the release has done nothing: the release is retried in the background,
+# while the caller continues, until the server has executed it.
 load helper/common
 
 setup() {
   common_setup
-  # Longer than any test: whatever is free before was released.
+  # Longer than any test: a lock that is free earlier was released.
   export REDLOCK_TTL=5m
 }
 
@@ -15,7 +15,7 @@ start_hold() {
   start_background hold redlock-cli run -S "$SERVERS" -k demo "$@" \
     -- sh -c 'until test -e "$0"; do sleep 0.1; done' "$go"
   local i
-  # One that answered late has the key from the first extension on.
+  # A server that answered late has the key from the first extension on.
   for i in "${!SERVER_PID[@]}"; do WAIT_LIMIT=110 wait_for_key "$i" demo; done
 }
 
@@ -63,7 +63,7 @@ start_hold() {
   wait_until says 0 BUSY ping
   end_busy 0
   wait_for_no_key 0 demo
-  # What was asked in the silence was refused.
+  # The requests of the silent time were refused.
   assert_regex "$(redis 0 info commandstats)" 'cmdstat_evalsha:[^ ]*rejected_calls=[1-9]'
 }
 # are_over SECONDS SINCE
@@ -99,7 +99,7 @@ server_is_silent() { ! timeout 0.2 redis-cli -s "${SERVER_SOCKET[$1]}" ping >/de
   start_servers 1 --lua-time-limit 50
   local pipe=$BATS_TEST_TMPDIR/pipe
   mkfifo "$pipe"
-  # Ends when the last process has let go of it.
+  # Ends when the last process has closed it.
   start_background reader cat "$pipe"
   redlock-cli run -S "$SERVERS" -k demo -- sh -c '
     echo said

@@ -1,12 +1,13 @@
 #!/usr/bin/env bats
-# run --replace: the newest wins, and what runs is stopped for it if it was started so, too.
+# run --replace: the newest wins, and a running command is stopped for it if it was started with
+# --replace, too.
 load helper/common
 load helper/supervision
 
-# Whether each line of stdin is of the documented shape.
+# Whether each line of stdin has the documented shape.
 valid() { /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py"; }
 
-# replaces NAME [OPTION…]: a run that says when it begins, and ends when the file NAME.end is there.
+# replaces NAME [OPTION…]: a run that reports its start, and ends when the file NAME.end exists.
 replaces() {
   local name=$1
   shift
@@ -56,7 +57,7 @@ stop_request() { redlock-cli status demo --json | jq -er '.locks[0].holder.stop_
     [[ $option == --nonblock ]] && hold old -t 9s -n || hold old -t 9s "$option"
     replaces new
     wait_until note_waits new
-    # For longer than a request takes to be heard.
+    # For longer than a request takes to arrive.
     wait_for_renewal
     wait_for_renewal
     run ! stop_request
@@ -113,7 +114,8 @@ ends_after() { (($(ends_at) > $1 + 1)); }
   release_hold new
 }
 
-# all_at_once: ten that come at once while one runs. Each has the witness alone or says so in `ran`.
+# all_at_once: ten simultaneous runs while another one runs. Each holds the witness alone, or
+# reports in `ran` that it does not.
 all_at_once() {
   local ran=$BATS_TEST_TMPDIR/ran witness=$BATS_TEST_TMPDIR/witness end=$BATS_TEST_TMPDIR/end i
   local -a codes=()

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# --replicas: a vote counts only when replicas have it; and a server that refuses to write without.
+# --replicas: a vote counts only when replicas have it; and a server that refuses writes without
+# them.
 load helper/common
 
 # Server 0 and its replica, server 1.
@@ -18,7 +19,7 @@ replica_is_in_step() {
 @test "a lock is granted when the replica has it" {
   start_pair
   hold holder --replicas 1 --server-timeout 5s -t 1m
-  # On no later sign than that the command runs.
+  # At the latest when the command runs.
   assert_equal "$(redis 1 exists demo)" 1
   release_hold holder
   assert_equal "$status" 0
@@ -91,7 +92,7 @@ replica_is_in_step() {
   done
 }
 
-# The lock of another stays held there: what is written is refused, and looking is not.
+# Another holder's lock stays held there: writes are refused, reads are not.
 @test "a server that can be read but not written is a missing quorum: the attempts are limited in rate and time" {
   start_servers 1
   redlock-cli acquire -S "$SERVERS" -k demo --ttl 5m \
@@ -100,7 +101,7 @@ replica_is_in_step() {
   run -69 --separate-stderr redlock-cli run -S "$SERVERS" -k demo --unavailable-wait 3s \
     -- touch "$BATS_TEST_TMPDIR/ran"
   assert_regex "$stderr" "too few replicas"
-  # A look and a refused attempt after each pause: of 20 ms at first, doubling up to half a second.
+  # A read and a refused attempt after each pause, which doubles from 20 ms up to half a second.
   assert_in_range "$(scripts_run 0)" 6 60
 
   start_background waiter redlock-cli run -S "$SERVERS" -k demo --unavailable-wait 5m -- true

@@ -5,16 +5,16 @@ load helper/common
 
 readonly GUARD=12
 
-# A pattern: what a client says when only recently restarted servers keep it from the lock.
+# The message of a client that only lacks the votes of recently restarted servers, as a pattern.
 readonly RESTARTED='no quorum without recently restarted servers \(--restart-guard\)'
 
 uptime() { redis "$1" info server | tr -d '\r' | sed -n 's/^uptime_in_seconds://p'; }
 
-# Whether server I is so old that its vote counts under $GUARD.
+# Whether server I has run long enough for its vote to count under $GUARD.
 is_old() { (($(uptime "$1") > GUARD + 1)); }
 
-# start_old_servers N: N servers whose votes count; the guard is shorter than what they say of
-# themselves. Restarted, they say what is so.
+# start_old_servers N: N servers whose votes count, because they report an uptime above the guard.
+# After a restart they report the real one.
 start_old_servers() {
   local nr library
   library=$(preload aged_server)
@@ -24,8 +24,8 @@ start_old_servers() {
   for ((nr = 0; nr < $1; ++nr)); do wait_until is_old "$nr"; done
 }
 
-# A lease lies on the first three of five servers, of a client that reaches no others, for as long
-# as the guard. Then one of these three restarts, empty.
+# A client that only reaches the first three of five servers has a lease there for as long as the
+# guard. Then one of these three restarts, empty.
 lock_three_and_restart_one() {
   start_old_servers 5
   local dead=unix://$BATS_TEST_TMPDIR/none
@@ -35,8 +35,7 @@ lock_three_and_restart_one() {
   assert_equal "$(redis 2 exists demo)" 0
 }
 
-# A client that reaches all five; prints the tokens that lie at the first two servers when it is let
-# in.
+# A client that reaches all five; prints the tokens on the first two servers when it gets the lock.
 second_client() {
   redlock-cli run -S "$SERVERS" -k demo "$@" -- \
     sh -c 'for socket; do redis-cli -s "$socket" get demo; done' sh "${SERVER_SOCKET[@]:0:2}"
@@ -62,7 +61,7 @@ second_client() {
       "^redlock-cli: demo: $RESTARTED: ${SERVER_URL[2]} started [0-9.]+m?s ago \
 and may have forgotten a lock; its vote counts in [0-9.]+s; the command was not run$"
   done
-  # And nothing of it stays.
+  # And nothing of it is left.
   assert_unlocked demo 2 3 4
 }
 
@@ -70,7 +69,7 @@ and may have forgotten a lock; its vote counts in [0-9.]+s; the command was not 
   lock_three_and_restart_one
   local first
   first=$(redis 0 get demo)
-  # With -vv it is told at once, however short the wait.
+  # With -vv it is reported at once, however short the wait.
   run -0 --separate-stderr second_client -vv -t 6s --restart-guard "$GUARD"
   # The three votes are those of the last two servers and of one where the first lease has expired.
   refute [ "$output" == "$first"$'\n'"$first" ]
@@ -123,7 +122,7 @@ and may have forgotten a lock; its vote counts in [0-9.]+s; the command was not 
   assert_equal "$status" 0
 }
 
-# The server's vote has counted: the lease has got a later end there than when it was given back.
+# The server's vote has counted: the lease expires later there than when it was restored.
 wait_until_extended_by() {
   local before
   before=$(redis "$1" pexpiretime demo)
@@ -176,7 +175,7 @@ lines_with() {
 
 @test "the examples with a long ttl or a --min-hold work as printed on three servers" {
   unset REDLOCK_RESTART_GUARD
-  # No server is there: 69 is what is left when nothing is wrong with the line.
+  # There is no server: 69 is the result if the line itself is valid.
   export REDLOCK_SERVER=redis://127.0.0.1:1,redis://127.0.0.1:2,redis://127.0.0.1:3
   cd "$BATS_TEST_TMPDIR"
   local line count=0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# What an uncontended lock costs, counted at the server and at the socket.
+# The cost of an uncontended lock, counted at the server and at the socket.
 load helper/common
 load helper/tls
 load helper/deployments
@@ -31,8 +31,8 @@ watch_commands() {
   wait_until grep -qx OK "$(background_stdout monitor)"
 }
 
-# end_watch I [REDIS-CLI-OPTION…]: the names of the commands, one a line, in $seen. What a script
-# calls is marked "lua" and does not count.
+# end_watch I [REDIS-CLI-OPTION…]: sets $seen to the names of the commands, one per line. Calls by a
+# script are marked "lua" and do not count.
 end_watch() {
   local i=$1
   shift
@@ -45,7 +45,7 @@ end_watch() {
   unset "BACKGROUND_PID[monitor]"
 }
 
-# is_scripts N: all that was seen is N calls of scripts.
+# is_scripts N: the commands are exactly N calls of scripts.
 is_scripts() {
   assert_equal "$(grep -Ec '^EVAL(SHA)?$' <<<"$seen")" "$1"
   assert_equal "$(grep -c . <<<"$seen")" "$1"
@@ -61,7 +61,7 @@ trace() {
   "${strace[@]}" -o "$BATS_TEST_TMPDIR/probe" true 2>/dev/null || skip "strace cannot run here"
   shift 2
   run -0 "${strace[@]}" -o "$calls" "$@"
-  # What goes to the server begins with a RESP array.
+  # Requests to the server begin with a RESP array.
   cat "$calls".* | grep '"\*[0-9]*\\r\\n' >"$calls"
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# What the command of `run` gets, and what comes back of it.
+# What the command of `run` inherits, and how its status is returned.
 load helper/common
 
 setup() {
@@ -12,7 +12,7 @@ locked() { redlock-cli run -k demo "$@"; }
 
 # --- Arguments and input ---
 
-# Says how many arguments there are, and each of them.
+# Prints the number of arguments, and each of them.
 show_arguments() {
   executable show-arguments <<'END'
 #!/bin/sh
@@ -121,7 +121,7 @@ END
   assert [ "$output" -gt 0 ]
   assert [ "$output" -le 20000 ]
   assert_equal "$(keys_at 0)" ""
-  # What stays, stays not for ever.
+  # The remaining keys expire.
   assert [ "$(redis 0 pttl 'redlock:fence:{demo}')" -gt 0 ]
 }
 
@@ -179,7 +179,7 @@ $stdin $stdout $stderr"
       done
     done
   done
-  # A message that went to the server would be an unknown command there.
+  # A message sent to the server would be an unknown command there.
   refute grep -q errorstat_ERR <(redis 0 info errorstats)
   assert_equal "$(keys_at 0)" ""
 }
@@ -206,7 +206,7 @@ $stdin $stdout $stderr"
   for fd in 7 8; do
     run sh -c "redlock-cli run -vv -k demo -- sh -c 'exit 3' 2>&$fd"
     assert_equal "$status" 3
-    # There is something to say about what is left.
+    # There is a message about the processes that are left.
     run sh -c "redlock-cli run -k demo -- \
 sh -c 'sleep 1 </dev/null >/dev/null 2>&1 & exit 4' 2>&$fd"
     assert_equal "$status" 4
@@ -421,7 +421,7 @@ put all of it in quotes" \
   assert_equal "$status" 126
   assert_regex "$stderr" "interpreter"
   assert_equal "$(keys_at 0)" ""
-  # It was taken.
+  # The lock had been acquired.
   assert_equal "$(redis 0 exists 'redlock:fence:{demo}')" 1
   run cat "$BATS_TEST_TMPDIR/report"
   assert_output --partial '"result":"not_started","exit_code":126'
@@ -459,8 +459,8 @@ put all of it in quotes" \
   assert_equal "$(keys_at 0)" ""
 }
 
-# same_signals WRAPPER…: below it, signal mask and ignored signals are the same with us and without
-# us.
+# same_signals WRAPPER…: below it, signal mask and ignored signals are the same with and without
+# redlock-cli.
 same_signals() {
   local look=(grep -E '^Sig(Blk|Ign):' /proc/self/status) outside
   outside=$("$@" "${look[@]}")

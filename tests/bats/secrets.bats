@@ -10,7 +10,7 @@ ENCODED='s3cr3t%2Fp%40ss%3Aw%C3%B6rd%20%2541'
 # SERVERS.
 setup() {
   common_setup
-  # What decides in one attempt has room on a busy machine: as much as the default ttl allows.
+  # On a busy machine a single attempt needs as much time as the default ttl allows.
   export REDLOCK_SERVER_TIMEOUT=4s
   start_tcp_server --requirepass "$PASSWORD"
   start_tcp_server --user default off --user alice on ">$PASSWORD" '~*' '&*' +@all

@@ -8,7 +8,7 @@ start_deployment() {
   start_tcp_server --repl-diskless-sync-delay 0
   start_replica 0
   start_sentinels 3
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER=$SENTINEL_URL REDLOCK_SERVER_TIMEOUT=4s
 }
 

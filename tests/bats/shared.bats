@@ -230,7 +230,7 @@ setup() { setup_one_server; }
   for i in 1 2 3 4; do start_server; done
   export REDLOCK_SERVER=$SERVERS
   hold one --slots 2 -t 12s
-  # A quorum is enough to begin with.
+  # A quorum is enough for the start.
   for i in 0 1 2; do wait_for_key "$i" 'redlock:slots:{demo}'; done
   redis 3 flushall >/dev/null
   redis 4 flushall >/dev/null

@@ -4,7 +4,7 @@ load helper/common
 
 setup() {
   setup_one_server
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER_TIMEOUT=4s
 }
 

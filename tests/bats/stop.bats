@@ -11,7 +11,7 @@ stop() { redlock-cli stop demo -w 60s --server-timeout 4s "$@"; }
 # The result of `stop --json`, in $output.
 result() { jq -r '"\(.result) \(.exit_code)"' <<<"$output"; }
 
-# Whether each line of stdin is of the documented shape.
+# Whether each line of stdin has the documented shape.
 valid() { /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py"; }
 
 has_stop_request() {

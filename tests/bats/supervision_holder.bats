@@ -145,7 +145,7 @@ the command was stopped before the lock could expire"
   # The kernel itself sends HUP to a group that has a stopped process when the command, its last tie
   # to its session, dies.
   kill -CONT "${TREE[@]}"
-  # Stopped first, neither has time for a last deed.
+  # Stopped first, so that neither can react.
   kill -STOP "$FRONT" "$HOLDER"
   wait_until is_stopped "$FRONT"
   wait_until is_stopped "$HOLDER"

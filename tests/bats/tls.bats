@@ -14,7 +14,7 @@ setup() {
   make_certificate good ca DNS:localhost,IP:127.0.0.1
 }
 
-# Every command that a lock goes through, once.
+# Every command in the life of a lock, once.
 use_all_commands() {
   run -0 redlock-cli run -k demo -- true
   run -0 --separate-stderr redlock-cli acquire -k demo -t 60s --export

@@ -6,7 +6,7 @@ load helper/common
 
 setup() {
   setup_one_server
-  # What decides in one attempt has room on a busy machine: as much as the default ttl allows.
+  # On a busy machine a single attempt needs as much time as the default ttl allows.
   export REDLOCK_SERVER_TIMEOUT=4s
 }
 

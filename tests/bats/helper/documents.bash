@@ -3,7 +3,7 @@
 
 setup_documents() {
   setup_one_server
-  # What decides in one attempt has room on a busy machine: as much as the default ttl allows.
+  # On a busy machine a single attempt needs as much time as the default ttl allows.
   export REDLOCK_SERVER_TIMEOUT=4s
   # Programs that a test makes come first, and the documents' own places are not this machine's.
   BIN=$BATS_TEST_TMPDIR/bin

@@ -4,7 +4,7 @@
 # The code with which a busy lock ends shows which source won, so the lock is held throughout.
 setup_settings() {
   setup_one_server
-  # What decides in one attempt has room on a busy machine: as much as the default ttl allows.
+  # On a busy machine a single attempt needs as much time as the default ttl allows.
   export REDLOCK_SERVER_TIMEOUT=4s
   redis 0 set busy x px 600000
   USER_FILE=$XDG_CONFIG_HOME/redlock-cli/config.toml
