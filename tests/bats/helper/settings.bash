@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# A lock that is busy, and the user's file.
+# A busy lock, and the user's configuration file.
 
-# The code with which a busy lock ends shows which source won, so the lock is held throughout.
+# The exit code of a busy lock shows which source won, so the lock is held throughout.
 setup_settings() {
   setup_one_server
   # On a busy machine a single attempt needs as much time as the default ttl allows.
@@ -16,7 +16,7 @@ user_file() {
   printf '%s\n' "$@" >"$USER_FILE"
 }
 
-# ends_with CODE OPTION…: a try for the busy lock ends with CODE.
+# ends_with CODE OPTION…: an attempt on the busy lock exits with CODE.
 ends_with() {
   local code=$1
   shift
