@@ -9,7 +9,7 @@ setup() {
   start_server
 }
 
-# Nothing runs, and nothing stays locked in either database of the server.
+# Nothing runs, and nothing is left locked in either database of the server.
 assert_found_out() {
   assert_refused 78 "two of the servers given are the same one" redlock-cli run -S "$1" -k demo -n \
     -- touch "$BATS_TEST_TMPDIR/ran"
@@ -27,7 +27,7 @@ assert_found_out() {
 }
 
 @test "two of three make a quorum only if they are two" {
-  # The third says nothing, so that the other two decide.
+  # The third is silent, so that the other two decide.
   pause_server 1
   assert_found_out "${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}?db=1,${SERVER_URL[1]}"
 }
@@ -60,8 +60,7 @@ paused_relay() {
   assert_found_out "${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}"
 }
 
-# moving ADDRESS I: an address that leads to server I from now on, whatever is connected over it
-# already.
+# moving ADDRESS I: makes an address lead to server I from now on; existing connections stay.
 moving() { ln -sfn "${SERVER_SOCKET[$2]}" "$1"; }
 
 @test "an address that moves to another server during a lease gives that server no second vote" {

@@ -25,10 +25,10 @@ ask() {
   redis "$i" --user "${user[i]}" --pass "$PASSWORD" --no-auth-warning "$@"
 }
 
-# Every spelling of the password and every token that was handed out.
+# Every spelling of the password and every token that was issued.
 SECRETS=()
 
-# keeps_secrets TEXT WHAT: no secret lies in TEXT.
+# keeps_secrets TEXT WHAT: TEXT contains no secret.
 keeps_secrets() {
   local secret
   for secret in "$PASSWORD" "$ENCODED" s3cr3t "${SECRETS[@]}"; do
@@ -37,7 +37,7 @@ keeps_secrets() {
   done
 }
 
-# quiet CODE CMD…: CMD ends with CODE and shows no secret on stderr.
+# quiet CODE CMD…: CMD exits with CODE and shows no secret on stderr.
 quiet() {
   local code=$1
   shift
@@ -261,7 +261,7 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
   REDLOCK_SERVER=redis://default:$ENCODED@127.0.0.1:${SERVER_PORT[0]} run -0 \
     redlock-cli run -k demo -- true
   REDLOCK_SERVER=unix://alice:$ENCODED@${SERVER_SOCKET[1]} run -0 redlock-cli run -k demo -- true
-  # What a careless hand did not encode works as long as the last @ is the one before the host.
+  # Characters that were not encoded work as long as the last @ is the one before the host.
   REDLOCK_SERVER="redis://alice:${PASSWORD/\%41/%2541}@127.0.0.1:${SERVER_PORT[1]}" run -0 \
     redlock-cli run -k demo -- true
   printf '%s\n' "server = '$WITH_USER'" >"$BATS_TEST_TMPDIR/config.toml"
@@ -327,13 +327,13 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
   run -0 redlock-cli release -k demo --force
 }
 
-# How many connections server I has accepted so far, this question's own among them.
+# The number of connections that server I has accepted so far, including that of this query.
 connections_at() {
   ask "$1" info stats | sed -n 's/^total_connections_received:\([0-9]*\).*/\1/p'
 }
 
-# denied I WORD…: redlock-cli WORD… is denied by server I, and does not ask again and again. The
-# attempt, what undoes it at once, and what undoes it behind our back make a connection each.
+# denied I WORD…: redlock-cli WORD… is denied by server I, and does not retry. The attempt, its
+# immediate undo and the undo in the background make a connection each.
 denied() {
   local server=$1 before
   shift
@@ -403,7 +403,7 @@ redis://x:wrong@127.0.0.1:${SERVER_PORT[1]},${SERVER_URL[2]} \
   REDISCLI_AUTH=needless run -0 --separate-stderr \
     redlock-cli run -q -S "${SERVER_URL[2]}" -k demo -n -- true
   assert_equal "$stderr" ""
-  # One that is a word of the server's answer.
+  # A password that is a word of the server's answer.
   REDISCLI_AUTH=password run -0 redlock-cli run -S "${SERVER_URL[2]}" -k demo -n -- true
 }
 

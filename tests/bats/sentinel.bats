@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# sentinel://: the lock is at the master that the sentinels name, and goes with it.
+# sentinel://: the lock is at the master that the sentinels name, and moves with it.
 load helper/common
 load helper/deployments
 
@@ -53,7 +53,7 @@ start_deployment() {
 @test "the master fails while a command runs, the replica has the lease: the command continues" {
   start_deployment
   hold holder -t 1m --replicas 1
-  # Idle until it has to look: the release meets the new master.
+  # Idle until its next request: the release reaches the new master.
   kill_server 0
   wait_until master_is 1
   assert_equal "$(redis 1 exists demo)" 1
@@ -90,7 +90,7 @@ start_deployment() {
 
 @test "the replica did not get the lease: the command is stopped in time" {
   start_deployment
-  # It stays in the sentinels' eyes a good replica.
+  # The sentinels still consider it a good replica.
   redis 1 replicaof no one >/dev/null
   hold holder -t 9s --server-timeout 500ms
   assert_equal "$(redis 1 exists demo)" 0
@@ -140,7 +140,7 @@ start_deployment() {
   start_deployment
   run -0 redlock-cli run -k demo --once-per 20h -- true
   wait_for_key 1 'redlock:last:{demo}'
-  # It stays in the sentinels' eyes a good replica.
+  # The sentinels still consider it a good replica.
   redis 1 replicaof no one >/dev/null
   run -0 redlock-cli run -k other --once-per 20h -- true
   assert_equal "$(redis 0 exists 'redlock:last:{other}') $(redis 1 exists 'redlock:last:{other}')" \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Where settings come from, and which of them wins.
+# The sources of settings, and which of them wins.
 load helper/common
 load helper/settings
 
@@ -21,12 +21,12 @@ setup() { setup_settings; }
     env REDLOCK_CONFLICT_EXITCODE=13 redlock-cli run -k demo -- true
   assert_refused 78 "REDLOCK_SERVERS: this is no setting; did you mean REDLOCK_SERVER?" \
     env -u REDLOCK_SERVER REDLOCK_SERVERS="$SERVERS" redlock-cli status
-  # What is set is no misspelt one, and a file is weaker than the variable would be.
+  # A variable counts as misspelt only if the setting is not set by a stronger source than a file.
   REDLOCK_SERVERS=x run -0 redlock-cli run -k demo -- true
   REDLOCK_CONFLICT_EXITCODE=13 ends_with 15 -E 15
   user_file 'conflict-exit-code = 13'
   REDLOCK_CONFLICT_EXITCODE=14 ends_with 78
-  # Kubernetes sets these for a service of the name "redlock"; a seat is near "slots".
+  # Kubernetes sets these for a service named "redlock"; "seat" is similar to "slots".
   REDLOCK_PORT=tcp://10.0.0.1:6379 REDLOCK_SERVICE_HOST=10.0.0.1 REDLOCK_SERVICE_PORT=6379 \
     REDLOCK_PORT_6379_TCP_PROTO=tcp REDLOCK_ADDR=x REDLOCK_URL=x REDLOCK_VERSION=1 \
     run -0 redlock-cli run -k demo -- true
@@ -267,13 +267,12 @@ $dots = 1"; do
     user_file "$line"
     assert_refused 78 "$USER_FILE: $open" redlock-cli status
   done
-  # In quotes and comments they stand for nothing.
+  # In quotes and comments they have no meaning.
   user_file "# ${dots//a/.}" "note = '${dots:0:500}'" "grace = 1.5 # ${dots:0:500}"
   run -0 redlock-cli status
 }
 
-# A user who names a configuration file for a program with other rights must not learn what is in
-# it.
+# A user who names a configuration file for a program with other rights must not learn its content.
 @test "the content of a file is never quoted" {
   local secret=$BATS_TEST_TMPDIR/secret line
   ln -s "$secret" "$BATS_TEST_TMPDIR/link"
@@ -334,13 +333,13 @@ $dots = 1"; do
 
 # --- every option ---
 
-# The long names of the options that may come from anywhere: what `doctor --settings` shows, but
-# for those that no file may have.
+# The long names of the options that may be set anywhere: those of `doctor --settings`, except those
+# that no file may contain.
 options_from_anywhere() {
   redlock-cli doctor --settings | sed 's/ .*//' | grep -vxE 'config|status-fd'
 }
 
-# A value that works, and one that does not ('' where every value does).
+# A valid value, and an invalid one ('' if every value is valid).
 declare -gA GOOD=(
   [max-hold]=1h30m [syslog]=false [sd-notify]=true
   [nonblock]=true [wait]=5s [unavailable-wait]=5s [ttl]=40s [conflict-exit-code]=3
@@ -365,7 +364,7 @@ declare -gA BAD=(
 )
 
 @test "every option that may be set anywhere works in a variable and in a file, and its value is checked" {
-  # With a login, so that --user and --password-file have a meaning.
+  # With a login, so that --user and --password-file have an effect.
   start_server --requirepass secret
   echo secret >"$BATS_TEST_TMPDIR/password"
   GOOD[server]=${SERVER_URL[1]}

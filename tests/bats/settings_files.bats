@@ -1,19 +1,19 @@
 #!/usr/bin/env bats
-# The configuration files: where they are, whose they must be, and who may read them.
+# The configuration files: their places, their owners, and who may read them.
 load helper/common
 load helper/settings
 
 setup() { setup_settings; }
 
-# A folder that another user may enter; gone with the test.
+# A directory that another user may enter; removed after the test.
 PUBLIC=
 teardown() {
   common_teardown
   [[ -z $PUBLIC ]] || rm -r "$PUBLIC"
 }
 
-# As root of a mount namespace of one's own, in which /etc is a copy with the system's configuration
-# file in it.
+# As root of a private mount namespace, in which /etc is a copy that contains the system's
+# configuration file.
 with_system_file() {
   local etc=$BATS_TEST_TMPDIR/etc name private=(unshare --mount)
   ((EUID == 0)) || private=(unshare --user --map-root-user --mount)
@@ -58,7 +58,7 @@ with_system_file() {
   assert_output "redlock-cli: /etc/redlock-cli.toml: permission denied; its settings are not used"
   run -0 with_system_file "${as_user[@]}" "$REDLOCK_CLI" run -q -S "local:$place" -k demo -- true
   assert_output ""
-  # Without them it is as wrong as ever, and so is a file that was asked for.
+  # Without them it is still an error, and so is a file that was named.
   run -78 with_system_file "${as_user[@]}" env -u REDLOCK_SERVER "$REDLOCK_CLI" run -k demo -- true
   assert_output --partial "/etc/redlock-cli.toml: Permission denied"
   run -78 with_system_file "${as_user[@]}" "$REDLOCK_CLI" run -S "local:$place" \
@@ -80,7 +80,7 @@ with_system_file() {
   XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/xdg ends_with 16
   unset XDG_CONFIG_HOME
   ends_with 13
-  # By its specification a relative path counts as none, and so does an empty one.
+  # By the specification a relative path is ignored, and so is an empty one.
   cd "$BATS_TEST_TMPDIR"
   XDG_CONFIG_HOME=xdg ends_with 13
   XDG_CONFIG_HOME='' ends_with 13

@@ -131,7 +131,7 @@ setup() { setup_one_server; }
   redis 0 set b theirs px 2500
   free_at=$(redis 0 pexpiretime b)
   redlock-cli acquire -q -t 10s -k a -k b >/dev/null
-  # Not from when a was granted or renewed, before b was.
+  # Not from the time when a was granted or renewed, before b was.
   assert [ "$(redis 0 pexpiretime a)" -ge $((free_at + 10000)) ]
 }
 

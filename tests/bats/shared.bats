@@ -93,7 +93,7 @@ setup() { setup_one_server; }
   run -0 redlock-cli extend -t 90s --token-file "$BATS_TEST_TMPDIR/lease"
   run -0 redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
   release_hold other
-  # What was released by hand is remembered for as long as its lease would have lasted.
+  # A release by hand is remembered for as long as the lease would have lasted.
   assert_equal "$(keys_at 0)" "redlock:released:{demo}"
 }
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env bats
-# Who sends a signal, and where the command is: it gets each, and once wherever that can be told.
+# All senders of signals and all places of the command: it gets each signal, and only once wherever
+# that can be determined.
 load helper/common
 load helper/terminal
 
 setup() {
   setup_one_server
   allow_late_answers
-  # A program of our own, so that what looks for its name or its file finds no other process: not
-  # another run's either. A name in /proc has 15 bytes.
+  # A private copy of the program, so that a search for its name or its file finds no other process,
+  # not even another test's. A name in /proc has 15 bytes.
   PROGRAM=$BATS_TEST_TMPDIR/lock-of-$$
   cp "$(type -P redlock-cli)" "$PROGRAM"
   counter >/dev/null
@@ -25,10 +26,10 @@ teardown() {
   [[ -z ${UNIT-} ]] || wait_until rmdir "$UNIT" "$MANAGER" "${UNIT%/*}"
 }
 
-# The command in our process group, out of it, and in a session of its own.
+# The command in our process group, outside it, and in a session of its own.
 readonly RECEIVERS=("" ./own_group setsid)
 
-# at_terminal SIGNAL SEND…: whatever the receiver, it gets SIGNAL once when SEND is called.
+# at_terminal SIGNAL SEND…: every kind of receiver gets SIGNAL once when SEND is called.
 at_terminal() {
   local signal=$1 receiver
   shift
@@ -156,7 +157,7 @@ by_executable() {
   press "$CTRL_C"
   wait_until grep -qx INT there/heard
   wait_until grep -qx INT heard
-  # What reached them late reached them before this.
+  # Late signals have arrived before this one.
   kill -USR1 "$(foreground)"
   wait_until grep -qx USR1 heard
   wait_until grep -qx USR1 there/heard
@@ -230,7 +231,7 @@ tracked_group() {
   [[ -n $mount && -n $path ]] && realpath -e "$mount$path" 2>/dev/null
 }
 
-# As systemd arranges it: UNIT, and beside it MANAGER.
+# The layout of systemd: UNIT, and MANAGER beside it.
 needs_manager() {
   local group
   group=$(tracked_group) || skip "the hierarchy that systemd uses is not mounted"
@@ -240,7 +241,7 @@ needs_manager() {
   mkdir "$UNIT" "$MANAGER"
 }
 
-# Puts the processes of the job into UNIT; JOB is then their pids.
+# Moves the processes of the job into UNIT, and sets JOB to their pids.
 put_job_into_unit() {
   JOB=("$FRONT")
   local pid
@@ -357,7 +358,7 @@ start_with_child() {
   kill -TERM "$FRONT"
   assert_heard "$FRONT" TERM
   assert [ ! -s there/heard ]
-  # What it leaves running is told to end.
+  # The processes that it leaves get TERM.
   end_counter
   wait_until grep -qx TERM there/heard
   local other _

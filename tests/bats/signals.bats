@@ -14,8 +14,8 @@ readonly -A NUMBER=([HUP]=1 [INT]=2 [QUIT]=3 [USR1]=10 [USR2]=12 [TERM]=15)
 readonly -A RARE_NUMBER=([ALRM]=14 [STKFLT]=16 [XCPU]=24 [XFSZ]=25 [VTALRM]=26 [PROF]=27 [IO]=29
   [PWR]=30 [RTMIN]=34 [RTMIN+5]=39 [RTMAX]=64)
 
-# start_ours NAME WORD…: redlock-cli in a session of its own; its pid is then in PID, and
-# wait_background says how it really ended.
+# start_ours NAME WORD…: redlock-cli in a session of its own. Sets PID to its pid; wait_background
+# reports how it really ended.
 start_ours() {
   local name=$1
   shift
@@ -60,7 +60,7 @@ start_ours() {
 @test "a signal ends even the first attempt" {
   pause_server 0
   start_ours waiter redlock-cli run --server-timeout 2s -k demo -- touch "$BATS_TEST_TMPDIR/entered"
-  # It has sent its question, to which there is no answer.
+  # It has sent its request, which will not be answered.
   wait_until server_has_unread_bytes
   kill -TERM "$PID"
   wait_background waiter
@@ -138,7 +138,7 @@ server_has_unread_bytes() {
 
 # --- While the command runs ---
 
-# A command that writes down each signal that it gets, and ends with 23 when the file `end` appears.
+# A command that records each signal that it gets, and exits with 23 when the file `end` appears.
 witness() {
   executable witness <<'END'
 #!/usr/bin/python3
@@ -179,7 +179,7 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout witness)") == "$2" ]]; }
     done
   done
   end_witness
-  # Twice would be heard by now: each was followed by others, one after the other.
+  # A repetition would have arrived by now: each was followed by others, one after the other.
   for signal in "${!NUMBER[@]}"; do
     assert_equal "$signal $(grep -cx "$signal" <<<"$output")" "$signal 3"
   done
@@ -262,6 +262,6 @@ counted() { [[ $(grep -cx "$1" "$(background_stdout counter)") == "$2" ]]; }
   kill -USR1 "$PID"
   wait_until heard USR1 1
   end_witness
-  # The witness itself would have heard it: it asks for it.
+  # The witness itself would have received it, because it does not ignore it.
   refute grep -qxE 'HUP|USR2' <<<"$output"
 }

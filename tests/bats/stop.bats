@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# stop: what runs under a lock is stopped from anywhere, and nothing starts before it is dead. What a
-# quorum makes of it is in stop_quorum.bats.
+# stop: a command under a lock is stopped from any host, and nothing starts before it is dead.
+# Quorums are in stop_quorum.bats.
 load helper/common
 load helper/supervision
 load helper/while_pid
 
-# stop WORD…: of the key demo, with time for a busy machine.
+# stop WORD…: stops the holder of the key demo, with time for a busy machine.
 stop() { redlock-cli stop demo -w 60s --server-timeout 4s "$@"; }
 
 # The result of `stop --json`, in $output.

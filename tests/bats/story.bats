@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What a log tells of a lock from the wait to the release; the note of a CI job; the system log.
+# The messages about a lock from the wait to the release; the note of a CI job; the system log.
 load helper/common
 
 setup() {

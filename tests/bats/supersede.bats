@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# run --supersede: of those that wait, the newest wins.
+# run --supersede: the newest waiter wins.
 load helper/common
 
 setup() { setup_one_server; }
 
-# supersedes NAME [OPTION…]: waits in the background for the key demo, and says in `ran` that it had
-# it.
+# supersedes NAME [OPTION…]: waits in the background for the key demo, and records in `ran` that it
+# got it.
 supersedes() {
   local name=$1
   shift

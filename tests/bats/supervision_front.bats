@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The guard in front is killed, or stopped: the one behind it holds the lock, and the command, on
-# its own.
+# The front process is killed or stopped: the holder process keeps the lock and the command on its
+# own.
 load helper/common
 load helper/supervision
 
@@ -35,7 +35,7 @@ load helper/supervision
   watch_lock
   kill -STOP "$FRONT"
   wait_until is_stopped "$FRONT"
-  # A lease's length later than it would end without renewal.
+  # One ttl later than it would expire without renewal.
   wait_until expires_after 0 "$(($(expires_at 0) + 6000))"
   local pid
   for pid in "${TREE[@]}"; do assert is_alive "$pid"; done

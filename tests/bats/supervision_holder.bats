@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The guard that holds the lock is killed, or stopped: the one in front ends the command on its own.
+# The holder process is killed or stopped: the front process ends the command on its own.
 load helper/common
 load helper/supervision
 
@@ -99,7 +99,7 @@ the command was stopped before the lock could expire"
 @test "holder stopped for less than that: nothing happens" {
   start_tree ours -t 12s --grace 100ms
   kill -STOP "$HOLDER"
-  # The extension was due when a third of the lease was over.
+  # The extension was due after a third of the ttl.
   wait_until expires_within 0 7500
   local before
   before=$(expires_at 0)

@@ -1,10 +1,11 @@
 #!/usr/bin/env bats
-# What the guards hold, what they leave alone, and what is left when the command ends by itself.
+# Descriptors and processes that the guards keep, leave alone, or leave when the command ends by
+# itself.
 load helper/common
 load helper/supervision
 
-# A command that says `ready` when its pids are in the file pids, and ends with 5 when the file end
-# appears. $1: what it does before.
+# A command that prints `ready` when its pids are in the file pids, and exits with 5 when the file
+# end appears. $1: commands to run before.
 until_end() {
   echo "$1"' echo $$ >>"$0/pids"; echo ready; until [ -e "$0/end" ]; do sleep 0.1; done; exit 5'
 }

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# Where the system gives less than usual, or we are process 1.
+# A system with tight limits, and redlock-cli as process 1.
 load helper/common
 load helper/supervision
 
 # An ordinary user, with processes of its own alone; only root can become it.
 readonly NOBODY_ELSE=61234
 
-# limited LIMIT CMD…: runs it on a server on TCP, as a user who may have so many processes.
+# limited LIMIT CMD…: runs it with a server on TCP, as a user with at most LIMIT processes.
 limited() {
   local limit=$1
   shift

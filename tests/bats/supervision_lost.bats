@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
-# The network is gone, or the lock itself: the command and all that descends from it is dead in
-# time.
+# The network or the lock itself is lost: the command and all its descendants are dead in time.
 load helper/common
 load helper/supervision
 
@@ -14,7 +13,7 @@ load helper/supervision
   run report
   assert_output --partial '"result":"lost","exit_code":79'
   assert_output --partial '"released":false'
-  # What we asked of it lies in its sockets still.
+  # Our requests are still in its sockets.
   resume_server 0
   run redlock-cli run -w 10s -k demo \
     -- sh -c 'redis-cli -s "$0" get demo | grep -qxF "$REDLOCK_TOKEN"' "$SERVER_SOCKET"
@@ -117,7 +116,7 @@ while not os.path.exists(directory + "/end"):
 if successor:
     sys.exit(0)
 wait_until_orphaned()
-# So that we see how far it is.
+# To observe its progress.
 os.sched_setscheduler(holder, os.SCHED_IDLE, os.sched_param(0))
 for generation in range(4):
     orphan(be_many)

@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
-# A process that is dead, and stays a zombie because the debugger that traces it does not wait for
-# it, is dead.
+# A dead process that stays a zombie because its debugger does not wait for it counts as dead.
 load helper/common
 load helper/supervision
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What we may not kill: a process that became another user's.
+# A process that may not be killed, because it belongs to another user.
 load helper/common
 load helper/supervision
 

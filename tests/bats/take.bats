@@ -35,7 +35,7 @@ note_waits() {
   assert_equal "$(keys_at 0)" ""
 }
 
-# What a version without --take reads: a living reader in each slot, whose share says the same.
+# The view of a version without --take: a live reader in each slot, with a matching share.
 # bats test_tags=redis
 @test "each of the slots is also taken for older versions" {
   hold big --slots 20 --take 19

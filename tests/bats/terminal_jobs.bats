@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Job control at a real terminal: stop, fg, bg, and what becomes of the lock meanwhile.
+# Job control at a real terminal: stop, fg, bg, and the state of the lock meanwhile.
 load helper/common
 load helper/supervision
 load helper/terminal
@@ -9,7 +9,7 @@ setup() {
   allow_late_answers
 }
 
-# The lock was renewed so often that without it the ttl would be over: it is every third of a ttl.
+# The lock has been renewed so often, every third of a ttl, that it would have expired otherwise.
 renewed_for_a_ttl() {
   local before
   before=$(scripts_run 0)
@@ -52,7 +52,7 @@ pause_counter() {
   see_status 148
 }
 
-# suspend_shell COMMAND: it starts a shell under the lock, which is suspended, goes on and exits.
+# suspend_shell COMMAND: starts a shell under the lock, which is suspended, continued, and exits.
 suspend_shell() {
   open_terminal
   type_line "$1"
@@ -191,7 +191,7 @@ echo \"ended with \$?\""
   kill -STOP -- "-$front"
   see_status 147
   wait_until is_stopped "$COUNTER"
-  # It has told front, which cannot read it yet, and does not come to see that both were continued.
+  # It has notified front, which cannot read that yet, and does not notice that both were continued.
   wait_until has_no_news "$holder"
   kill -STOP "$holder"
   wait_until is_stopped "$holder"
@@ -221,7 +221,7 @@ has_no_news() {
   wait_until is_stopped "$front"
   kill -STOP "$COUNTER"
   wait_until is_stopped "$COUNTER"
-  # The holder has told front, which cannot read it yet.
+  # The holder has notified front, which cannot read that yet.
   before=$(scripts_run 0)
   wait_until has_run_scripts 0 $((before + 2))
   # It continues front, too.
@@ -242,7 +242,7 @@ has_no_news() {
   type_and_see_status bg 0
   wait_until goes_on "$COUNTER"
   wait_until goes_on "$front"
-  # In the background now: not ours.
+  # In the background now, so not ours.
   press "$CTRL_C"
   see_status 130
   type_line fg
@@ -344,7 +344,7 @@ echo \$\$ >pid; echo read\"\"y; while :; do sleep 0.1; done'"
   redis 0 del demo
   # The lock was granted to the job that is stopped ...
   wait_until is_granted
-  # ... which gives it back: a second one gets it, and a third.
+  # ... which releases it: a second one gets it, and a third.
   wait_until redlock-cli run -n -k demo -- true
   hold other
   assert [ ! -e entered ]
@@ -390,7 +390,7 @@ is_granted() { [[ -n $(fence_at 0 demo) ]]; }
   wait_for_no_key 0 demo
   type_line 'kill %1'
   wait_until is_dead "$front"
-  # The shell may hear of it later than we.
+  # The shell may notice it later than this test.
   type_line 'while [[ $(jobs -s) ]]; do sleep 0.1; done'
   see Terminated
   type_line 'exit 0'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Programs that use the terminal do so as without us.
+# Programs use the terminal as they do without redlock-cli.
 load helper/common
 load helper/terminal
 
@@ -8,7 +8,7 @@ setup() {
   open_terminal
 }
 
-# The terminal is what it was: it echoes, and edits lines.
+# The terminal is restored: it echoes, and edits lines.
 assert_sane_terminal() {
   type_line 'stty -a | grep -ow -- "-\?icanon\|-\?echo" | paste -sd" "'
   see '^icanon echo'

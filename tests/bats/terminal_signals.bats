@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Signals to a job at a real terminal: the command gets each exactly once, and the shell sees what
-# it would see without us.
+# Signals to a job at a real terminal: the command gets each exactly once, and the shell sees the
+# same as without redlock-cli.
 load helper/common
 load helper/terminal
 
@@ -9,7 +9,7 @@ setup() {
   allow_late_answers
 }
 
-# A command that ends of its signals.
+# A command that its signals end.
 readonly SLEEPER="sh -c 'echo read\"\"y; exec sleep 1000'"
 
 # A job in the foreground that counts; FRONT is then its first process.

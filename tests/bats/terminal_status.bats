@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What `status` shows on a terminal: the screen as tmux sees it, and what was sent to get there.
+# The output of `status` on a terminal: the screen in tmux, and the bytes that were sent.
 load helper/common
 load helper/terminal
 load helper/tmux

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What a wait shows on a terminal.
+# The output of a wait on a terminal.
 load helper/common
 load helper/terminal
 
@@ -61,7 +61,7 @@ end_hold() {
   see_status 148
   type_line fg
   for second in 1 2; do see '\rredlock-cli: waiting for demo \(\d+s, 1st in queue\): held by '; done
-  # What we saw was not asked for: nine drawings would be nine looks. (The holder renews, too.)
+  # Redrawing does not poll: nine redraws would otherwise be nine polls. (The holder also renews.)
   assert_in_range "$(scripts_run 0)" "$before" $((before + 4))
   press "$CTRL_C"
   see_status 130
@@ -117,7 +117,7 @@ end_hold() {
   see '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '
   press "$CTRL_Z"
   see_status 148
-  # Looks enough at the lock for more lines, were there any.
+  # Enough polls for more lines, if there were any.
   local before
   before=$(scripts_run 0)
   wait_until has_run_scripts 0 $((before + 15))

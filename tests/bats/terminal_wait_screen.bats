@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# What a wait leaves on the screen, as tmux shows it: one line, at every size.
+# The screen of a wait, as tmux shows it: one line, at every size.
 load helper/common
 load helper/tmux
 
 setup() { setup_one_server; }
 
-# wait_screen: without what differs from time to time
+# wait_screen: without variable parts
 wait_screen() {
   screen |
     sed -E 's/\([0-9]+s/(N/; s/pid [0-9]+/pid N/; s/, for [0-9.ms]+/, for T/

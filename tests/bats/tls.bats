@@ -1,13 +1,12 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke,glibc
-# rediss://: which servers are trusted, and that nothing else changes. The CA is private and made
-# for the test.
+# rediss://: which servers are trusted, and that nothing else changes. The CA is made for the test.
 load helper/common
 load helper/tls
 
 setup() {
   common_setup
-  # A refusal is told of one attempt, which has a handshake in it.
+  # A refusal must arrive within one attempt, which includes a handshake.
   export REDLOCK_SERVER_TIMEOUT=4s
   prepare_tls
   make_authority ca
@@ -78,7 +77,7 @@ assert_refuses() {
   SSL_CERT_FILE=$TLS/ca.crt run -0 redlock-cli run -S "$SERVERS" -k demo -- true
 }
 
-# traced COMMAND…: runs it, and notes which files are opened, for assert_opened and refute_opened.
+# traced COMMAND…: runs it, and records which files it opens, for assert_opened and refute_opened.
 traced() {
   strace -f -o "$BATS_TEST_TMPDIR/probe" true 2>/dev/null || skip "strace cannot run here"
   ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" \
@@ -126,7 +125,8 @@ END
   make_intermediate between root
   make_certificate leaf between IP:127.0.0.1
   make_intermediate root older cross
-  # What a public CA's customer sends: the intermediate CA, and the root as an older one signed it.
+  # The chain that a customer of a public CA sends: the intermediate CA, and the root signed by an
+  # older one.
   cat "$TLS/between.crt" "$TLS/cross.crt" >>"$TLS/leaf.crt"
   start_tls_server leaf root --tls-auth-clients no
   make_directory roots root
@@ -234,7 +234,7 @@ END
     --sni elsewhere.example -- true
   assert_refuses 77 "its certificate is not for other.example" -S "$SERVERS" \
     --cacert "$TLS/ca.crt" --sni other.example
-  # A name of which nothing is left, as of "$UNSET.", is not any name.
+  # A name of which nothing is left, such as "$UNSET.", must not match any name.
   assert_refuses 64 "does not begin with a dot" -S "$SERVERS" --cacert "$TLS/ca.crt" --sni .
   assert_refuses 77 "its certificate is not for" -S "$SERVERS" --cacert "$TLS/ca.crt" --sni '%x:y'
 }
@@ -254,7 +254,7 @@ END
 @test "a certificate that has expired is refused" {
   make_certificate old ca IP:127.0.0.1 0
   start_tls_server old ca --tls-auth-clients no
-  # It is good for the second in which it was made.
+  # It is valid during the second in which it was made.
   wait_until eval '! openssl x509 -checkend 0 -noout -in "$TLS/old.crt"'
   assert_refuses 77 "its certificate, or its CA's, has expired" -S "$SERVERS" --cacert "$TLS/ca.crt"
 }
@@ -279,7 +279,7 @@ END
 }
 
 @test "TLS before 1.2 is refused" {
-  # It is we who refuse it, not what the distribution set as OpenSSL's default.
+  # The refusal is our own, and does not depend on the distribution's default for OpenSSL.
   printf '%s\n' 'openssl_conf = a' '[a]' 'ssl_conf = b' '[b]' 'system_default = c' '[c]' \
     'MinProtocol = None' \
     'CipherString = DEFAULT@SECLEVEL=0' >"$TLS/lax.cnf"

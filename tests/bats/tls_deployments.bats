@@ -7,7 +7,7 @@ load helper/deployments
 
 setup() {
   common_setup
-  # A refusal is told of one attempt, which has several handshakes in it.
+  # A refusal must arrive within one attempt, which includes several handshakes.
   export REDLOCK_SERVER_TIMEOUT=4s
   prepare_tls
   make_authority ca

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What the program says of itself, and of words that it does not know.
+# Help, and the messages about unknown words.
 load helper/common
 
 setup() { setup_one_server; }
@@ -46,7 +46,7 @@ setup() { setup_one_server; }
   assert_line "Usage: redlock-cli run -k KEY [OPTIONS] [--] CMD [ARG...]"
   run -0 redlock-cli help run
   run -0 redlock-cli version
-  # What stands behind the command is the command's.
+  # Words after the command belong to it.
   unset REDLOCK_CONFIG
   run -0 redlock-cli run -k demo sh -c 'printf "<%s>" "$@"' - --help
   assert_output "<--help>"
@@ -68,7 +68,7 @@ setup() { setup_one_server; }
   assert_refused 64 "unknown option -Z" redlock-cli run -hZ
   assert_refused 64 "--note $why" redlock-cli run -nh --note -n
   assert [ ! -e "$ran" ]
-  # A cluster in which all is known asks as well as a word of its own.
+  # A cluster of known letters requests help as well as a separate word.
   assert_equal "$(redlock-cli run -nh)" "$(redlock-cli run --help)"
 }
 
@@ -111,7 +111,7 @@ setup() { setup_one_server; }
   assert_output ""
   for columns in 60 120; do
     run -0 script -qec "stty cols $columns; redlock-cli run --help" /dev/null
-    # Examples stay as they are, and so does the list of spellings of an option.
+    # Examples and the lists of spellings of an option are not folded.
     assert_equal "$(tr -d '\r' <<<"$output" | grep -vE '^  (redlock-cli|-)' |
       awk -v columns="$columns" 'length > columns')" ""
     assert [ "$(tr -d '\r' <<<"$output" |
@@ -199,7 +199,7 @@ setup() { setup_one_server; }
   assert_output "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 64)"
   run -64 --separate-stderr redlock-cli run -k demo --bogus 5s --export
   assert_output ""
-  # What stands behind the command is not ours.
+  # Words after the command are not ours.
   run -64 --separate-stderr redlock-cli run true --json
   assert_equal "$(wc -l <<<"$stderr")" 1
 }

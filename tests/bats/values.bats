@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC1003,SC2054,SC2258
-# Every kind of value: what is understood, and that all else gets one clear line and the right exit
-# code.
+# Every kind of value: valid ones are accepted, and all others get one clear message and the right
+# exit code.
 load helper/common
 
 setup() {
@@ -10,8 +10,8 @@ setup() {
   export REDLOCK_SERVER_TIMEOUT=4s
 }
 
-# refuses_each OPTION VALUE…: `run OPTION VALUE` is refused with 64, the option is named, and
-# nothing runs or stays locked.
+# refuses_each OPTION VALUE…: `run OPTION VALUE` is refused with 64 and the name of the option, and
+# nothing runs or is left locked.
 refuses_each() {
   local option=$1 value
   shift
@@ -92,7 +92,7 @@ min_ttl() {
     "--grace 0"; do
     # shellcheck disable=SC2086  # words
     min_ttl $options
-    # What is accepted goes on to find no server.
+    # An accepted value leads to the error that there is no server.
     # shellcheck disable=SC2086
     run -69 redlock-cli run -S "$NOWHERE" -k demo -n $options -t "${smallest}ms" -- true
     # shellcheck disable=SC2086
@@ -137,8 +137,8 @@ command in time; with --grace 40s the smallest" redlock-cli run -k demo --grace 
 
 # --- keys ---
 
-# locks_verbatim KEY: while a command runs, the key lies in the server byte by byte; afterwards
-# nothing but the counter and the last run do.
+# locks_verbatim KEY: while a command runs, the server has exactly this key; afterwards only the
+# counter and the last run.
 locks_verbatim() {
   redis 0 flushall >/dev/null
   run -0 --separate-stderr redlock-cli run --key="$1" -- \
@@ -284,7 +284,7 @@ locks_verbatim() {
 @test "a flag takes no value, or means what its value says" {
   redis 0 set demo x px 600000
   local value
-  # Not once is the lock broken by a --force that says no.
+  # A --force that means no never breaks the lock.
   for value in false 0 off maybe ""; do
     run redlock-cli release -k demo "--force=$value"
     assert_equal "--force=$value: $status $(redis 0 exists demo)" "--force=$value: 64 1"
@@ -327,7 +327,7 @@ locks_verbatim() {
   for nr in 0 1 2 3; do assert_line --partial "${SERVER_URL[nr]}: free"; done
 }
 
-# locks_at URL DATABASE I: a lock at URL lies in that database of server I.
+# locks_at URL DATABASE I: a lock at URL is in that database of server I.
 locks_at() {
   run -0 redlock-cli run -S "$1" -k demo -- redis-cli -s "${SERVER_SOCKET[$3]}" -n "$2" exists demo
   assert_output 1

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# What one node says of its cluster is used until it fails; then another is asked.
+# One node's view of its cluster is used until it fails; then another node is asked.
 load helper/common
 load helper/deployments
 
-# leave_cluster: server 0 gives its slots and the keys named to server 1, and leaves the cluster by
-# the book.
+# leave_cluster: server 0 passes its slots and the named keys to server 1, and leaves the cluster
+# properly.
 leave_cluster() {
   local id i
   id=$(node_id 0)
@@ -25,7 +25,7 @@ leave_cluster() {
   redis 0 cluster reset
 }
 
-# scripted_node SLOTS ERROR: a node that answers so (scripted_cluster.py); NODE is its address.
+# scripted_node SLOTS ERROR: a node with these answers (scripted_cluster.py); NODE is its address.
 scripted_node() {
   start_background node /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/scripted_cluster.py" "$@"
   wait_for_stdout node
@@ -73,8 +73,8 @@ cluster_after_node() { echo "cluster://$NODE,${CLUSTER_URL#cluster://}"; }
     redlock-cli run -S "cluster://$NODE" -k demo -n -- true
 }
 
-# other_host: servers that are started from now on run on another host, 10.77.0.1, to which the
-# "${HERE[@]}" of this one, 10.77.0.2, has a line.
+# other_host: servers that are started from now on run on another host, 10.77.0.1, to which
+# "${HERE[@]}" on this one, 10.77.0.2, is connected.
 other_host() {
   if ((EUID != 0)) || ! unshare --net true 2>/dev/null; then
     skip "needs root with CAP_SYS_ADMIN"

@@ -93,7 +93,7 @@ load helper/while_pid
 
 is_clean() { [[ -z $(keys_at "$1") ]]; }
 
-# --- How the lease is handed over ---
+# --- How the lease is passed on ---
 
 @test "the caller's stdout, stderr and inherited descriptors are closed: no reader of them waits" {
   start_pet
@@ -102,7 +102,7 @@ is_clean() { [[ -z $(keys_at "$1") ]]; }
     "$PET" "$WITNESS"
   assert_equal "$output" "<$(redis 0 get demo)>"
   find_holder
-  # Neither is it kept from others by a lock on what was inherited.
+  # Nor do locks on inherited descriptors keep it from others.
   wait_until lets_go_of_everything
   kill -KILL "$HOLDER"
   redis 0 del demo
@@ -188,7 +188,7 @@ lets_go_of_everything() {
   wait_for_stdout outer ready
   outer=$(sed 's/ .*//' "$(background_stdout outer)")
   HOLDER=$(holders | grep -vx "$outer")
-  # So that it is surely still there.
+  # So that it certainly still exists.
   kill -STOP "$HOLDER"
   touch "$BATS_TEST_TMPDIR/end"
   wait_background outer
@@ -422,7 +422,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   wait_for_key 0 demo
   local token
   token=$(redis 0 get demo)
-  # Extended beyond what the grant gave.
+  # Extended beyond the original grant.
   wait_until expires_after 0 "$(($(expires_at 0) + 6000))"
   kill -CONT "${JOB_PID[waiter]}"
   pet_ends waiter
@@ -461,7 +461,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   assert_in_range "$(redis 0 pttl demo)" 500000 600000
   redlock-cli release
   assert_equal "$(redis 0 exists demo)" 0
-  # The next holder is none of our business.
+  # The next holder does not matter here.
   next=$(redlock-cli acquire -k demo --ttl 60s)
   wait_until is_dead "$HOLDER"
   assert_equal "$(redis 0 get demo)" "$next"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What becomes of the process that acquire --while-pid keeps a lease for when the lease is lost.
+# A lost lease of acquire --while-pid: the end of the process for which it was kept.
 load helper/common
 load helper/supervision
 load helper/while_pid
@@ -58,7 +58,7 @@ subprocess.run(["redlock-cli", "acquire", "-k", "demo", "--while-pid", str(os.ge
 print("ready", flush=True)
 while not os.path.exists(sys.argv[2]):
     time.sleep(0.001)
-# Each stays until it is killed; TERM does not do it.
+# Each stays until it is killed; TERM is not enough.
 for forks in range(3000):
     if os.fork() == 0:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -87,7 +87,7 @@ subprocess.run(["redlock-cli", "acquire", "-k", "demo", "--while-pid", str(os.ge
                check=True, close_fds=False)
 print("ready", flush=True)
 open(sys.argv[2]).close()
-# Each stays until it is killed; TERM does not do it.
+# Each stays until it is killed; TERM is not enough.
 for forks in range(400):
     if os.fork() == 0:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# Who hears of a lease that is lost when acquire --while-pid kept it.
+# The reports about a lost lease of acquire --while-pid.
 load helper/common
 load helper/supervision
 load helper/while_pid
 
-# A script that says what it was told, in the file $1.said, and ends then.
+# A script that records the signal that it gets in the file $1.said, and then ends.
 telltale() {
   executable telltale <<'EOF'
 #!/bin/bash
@@ -16,7 +16,7 @@ while :; do sleep 0.1; done
 EOF
 }
 
-# Without what bash says of a sleep that the signal has ended.
+# Without bash's message about a sleep that the signal has ended.
 said() { grep -vx Terminated "$BATS_TEST_TMPDIR/lease.said"; }
 
 @test "a loss is reported on the script's stderr, before the stop signal" {

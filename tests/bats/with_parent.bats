@@ -4,7 +4,7 @@ load helper/common
 load helper/supervision
 
 # ask OPTION… -- CMD…: a process starts `redlock-cli run -k demo --with-parent OPTION…` and waits for
-# it; FRONT is its pid. HUP is as the test has it.
+# it; FRONT is the pid of run. It inherits the test's disposition of HUP.
 ask() {
   start_background asker bash -c 'redlock-cli run -k demo --with-parent --status-fd 8 \
     --events-fd 7 "$@" & echo $! >"$0"; wait' "$BATS_TEST_TMPDIR/front" "$@" \
@@ -13,13 +13,13 @@ ask() {
   FRONT=$(<"$BATS_TEST_TMPDIR/front")
 }
 
-# As a CI agent that crashes, or sshd when the connection is gone.
+# Like a CI agent that crashes, or sshd when the connection is gone.
 kill_asker() {
   kill -KILL "${BACKGROUND_PID[asker]}"
   wait_background asker
 }
 
-# events: their names, and why.
+# events: their names and reasons.
 events() {
   jq -r '[.event, .why, .result] | map(select(.)) | join(" ")' "$BATS_TEST_TMPDIR/events" |
     paste -sd ,
@@ -31,7 +31,7 @@ assert_valid() {
     /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py"
 }
 
-# ready SCRIPT: a command that notes its pid and says so, then does SCRIPT.
+# ready SCRIPT: a command that records its pid, reports ready, and runs SCRIPT.
 ready() { echo "flock -s 9; echo \$\$ >$BATS_TEST_TMPDIR/pids; echo ready; $1"; }
 
 @test "the wait ends, and the command never runs" {
