@@ -314,7 +314,7 @@ class Checker:
         return spans
 
     def times_with_a_revived_lock(self, key):
-        """The times when a released lock may reappear, because a server has lost its last writes."""
+        """The times when a released lock may reappear: a server has lost its last writes."""
         return [
             (fault["t"], run.exit["t"] + run.start["ttl"])
             for fault in self.faults

@@ -163,8 +163,8 @@ class HaltSlot(MoveSlot):
 
 
 class RemoveNode(Fault):
-    """The node without slots leaves the cluster as with `redis-cli --cluster del-node`, while clients
-    still query it first. Later it joins again."""
+    """The node without slots leaves the cluster as with `redis-cli --cluster del-node`, while
+    clients still query it first. Later it joins again."""
 
     kind = "remove-node"
     shortest, longest = 2, 6
