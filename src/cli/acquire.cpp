@@ -19,8 +19,8 @@
 namespace redlock::cli {
 namespace {
 
-/// The process that lives under the lease: the script that runs us, or the process that the lease
-/// is kept for. We end in a moment.
+/// Names the process that works under the lease: the script that runs this command, or the one of
+/// --while-pid. This process itself ends at once.
 void name_the_script(Owner& owner, pid_t pid) {
   owner.pid = pid;
   std::ifstream comm(fmt::format("/proc/{}/comm", pid));
@@ -32,8 +32,8 @@ std::optional<pid_t> read_pid(const Settings& settings) {
   return number ? std::optional(static_cast<pid_t>(*number)) : std::nullopt;
 }
 
-/// Refuses to keep a lease for a process that must not be killed together with all its descendants,
-/// or that we cannot judge.
+/// Opens the process of --while-pid. Refuses one that must not be killed with all its descendants,
+/// or whose place in the process tree is unknown.
 child::WatchedProcess open_process(const Settings& settings, pid_t pid) {
   const auto refuse = [&](const std::string& why) {
     Settings::refuse(*settings.find(option::while_pid), why);
@@ -70,7 +70,7 @@ std::optional<run::Background> read_background(const Settings& settings, std::op
   return run::Background{std::move(process), read_stop_plan(settings, ttl, demands)};
 }
 
-/// What no process ends must have a limit, and a way to be released before.
+/// No process ends a detached lease, so it needs a time limit and a file with which to release it.
 void check_detach(const Settings& settings) {
   const auto refuse = [](const char* why) { throw CommandError(ExitCode::usage, why); };
   if (!settings.get(option::detach)) return;
@@ -84,7 +84,8 @@ void check_detach(const Settings& settings) {
     refuse("--detach needs --token-file FILE, with which `redlock-cli release` ends it");
 }
 
-/// A script goes on after a 0. So a 0 that was set for the commands of `run` does not count here.
+/// A script continues after status 0, as if it had the lock. So a 0 counts only on the command
+/// line: elsewhere it was set for the commands of `run`.
 int read_conflict_exit_code(const Settings& settings, int exit_code) {
   const bool counts = exit_code != 0 || settings.is_on_line(option::conflict_exit_code);
   return counts ? exit_code : to_int(ExitCode::busy);
@@ -99,8 +100,8 @@ std::optional<std::string> read_token_file(const Settings& settings) {
   return path;
 }
 
-/// Stdout is for the lease, and a holder process that keeps stderr open would keep a reader of the
-/// caller's output waiting until the lock is released.
+/// Refuses the standard descriptors: stdout is for the lease, and a holder process that keeps
+/// stderr open would make a reader of the caller's output wait until the lock is released.
 std::optional<int> read_events_fd(const Settings& settings) {
   const auto fd = read_descriptor(settings, option::events_fd);
   if (fd && *fd <= STDERR_FILENO) {
@@ -128,7 +129,7 @@ run::AcquireOptions read_options(const Settings& settings) {
                        "renewed while that process lives); or use `redlock-cli run`");
   }
   if (!ttl) ttl = require_room(settings, Ttl::from(option::default_ttl).value(), demands);
-  // Nothing stops what a script does by hand, but its lease must not outlast the limit.
+  // Nothing stops a script that renews by hand, but its lease must not outlast the limit.
   if (const auto max_hold = read_max_hold(settings);
       max_hold && !is_kept && ttl->length() > *max_hold) {
     Settings::refuse(*settings.find(option::ttl),
@@ -154,7 +155,7 @@ run::AcquireOptions read_options(const Settings& settings) {
 run::Finish acquire_command(const Settings& settings, const run::Start& start) {
   run::AcquireOptions options = read_options(settings);
   run::SessionOptions session = session_options(settings);
-  // Stdout is the shell's: a setting that asks for JSON gives way.
+  // With --export stdout is read by a shell, so a setting for JSON is ignored.
   if (settings.get(option::export_lease)) session.json = false;
   return run::acquire(std::move(options), session, start);
 }

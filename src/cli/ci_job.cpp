@@ -11,7 +11,7 @@
 namespace redlock::cli {
 namespace {
 
-/// GitHub has no variable for it, and Forgejo and Gitea follow it.
+/// GitHub, Forgejo and Gitea have no variable for the URL, but for its parts.
 std::string github_url() {
   const std::string server = environment_value("GITHUB_SERVER_URL");
   const std::string repository = environment_value("GITHUB_REPOSITORY");
@@ -35,12 +35,12 @@ std::string azure_url() {
          "/_build/results?buildId=" + build;
 }
 
-/// BUILD_URL alone might be anything.
+/// BUILD_URL counts only beside JENKINS_URL: its name alone is too general.
 std::string jenkins_url() {
   return environment_value("JENKINS_URL").empty() ? std::string() : environment_value("BUILD_URL");
 }
 
-/// A URL that may be shown to all who see the lock.
+/// Whether the URL may be shown to everyone who can see the lock.
 bool is_presentable(std::string_view url) {
   std::string_view rest;
   for (const std::string_view scheme : {"https://", "http://"}) {
@@ -61,7 +61,7 @@ std::string ci_job_url() {
       environment_value("CIRCLE_BUILD_URL"),
       azure_url(),
       environment_value("DRONE_BUILD_LINK"),
-      environment_value("CI_PIPELINE_URL"),  // Woodpecker; GitLab has it, too
+      environment_value("CI_PIPELINE_URL"),  // Woodpecker, and also GitLab
       jenkins_url(),
   };
   const auto* const found =

@@ -4,9 +4,9 @@
 
 namespace redlock::cli {
 
-/// The URL of the CI job that we run in, as its environment names it; empty where we run in none,
-/// or it is none to show: with a login, or not of one printable word. Shortened where it is longer
-/// than a note may be.
+/// The URL of the CI job that runs this process, from its environment. Empty outside of CI, and if
+/// the URL is unfit to be shown: it contains a login, or is not a single printable word. Shortened
+/// to the maximum length of a note.
 std::string ci_job_url();
 
 }  // namespace redlock::cli

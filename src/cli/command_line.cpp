@@ -31,39 +31,40 @@ bool wants_help(const CommandLine& line) {
   return line.find(option::help) != nullptr || line.find(option::help_all) != nullptr;
 }
 
-/// A word of the user's as a message shows it.
+/// A word of the command line, as it is shown in a message.
 std::string shown(const std::string& word) {
   return escape_for_terminal(shown_word(word));
 }
 
-/// `-s` means a shared lock to flock(1) users, and a server to others.
+/// For `-s URL`: -s means a shared lock here, as in flock(1), but a server in other tools.
 [[noreturn]] void hint_at_server_option(const std::string& url, const std::string& more = {}) {
   refuse(fmt::format("a server is named with a capital -S: -S {}{}", shell_word(shown_word(url)),
                      more));
 }
 
-/// CLI11 with the options of some commands. It takes words from the end of `unread_` while it
-/// parses, so the word that it has just read is known, and can be pushed onto it again. Each option
-/// is stored in the command line as soon as it is read, and reading continues after an error.
+/// A CLI11 parser for the options of some commands. CLI11 takes words from the end of `unread_`
+/// while it parses, so the callbacks can tell which word it has just read, and can push it back.
+/// Each option is stored in the command line as soon as it is read, and reading continues after an
+/// error.
 class Reader {
  public:
   enum class Until { end, first_word };
 
   Reader(std::vector<std::string> words, unsigned commands, Until until, CommandLine& line)
       : words_(std::move(words)), unread_(words_.rbegin(), words_.rend()), line_(line) {
-    app_.set_help_flag();  // ours is a row like the others
+    app_.set_help_flag();  // removes CLI11's own: --help is a row of option_rows.hpp
     app_.allow_extras();
     app_.prefix_command(until == Until::first_word);
     for (const OptionRow* option : option::all_options) {
       const bool is_wanted = (option->spec().commands & commands) != 0 && may_be_named(*option);
-      if (is_wanted && !knows(*option)) add(*option);
+      if (is_wanted && !has(*option)) add(*option);
     }
   }
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  /// Returns the words that are neither options nor their values, with unknown options and the
-  /// first `--`. Throws the first error when all words have been read, unless help was requested.
+  /// Returns the words that are neither options nor their values, including unknown options and the
+  /// first `--`. Throws the first error once all words have been read, unless help was requested.
   std::vector<std::string> read() {
     std::optional<CommandError> first_error;
     const auto keep = [&](const CommandError& error) {
@@ -75,32 +76,32 @@ class Reader {
         read_all = true;
       } catch (const CommandError& error) {
         keep(error);
-      } catch (const CLI::ValidationError& error) {  // our own text, so it is safe to show
+      } catch (const CLI::ValidationError& error) {  // the text of OptionRow::problem()
         keep({ExitCode::usage, shown_message(error.what(), words_)});
       } catch (const CLI::ParseError& error) {
         keep({ExitCode::usage, escape_for_terminal(shown_message(error.what(), words_))});
       }
     }
-    if (first_error && !asks_to_be_told_) throw CommandError(*first_error);
+    if (first_error && !help_requested_) throw CommandError(*first_error);
     return app_.remaining();
   }
 
-  /// Whether --help or --version stands in a word of its own, which counts whatever else is wrong.
-  /// As letters of a cluster they may be part of a word that was meant differently: `-hotfix`.
-  [[nodiscard]] bool asks_to_be_told() const noexcept { return asks_to_be_told_; }
+  /// Whether --help or --version was given as a word of its own; it then has priority over any
+  /// error. A letter within a cluster does not count, because the word may be a typo: `-hotfix`.
+  [[nodiscard]] bool help_requested() const noexcept { return help_requested_; }
 
  private:
-  /// Options of several commands may have one name (-w of run and of stop).
-  [[nodiscard]] bool knows(const OptionRow& option) const {
+  /// Options of different commands may share a spelling (-w of run and of stop).
+  [[nodiscard]] bool has(const OptionRow& option) const {
     return std::ranges::any_of(spellings_of(option), [this](std::string_view spelling) {
       return app_.get_option_no_throw(std::string(spelling)) != nullptr;
     });
   }
 
-  /// CLI11 compares each option with all earlier ones, which would take longer than the rest of the
-  /// start: some 20,000 instructions for each. So only the options that a word may name are
-  /// registered. The look is generous: a value may name one that then is not given. What the words
-  /// mean is decided by CLI11 alone.
+  /// Whether a word may name the option; only such options are registered. CLI11 compares each
+  /// option with all earlier ones, some 20,000 instructions each, which would dominate the start-up
+  /// time. The test may err on the side of registering, for example because of a value that looks
+  /// like the option: CLI11 alone interprets the words.
   bool may_be_named(const OptionRow& option) const {
     const auto may_name = [](const std::string& word, std::string_view spelling) {
       if (spelling.starts_with("--")) return word.starts_with(spelling);
@@ -116,7 +117,7 @@ class Reader {
 
   void add(const OptionRow& option) {
     const auto store = [this, &option](const CLI::results_t& results) {
-      // CLI11 skips its transformers for an empty value.
+      // CLI11 does not call the transform for an empty value.
       this->store(option, results.front().empty() ? value_of(option, "") : results.front());
       return true;
     };
@@ -125,7 +126,7 @@ class Reader {
     if (option.kind() == OptionKind::flag) {
       added->expected(0);
     } else {
-      added->expected(0, 1);  // so that it leaves alone a word that resembles an option
+      added->expected(0, 1);  // with 1, CLI11 would take a word that looks like an option
     }
     added->transform([this, &option](const std::string& text) { return value_of(option, text); });
     if (option.kind() == OptionKind::flag || option.kind() == OptionKind::list) return;
@@ -133,11 +134,11 @@ class Reader {
         [&option](const std::string& text) { return option.problem(text, shown_word(text)); });
   }
 
-  /// The value that was meant, where CLI11 read `text`. Only the words show whether the value stood
-  /// in a word of its own; CLI11 does not tell.
+  /// The intended value of an option for which CLI11 read `text`. CLI11 does not report whether the
+  /// value was a word of its own, so this looks at the words.
   std::string value_of(const OptionRow& option, const std::string& text) {
     std::size_t last = words_.size() - unread_.size() - 1;
-    if (words_[last] == "--") {  // CLI11 takes it for the end of the option's values
+    if (words_[last] == "--") {  // CLI11 consumes it as the end of the option's values
       unread_.push_back(words_[last--]);
     }
     const std::string& word = words_[last];
@@ -145,13 +146,13 @@ class Reader {
       return name.starts_with("--") && name.ends_with('=');
     };
     if (option.kind() == OptionKind::flag) {
-      // --force=false must never mean the opposite.
+      // Otherwise --force=false would set --force.
       if (word.starts_with("--") && word.find('=') != std::string::npos) {
         refuse(option.spelling() + " takes no value");
       }
       if (&option == &option::shared && !word.starts_with("--")) {
-        const std::string behind = word.substr(word.find('s') + 1);
-        if (stores().begins_url(behind)) hint_at_server_option(behind);
+        const std::string after_s = word.substr(word.find('s') + 1);
+        if (stores().begins_url(after_s)) hint_at_server_option(after_s);
       }
       return "true";
     }
@@ -161,7 +162,7 @@ class Reader {
       return option.bare_value();
     }
     if (word == text) {
-      // `--name=` followed by a word: most often an unset variable, and a separate word.
+      // `--name=` followed by a word is usually an unset variable and an unrelated word.
       if (last > 0 && has_empty_value(words_[last - 1])) {
         unread_.push_back(text);
         return {};
@@ -176,9 +177,9 @@ class Reader {
     refuse(option.spelling() + " needs a value");
   }
 
-  /// A word that follows an option is most often an option of its own, and the value an unset
-  /// variable (`-k $UNSET -n`). So the word is read as an option, too, but not as a request for
-  /// help.
+  /// Refuses a value that looks like an option. Usually it is one, and the value was an unset
+  /// variable
+  /// (`-k $UNSET -n`). So the word is also read as an option, though not as a request for help.
   [[noreturn]] void refuse_unclear(const OptionRow& option, std::size_t word) {
     rejected_ = word;
     const std::string value = shell_word(shown_word(words_[word]));
@@ -192,7 +193,7 @@ class Reader {
       const std::size_t last = words_.size() - unread_.size() - 1;
       if (rejected_ == last) return;
       const std::vector<std::string_view> own = spellings_of(option);
-      if (std::find(own.begin(), own.end(), words_[last]) != own.end()) asks_to_be_told_ = true;
+      if (std::find(own.begin(), own.end(), words_[last]) != own.end()) help_requested_ = true;
     }
     const auto given =
         std::find_if(line_.given.begin(), line_.given.end(),
@@ -206,27 +207,27 @@ class Reader {
     given->values.push_back(std::move(value));
   }
 
-  /// What CLI11 reads for an option without a value.
+  /// The text that CLI11 passes for an option without a value.
   static constexpr const char* no_value = "?";
 
   CLI::App app_;
   const std::vector<std::string> words_;
-  std::vector<std::string> unread_;  ///< the next one is the last
+  std::vector<std::string> unread_;  ///< in reverse order: the next word is the last element
   CommandLine& line_;
-  std::optional<std::size_t> rejected_;  ///< the last word that may have been meant as a value
-  bool asks_to_be_told_ = false;
+  std::optional<std::size_t> rejected_;  ///< the last word that was refused as a value
+  bool help_requested_ = false;
 };
 
-/// Finds out in which form to report an error (--json, --export, --status-fd), from words that can
-/// mean nothing else any more.
+/// Reads the remaining words after an error, for the options that determine the form in which it is
+/// reported (--json, --export, --status-fd).
 void read_for_error(const std::vector<std::string>& words, unsigned commands, CommandLine& line) {
   try {
     Reader(words, commands, Reader::Until::end, line).read();
-  } catch (const CommandError&) {  // there is a worse one
+  } catch (const CommandError&) {  // the caller reports the first error
   }
 }
 
-/// Of these, given as bits.
+/// The names of the commands in a bit set.
 std::vector<std::string_view> names_of_commands(unsigned commands) {
   std::vector<std::string_view> names;
   for (const CommandSpec& command : command_table()) {
@@ -235,7 +236,7 @@ std::vector<std::string_view> names_of_commands(unsigned commands) {
   return names;
 }
 
-/// What other lock tools, and habit, call a command or an option of ours.
+/// Names that other tools use for our commands and options.
 struct Synonym {
   std::string_view word;
   std::string_view ours;
@@ -254,7 +255,7 @@ constexpr std::array option_synonyms{
     Synonym{"--name", "--key"},
 };
 
-/// Empty: none.
+/// Empty if there is none.
 std::string_view our_word_for(std::string_view word, std::span<const Synonym> synonyms) {
   const auto found = std::ranges::find(synonyms, word, &Synonym::word);
   return found == synonyms.end() ? std::string_view() : found->ours;
@@ -280,10 +281,10 @@ std::string commands_with(std::string_view spelling) {
   return fmt::format("{}", fmt::join(names_of_commands(commands), ", "));
 }
 
-/// `command`: null before the command's name was read.
+/// `command` is null if the option precedes the name of the command.
 [[noreturn]] void refuse_option(const std::string& word, const CommandSpec* command) {
   const std::string name = word.substr(0, word.find('='));
-  // What is left of -n=5.
+  // CLI11 has read the flag of `-n=5`, and leaves `-=5`.
   if (name == "-") refuse("= behind an option that takes no value");
   const std::string others = commands_with(name);
   if (command == nullptr) {
@@ -308,7 +309,7 @@ std::string commands_with(std::string_view spelling) {
                      hint.empty() ? "; see" : hint + " See", command->name));
 }
 
-/// Refuses a server where a plain word belongs.
+/// Refuses a server URL in place of an operand.
 void refuse_server(const CommandLine& line, const std::string& word) {
   const bool is_url = word.find("://") != std::string::npos;
   if (!is_url && (line.find(option::shared) == nullptr || !stores().begins_url(word))) return;
@@ -316,8 +317,7 @@ void refuse_server(const CommandLine& line, const std::string& word) {
   hint_at_server_option(word, takes_keys ? "; a key like this is named with -k" : "");
 }
 
-/// Splits the words that CLI11 left over into unknown options, which end the command, and plain
-/// words.
+/// The operands among the words that CLI11 did not consume. Refuses unknown options.
 std::vector<std::string> words_among(const std::vector<std::string>& rest, CommandLine& line) {
   std::vector<std::string> words;
   for (auto word = rest.begin(); word != rest.end(); ++word) {
@@ -327,12 +327,12 @@ std::vector<std::string> words_among(const std::vector<std::string>& rest, Comma
       break;
     }
     if (looks_like_option(*word)) {
-      // It is unknown whether the next word is the value of this option, or begins a command.
+      // The next word may be the value of this option, or begin CMD.
       read_for_error({word + 1, rest.end()}, line.command->bit, line);
       if (word->starts_with("-s")) {
         const bool is_alone = *word == "-s" && word + 1 != rest.end();
-        const std::string behind = is_alone ? word[1] : word->substr(2);
-        if (stores().begins_url(behind)) hint_at_server_option(behind);
+        const std::string after_s = is_alone ? word[1] : word->substr(2);
+        if (stores().begins_url(after_s)) hint_at_server_option(after_s);
       }
       refuse_option(*word, line.command);
     }
@@ -345,7 +345,7 @@ std::vector<std::string> words_among(const std::vector<std::string>& rest, Comma
   return words;
 }
 
-/// `help COMMAND` is `COMMAND --help`.
+/// Reads `help COMMAND` as `COMMAND --help`.
 void explain(const std::vector<std::string>& words, CommandLine& line) {
   line.command = words.empty() ? nullptr : find_command(words.front());
   if (!words.empty() && line.command == nullptr) refuse_command(words.front());
@@ -392,9 +392,9 @@ const std::vector<std::string>* CommandLine::find(const OptionRow& option) const
 void read_command_line(const std::vector<std::string>& arguments, CommandLine& line) {
   Reader before_name(arguments, without_command, Reader::Until::first_word, line);
   std::vector<std::string> rest = before_name.read();
-  const bool is_told = wants_help(line) || line.find(option::version) != nullptr;
+  const bool is_requested = wants_help(line) || line.find(option::version) != nullptr;
   const bool is_known = rest.empty() || !looks_like_option(rest.front());
-  if (before_name.asks_to_be_told() || (is_told && is_known)) return;
+  if (before_name.help_requested() || (is_requested && is_known)) return;
   if (rest.empty() || rest.front() == "--")
     refuse(fmt::format("name a command: {}", fmt::join(names_of_commands(everywhere), ", ")));
 
@@ -409,9 +409,9 @@ void read_command_line(const std::vector<std::string>& arguments, CommandLine& l
   rest.erase(rest.begin());
   const auto until =
       ends_options(line.command->operands) ? Reader::Until::first_word : Reader::Until::end;
-  Reader behind_name(std::move(rest), line.command->bit, until, line);
-  rest = behind_name.read();
-  if (behind_name.asks_to_be_told()) return;
+  Reader after_name(std::move(rest), line.command->bit, until, line);
+  rest = after_name.read();
+  if (after_name.help_requested()) return;
   const bool is_version = line.command->bit == for_version;
   std::vector<std::string> words = words_among(rest, line);
   if (wants_help(line)) return;

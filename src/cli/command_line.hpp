@@ -18,16 +18,17 @@ struct CommandLine {
   std::string name;                      ///< the command as it was typed
   const CommandSpec* command = nullptr;  ///< null: no command has that name
   std::vector<Given> given;
-  std::vector<std::string> words;  ///< CMD and its arguments, or the topic of `help`
+  std::vector<std::string> words;  ///< CMD with its arguments, or the operands of other commands
   bool has_dashes = false;         ///< `--` preceded the words
 
   /// The option's values; null when it was not given.
   [[nodiscard]] const std::vector<std::string>* find(const OptionRow& option) const;
 };
 
-/// Reads argv (without argv[0]) into `line`. Throws CommandError (usage) only at the end, so that
-/// `line` also says in which form to report the error. A command line that asks for --help or
-/// --version is no error; `help COMMAND` is read as `COMMAND --help`, and `version` as --version.
+/// Reads argv (without argv[0]) into `line`. Throws CommandError (usage) only after all words have
+/// been read, so that `line` has the options that determine the form of the error message. A
+/// request for --help or --version is never an error. `help COMMAND` is read as `COMMAND --help`,
+/// and `version` as --version.
 void read_command_line(const std::vector<std::string>& arguments, CommandLine& line);
 
 }  // namespace redlock::cli

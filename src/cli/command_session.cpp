@@ -19,8 +19,8 @@ void print_result(std::string_view text) {
 }
 
 run::SessionOptions session_options(const Settings& settings) {
-  // A command that locks must check that the servers are different ones, and that none has
-  // forgotten what it granted. A command that extends must check it again.
+  // A command that acquires or extends must check that no server is listed twice, and that none has
+  // lost its data since it granted the lease.
   const bool identifies_servers = (settings.line().command->bit & (takes_lock | for_extend)) != 0;
   return {make_console(settings), settings.get(option::json), identifies_servers};
 }

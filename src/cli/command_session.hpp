@@ -8,14 +8,14 @@
 
 namespace redlock::cli {
 
-/// Writes a command's result to stdout; throws CommandError (os_error) when it cannot, since the
-/// failure would go unnoticed otherwise.
+/// Writes a command's result to stdout. Throws CommandError (os_error) on failure, which would
+/// otherwise go unnoticed.
 void print_result(std::string_view text);
 
-/// The options of this command's session.
+/// The session options for the command of these settings.
 run::SessionOptions session_options(const Settings& settings);
 
-/// The console as the settings configure it.
+/// A console with the verbosity and the log of these settings.
 output::Console make_console(const Settings& settings);
 
 }  // namespace redlock::cli

@@ -100,7 +100,7 @@ on the servers, if these answer at once.)"},
                 "Print what `redlock-cli --version` prints."},
 };
 
-/// What an exit code means in the help of some commands.
+/// The meaning of an exit code in the help of some commands.
 struct CodeRow {
   unsigned commands;
   CodeMeaning meaning;

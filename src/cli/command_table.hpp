@@ -8,16 +8,16 @@
 
 namespace redlock::cli {
 
-/// The meaning of a command's words that are neither options nor their values.
+/// The meaning of a command's operands: the words that are neither options nor their values.
 enum class Operands {
   none,
-  command,  ///< CMD and its arguments: the first of them ends the options
-  keys,     ///< as if each followed -k
+  command,  ///< CMD and its arguments; CMD ends the options
+  keys,     ///< keys, as if each followed -k
   topic,    ///< the command to explain
   shell,    ///< a shell; or `suggest` and the words of a command line
 };
 
-/// Whether the first of these words ends the options.
+/// Whether the first operand ends the options.
 constexpr bool ends_options(Operands operands) {
   return operands == Operands::command || operands == Operands::shell;
 }
@@ -26,21 +26,21 @@ struct CommandSpec {
   Commands bit;
   std::string_view name;
   Operands operands;
-  std::string_view usage;    ///< what follows `redlock-cli NAME`
+  std::string_view usage;    ///< the synopsis after `redlock-cli NAME`
   std::string_view summary;  ///< one line
   std::string_view details;  ///< for --help: paragraphs, and indented examples
 };
 
 std::span<const CommandSpec> command_table();
 
-/// An exit code, or several, and its meaning.
+/// One or more exit codes with their meaning.
 struct CodeMeaning {
   std::string_view codes;
   std::string_view meaning;
 };
 
-/// The exit codes of a command, or those of the program as a whole for without_command: what --help
-/// shows, and what a test compares redlock-cli(1) with.
+/// The exit codes of a command, or those of the whole program for without_command. --help shows
+/// them, and a test compares redlock-cli(1) with them.
 std::vector<CodeMeaning> exit_codes_of(Commands command);
 
 /// Null when no command has this name.

@@ -5,8 +5,8 @@
 
 namespace redlock::cli {
 
-/// The commands, but for `run` (run/run.hpp). Each reads its options from the settings, does its
-/// work and returns how to end; each may throw CommandError.
+/// The commands, except `run` (run/run.hpp). Each reads its options from the settings, does its
+/// work and returns how to exit. Each may throw CommandError.
 run::Finish acquire_command(const Settings& settings, const run::Start& start);
 run::Finish extend_command(const Settings& settings);
 run::Finish release_command(const Settings& settings);

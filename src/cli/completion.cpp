@@ -21,11 +21,11 @@ using Kind = Suggestions::Kind;
 /// Long enough for servers nearby.
 constexpr std::chrono::milliseconds keys_timeout{300};
 
-/// How much a server with many keys is asked to look through: the user at the prompt is better
-/// served by some of the locks than by all of them late.
+/// The time limit for listing keys: a user at the prompt prefers some of the keys now to all of
+/// them later.
 constexpr std::chrono::milliseconds max_listing{1500};
 
-/// What the scripts in completions/ call the kinds, in the order of the enumeration.
+/// The names of the kinds in the scripts of completions/, in the order of the enumeration.
 constexpr std::array<std::string_view, 7> kind_names{"words",       "beginnings", "words",  "files",
                                                      "directories", "pid",        "command"};
 
@@ -38,8 +38,8 @@ asio::awaitable<Listing> list(run::Session& session, std::string prefix) {
   co_return listing;
 }
 
-/// What the key begins with, of what was typed: nothing where the shell may read it as another
-/// word.
+/// The prefix of the key, from the typed word. Empty if the shell may read that word differently,
+/// because of quotes or the like.
 std::string key_beginning(const std::string& typed) {
   const auto is_plain = [](char c) {
     return is_letter_or_digit(c) || std::string_view("_-./:@%+,").find(c) != std::string_view::npos;
@@ -47,12 +47,12 @@ std::string key_beginning(const std::string& typed) {
   return std::ranges::all_of(typed, is_plain) ? typed : std::string();
 }
 
-/// The keys that begin so and are locked at the servers which these words, or the settings, name.
+/// The locked keys with this prefix on the servers that these words, or the settings, name.
 std::vector<std::string> locked_keys(const std::vector<std::string>& words, std::string prefix) {
   CommandLine line;
   try {
     read_command_line(words, line);
-  } catch (const CommandError&) {  // it is not finished
+  } catch (const CommandError&) {  // an unfinished command line
   }
   if (line.command == nullptr) return {};
   const Settings settings(line);
@@ -67,16 +67,16 @@ std::vector<std::string> locked_keys(const std::vector<std::string>& words, std:
   return keys;
 }
 
-/// A shell shows it as it is, reads it line by line, and takes what was typed with a quote for its
-/// beginning. A backslash does no harm.
+/// Whether the shell can handle the suggestion: it shows keys unescaped, reads one per line, and
+/// would mistake a leading quote for one that the user typed. Backslashes are harmless.
 bool may_be_suggested(std::string key) {
   if (key.starts_with('"') || key.starts_with('\'')) return false;
   std::erase(key, '\\');
   return escape_for_terminal(key) == key;
 }
 
-/// The first line: the kind, and the prefix or the number of the command's first word. Then a line
-/// for each suggestion, with what it means behind a tab.
+/// The first line has the kind, and the prefix or the number of CMD's first word. Each further line
+/// is a suggestion, with its meaning after a tab.
 std::string suggestions_text(const std::vector<std::string>& words) {
   Suggestions suggestions = suggest(words);
   std::string text =
@@ -88,7 +88,7 @@ std::string suggestions_text(const std::vector<std::string>& words) {
     try {
       const std::string typed = words.back().substr(suggestions.prefix.size());
       keys = locked_keys({words.begin(), words.end() - 1}, key_beginning(typed));
-    } catch (const std::exception&) {  // there is nothing to suggest then
+    } catch (const std::exception&) {  // without answers there are no keys to suggest
     }
     for (const std::string& key : keys) {
       if (may_be_suggested(key)) text += key + "\n";

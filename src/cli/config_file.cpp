@@ -6,9 +6,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-// The parser is compiled into this file alone: a shared library would be loaded at every start. It
-// asserts what text that is not TOML makes false, such as `[!`, and reports an error right behind.
-// So its assertions are left out, also as the assumptions that a release of Clang makes of them.
+// The parser is compiled into this file, because a shared library would be loaded at every start.
+// Some of its assertions fail on text that is not TOML, such as `[!`, just before it reports the
+// error properly. So they are disabled, also as the assumptions that Clang derives from them in a
+// release.
 #pragma push_macro("NDEBUG")
 #undef NDEBUG
 #define TOML_ASSERT(expression) static_cast<void>(0)
@@ -48,7 +49,7 @@ std::string expected() {
 
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
-/// More than any settings need.
+/// More than any configuration needs.
 constexpr std::size_t max_bytes = std::size_t{1024} * 1024;
 
 void refuse_other_writers(const std::string& path, int fd, Found found) {
@@ -65,7 +66,7 @@ void refuse_other_writers(const std::string& path, int fd, Found found) {
   }
 }
 
-/// Counts the bytes while reading: a file of /proc reports that it has none.
+/// Limits the bytes while reading, because the reported size of a file in /proc is zero.
 std::string read_text(const std::string& path, Found found) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) refuse(path, std::strerror(errno));
@@ -82,7 +83,7 @@ std::string read_text(const std::string& path, Found found) {
   }
 }
 
-/// Numbers have dots, settings have none.
+/// Only numbers contain dots, the names of settings do not.
 constexpr std::size_t max_dots = 256;
 
 /// The position after the quoted text that begins at `begin`.
@@ -107,10 +108,10 @@ std::size_t end_of_quoted(std::string_view text, std::size_t begin) {
   return text.size();
 }
 
-/// The library makes a nested table for each part of a dotted name, and destroys them by recursion:
-/// 20,000 of them are too many for the stack. So the dots outside of quotes and comments are
-/// counted first. In text that is not TOML the count may be wrong from there on, but no table is
-/// ever built after that point.
+/// The library makes a nested table for each part of a dotted name and destroys them recursively,
+/// so that 20,000 parts overflow the stack. Hence the dots outside of quotes and comments are
+/// counted first. The count may be wrong after an error in the text, but the parser builds no
+/// tables there.
 void refuse_many_dots(const std::string& path, std::string_view text) {
   std::size_t dots = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -141,7 +142,7 @@ toml::table parse(const std::string& path, const std::string& text) {
                : fmt::format("not TOML; expected are {}; text stands in quotes", expected()));
 }
 
-/// The text from the beginning of a region in a file.
+/// The text of a file, from the beginning of a region on.
 std::string_view text_at(std::string_view text, const toml::source_region& region) {
   for (toml::source_index line = 1; line < region.begin.line; ++line) {
     text.remove_prefix(text.find('\n') + 1);
@@ -154,19 +155,20 @@ std::string_view text_at(std::string_view text, const toml::source_region& regio
     }
   };
   drop_characters(region.begin.column - 1);
-  // A number or the like begins here, in which each character is one byte.
+  // The region is a number or the like, so each column is one byte.
   return text.substr(0, region.end.column - region.begin.column);
 }
 
-/// Durations have a point, and no number has more: `1e3`, `0x1E` and `+30` would be other numbers
-/// here than on the command line.
+/// Digits with at most one point, as in a duration. The other forms of TOML, such as `1e3`, `0x1E`
+/// and
+/// `+30`, are refused, because the command line would not read them as the same number.
 bool is_plain_number(std::string_view text) {
   return text.find_first_not_of("0123456789.") == std::string_view::npos &&
          std::count(text.begin(), text.end(), '.') <= 1;
 }
 
-/// A value as the command line would have it; refuses a date, a table and the like. A number keeps
-/// its spelling in the file, so that 1.10 does not become 1.1.
+/// A value in the spelling of the command line; refuses a date, a table and the like. A number
+/// keeps the file's spelling, so that 1.10 does not become 1.1.
 std::string text_of(const std::string& path, std::string_view text, const toml::node& node) {
   const toml::source_position at = node.source().begin;
   if (const auto* quoted = node.as_string()) {
@@ -195,7 +197,7 @@ std::vector<std::string> values_of(const std::string& path, std::string_view tex
   return values;
 }
 
-/// The setting that was probably meant, of those that a file may have.
+/// Suggests the setting that was probably meant, among those that a file may contain.
 std::string hint_for(std::string_view name) {
   std::vector<std::string_view> names;
   for (const OptionRow* option : option::all_options) {

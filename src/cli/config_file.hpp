@@ -9,25 +9,26 @@
 
 namespace redlock::cli {
 
-/// A configuration file's settings.
+/// The settings of a configuration file.
 struct ConfigFile {
   std::string path;
 
-  /// Each value as the command line would have it; several for an array.
+  /// Each value in the spelling of the command line; an array has several.
   std::map<const OptionRow*, std::vector<std::string>> values;
 };
 
-/// How the file was found, and so who may have written it: what it says chooses the servers.
+/// How the file was found. This determines who may own and write it, because a file that chooses
+/// the servers can disable the lock.
 enum class Found {
-  by_name,    ///< the user named it: anything goes, owner and mode are not checked
-  in_system,  ///< in a directory of the administrator's: any owner, but not writable by all users
-  in_home,    ///< HOME may be another user's (sudo): only we or root
+  by_name,    ///< named by the user: owner and mode are not checked
+  in_system,  ///< in the administrator's directory: any owner, but not writable by all users
+  in_home,    ///< below HOME, which may be another user's (sudo): owned by this user or root
 };
 
-/// Reads a TOML file; nothing when there is no such file. Throws CommandError (config) with line
-/// and column when the file is not TOML, has a section, or sets something that is no setting, and
-/// when it cannot be read, or another may have written it. The error repeats nothing of the file's
-/// text: a user who runs us with other rights may name any file.
+/// Reads a TOML file; nullopt if it does not exist. Throws CommandError (config) if the file cannot
+/// be read or another user may have written it, and, with line and column, if it is not TOML, has a
+/// section or sets an unknown setting. The message quotes none of the file's text: a user who runs
+/// this program with other rights (sudo) may name any file.
 std::optional<ConfigFile> read_config_file(const std::string& path, Found found);
 
 }  // namespace redlock::cli

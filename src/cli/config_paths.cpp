@@ -16,11 +16,11 @@ struct UserDirectory {
   std::string config;  ///< below home, or the same
 };
 
-/// The directory of the user's configuration; nothing when there is none (no XDG_CONFIG_HOME, no
-/// HOME, no passwd entry).
+/// The directory of the user's configuration; nullopt without XDG_CONFIG_HOME, HOME and passwd
+/// entry.
 std::optional<UserDirectory> user_config_directory() {
   const std::string xdg = environment_value("XDG_CONFIG_HOME");
-  // The XDG specification demands that a relative path is ignored.
+  // The XDG specification requires that a relative path is ignored.
   if (xdg.starts_with('/')) return UserDirectory{xdg, xdg};
 
   std::string home = environment_value("HOME");
@@ -32,7 +32,7 @@ std::optional<UserDirectory> user_config_directory() {
   return UserDirectory{home, home + "/.config"};
 }
 
-/// Whether we lack even the permission to check for the file, in a directory that is not ours.
+/// Whether the directory belongs to another user and may not even be searched for the file.
 bool is_closed_to_us(const std::string& home, const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) == 0 || errno != EACCES) return false;

@@ -7,20 +7,20 @@
 
 namespace redlock::cli {
 
-/// The system's file, for all users; the directory is chosen when this is built.
+/// The file for all users; its directory is chosen at build time.
 inline constexpr std::string_view system_config = REDLOCK_SYSCONFDIR "/redlock-cli.toml";
 
-/// The files to read: `chosen` alone when it is set, else the user's and the system's.
+/// The files to read: only `chosen` if it is set, else the user's and the system's.
 struct ConfigPaths {
   std::vector<std::string> strongest_first;
 
-  /// The user's file, as HOME or XDG_CONFIG_HOME give it, where these belong to another user and
-  /// are inaccessible to us: runuser and sudo keep both variables.
+  /// The file below HOME or XDG_CONFIG_HOME, if it is inaccessible in another user's directory:
+  /// runuser and sudo may keep both variables.
   std::optional<std::string> skipped;
 };
 ConfigPaths config_paths(const std::optional<std::string>& chosen);
 
-/// Whether this is the system's file, and its owner root keeps us from reading it.
+/// Whether this is the system's file, and root has denied this user access to it.
 bool is_withheld(const std::string& path);
 
 }  // namespace redlock::cli

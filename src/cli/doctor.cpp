@@ -18,7 +18,7 @@
 namespace redlock::cli {
 namespace {
 
-/// Usable, but with a problem: neither of the exit codes that other commands have.
+/// The servers are usable, but with warnings. No other command's exit code means that.
 constexpr int exit_with_warnings = 1;
 
 int code_of(const SetDiagnosis& set) {

@@ -21,7 +21,7 @@
 namespace redlock::cli {
 namespace {
 
-/// The result of the round for the command, with its message.
+/// The result of the command and its message, for the result of one lease.
 struct Meaning {
   output::CommandResult result;
   std::string message;
@@ -42,7 +42,7 @@ Meaning meaning_of(const ExtendResult& result, std::size_t servers) {
           "cannot extend: no quorum; " + output::faults_text(result.faults)};
 }
 
-/// The outcome for one key: reports it unless the extension succeeded.
+/// The outcome for one key. Reports a failure.
 output::Outcome outcome_of_extend(const run::Session& session, const Resource& resource,
                                   const ExtendResult& result, std::size_t servers) {
   const Meaning meaning = meaning_of(result, servers);
@@ -55,7 +55,8 @@ output::Outcome outcome_of_extend(const run::Session& session, const Resource& r
   return outcome;
 }
 
-/// The guard of an inherited lease extends it: here we only check that it still exists.
+/// Extends a lease. An inherited one is renewed by its own holder, so this only checks that it
+/// still exists.
 asio::awaitable<ExtendResult> extend_one(ServerSet& server_set, LeaseHandle::Part part, Ttl ttl) {
   const LeaseId id = run::id_of(part.token);
   if (part.inherited) co_return co_await check_lease(server_set, part.resource, id);
@@ -63,8 +64,8 @@ asio::awaitable<ExtendResult> extend_one(ServerSet& server_set, LeaseHandle::Par
   co_return co_await held.extend(ttl, Instant::max(), /*by_hand=*/true);
 }
 
-/// A statement that is true of every lease: a lease that had more time left has kept it, and an
-/// inherited one is not ours to extend.
+/// A message that is true of every lease: one with more time left keeps it, and an inherited one is
+/// not extended.
 std::string success_text(const LeaseHandle& handle, Ttl ttl) {
   const auto inherited = std::count_if(handle.parts.begin(), handle.parts.end(),
                                        [](const auto& part) { return part.inherited; });
@@ -82,7 +83,7 @@ asio::awaitable<run::Finish> extend(run::Session& session, const LeaseHandle& ha
   std::optional<output::Outcome> failure;
   std::vector<Resource> resources;
   std::vector<ServerFault> faults;
-  std::optional<Instant> end;  // of those that are ours to extend
+  std::optional<Instant> end;  // of the leases that are not inherited
   std::vector<ExtendResult> results(handle.parts.size());
   const auto extend_part = [&](std::size_t i) -> asio::awaitable<void> {
     results[i] = co_await extend_one(session.server_set(), handle.parts[i], ttl);

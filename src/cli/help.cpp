@@ -16,7 +16,7 @@
 namespace redlock::cli {
 namespace {
 
-/// On narrower terminals the text is better too long than unreadable.
+/// On narrower terminals lines are too long, which is easier to read than narrower columns.
 constexpr std::size_t min_width = 40;
 
 /// The columns where the descriptions of commands, of options and of exit codes begin.
@@ -24,8 +24,8 @@ constexpr std::size_t command_column = 14;
 constexpr std::size_t option_column = 30;
 constexpr std::size_t code_column = 12;
 
-/// The least width for descriptions, with room for the longest word. Where less is left, they begin
-/// below what they describe.
+/// The minimum width of descriptions, which fits the longest word. If there is less room, each
+/// begins on a line of its own.
 constexpr std::size_t min_text_width = 36;
 constexpr std::size_t text_indent = 6;
 
@@ -39,7 +39,7 @@ constexpr std::array headings{
     Heading{Section::output, "Output"},
 };
 
-/// `first`, then from `column` on the words of `text`, in lines of at most `width` columns.
+/// `first`, followed by `text` from `column` on, in lines of at most `width` columns.
 std::string folded(const std::string& first, std::size_t column, std::string_view text,
                    std::size_t width) {
   if (column + min_text_width > width) column = std::min(column, text_indent);
@@ -49,7 +49,7 @@ std::string folded(const std::string& first, std::size_t column, std::string_vie
   return fmt::format("{}{}{}\n", first, between, fmt::join(fold(text, width - column), next_line));
 }
 
-/// Folds paragraphs; leaves indented lines as they are.
+/// Folds paragraphs, but leaves indented lines unchanged.
 std::string folded_paragraphs(std::string_view text, std::size_t width) {
   std::istringstream lines{std::string(text)};
   std::string result;
@@ -70,7 +70,8 @@ std::string folded_paragraphs(std::string_view text, std::size_t width) {
   return result;
 }
 
-/// What --help shows of a command: the common options and the first clause of their texts, or all.
+/// Which options --help shows: the common ones with the first clause of their texts, or all in
+/// full.
 enum class Extent { common, all };
 
 std::string option_help(const OptionRow& option, Extent extent, std::size_t width) {
@@ -138,7 +139,7 @@ std::string program_help(std::size_t width) {
 
 }  // namespace
 
-std::string information(const CommandLine& line) {
+std::string help_or_version(const CommandLine& line) {
   if (line.find(option::version) != nullptr) return version_text();
   const bool wants_all = line.find(option::help_all) != nullptr;
   if (!wants_all && line.find(option::help) == nullptr) return {};

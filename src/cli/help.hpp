@@ -6,11 +6,11 @@
 
 namespace redlock::cli {
 
-/// The text for --help or --version, folded to the width of the terminal that stdout is, or to 80
-/// columns; empty when the command line asks for neither.
-std::string information(const CommandLine& line);
+/// The text for --help or --version, folded to the width of the terminal, or to 80 columns if
+/// stdout is none. Empty if the command line requests neither.
+std::string help_or_version(const CommandLine& line);
 
-/// The most useful commands, in five lines.
+/// The most important commands, in five lines.
 std::string overview();
 
 }  // namespace redlock::cli

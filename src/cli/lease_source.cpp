@@ -14,7 +14,7 @@
 namespace redlock::cli {
 namespace {
 
-/// Made from the key and the token alone; the other parts of a handle are unknown then.
+/// A handle from only the key and the token; its other parts stay unknown.
 std::optional<LeaseHandle> from_parts(const Settings& settings, const run::ServerOptions& servers) {
   const std::string text = environment_value("REDLOCK_TOKEN");
   const auto token = Token::from_text(text);
@@ -54,7 +54,7 @@ std::optional<LeaseHandle> from_file(const Settings& settings) {
   return *handle;
 }
 
-/// For `release KEY`, where that is what was most likely meant.
+/// A hint for `release KEY`, which probably means to break the lock.
 std::string how_to_break(const Settings& settings) {
   const auto keys = settings.find(option::key);
   const bool can_break = (option::force.spec().commands & settings.line().command->bit) != 0;

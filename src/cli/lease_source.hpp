@@ -6,10 +6,9 @@
 
 namespace redlock::cli {
 
-/// The lease that extend and release work on: from --token-file, else from REDLOCK_LEASE, else from
-/// -k (or REDLOCK_KEY) and REDLOCK_TOKEN. Throws CommandError: usage when there is none, or it is
-/// for another key than -k names; config when it was acquired on another server set, or the file is
-/// not to be trusted.
+/// The lease for extend and release: from --token-file, else from REDLOCK_LEASE, else from -k (or
+/// REDLOCK_KEY) and REDLOCK_TOKEN. Throws CommandError: usage if there is none, or -k names another
+/// key; config if it was acquired on another server set, or the file cannot be trusted.
 LeaseHandle find_lease(const Settings& settings, const run::ServerOptions& servers);
 
 }  // namespace redlock::cli

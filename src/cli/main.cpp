@@ -34,9 +34,9 @@
 namespace redlock::cli {
 namespace {
 
-/// A closed descriptor 0, 1 or 2 would be reused for the next socket, and messages would go to a
-/// server. The placeholders can neither be read nor written, so they fail as closed descriptors do,
-/// and close-on-exec gives the command the same descriptors that we were given.
+/// Occupies closed standard descriptors: the next socket would get such a number, and messages
+/// would go to a server. The placeholders fail like closed descriptors, because they are open for
+/// the wrong direction, and close-on-exec keeps them from the command.
 void occupy_standard_descriptors() {
   std::array<pollfd, 3> standard{pollfd{STDIN_FILENO, 0, 0}, pollfd{STDOUT_FILENO, 0, 0},
                                  pollfd{STDERR_FILENO, 0, 0}};
@@ -44,12 +44,12 @@ void occupy_standard_descriptors() {
   for (const auto& [fd, asked, found] : standard) {
     if ((found & POLLNVAL) == 0) continue;
     const int mode = fd == STDIN_FILENO ? O_WRONLY : O_RDONLY;
-    if (::open("/dev/null", mode | O_CLOEXEC) < 0) return;  // no /dev: there is no better fallback
+    if (::open("/dev/null", mode | O_CLOEXEC) < 0) return;  // no /dev, and no better fallback
   }
 }
 
 run::Finish dispatch(const CommandLine& line, const run::Start& start) {
-  // Shells ask for it at their start, whatever is wrong with the settings.
+  // Shells run this when they start, so an error in the settings must not make it fail.
   if (line.command->bit == for_completion) return completion_command(line);
 
   if ((line.command->bit & takes_lock) != 0) output::StandardError::of_process().never_wait();
@@ -78,7 +78,7 @@ run::Finish dispatch(const CommandLine& line, const run::Start& start) {
   throw CommandError(ExitCode::internal, "a command without a function");
 }
 
-/// The descriptor that --status-fd, or its variable, names; nothing when the value is invalid.
+/// The descriptor that --status-fd or its variable names; nullopt if the value is invalid.
 std::optional<int> status_fd_of(const CommandLine& line) {
   std::string text = environment_value(option::status_fd.variable());
   if (const auto* given = line.find(option::status_fd)) text = given->front();
@@ -92,10 +92,10 @@ bool is_run_with_json(const CommandLine& line) {
          line.find(option::json) != nullptr;
 }
 
-/// An error before a command began its work, in the form that the caller reads: `--json` and
-/// `--status-fd` get an object, and `eval "$(redlock-cli acquire --export …)"` fails whatever went
-/// wrong. The settings may be what could not be read, so the command line alone counts.
-void tell_readers(const CommandLine& line, ExitCode code, std::string_view text) {
+/// Reports an error from before the command began its work in the form that the caller reads: an
+/// object for `--json` and `--status-fd`, and a failing command for `eval "$(redlock-cli acquire
+/// --export …)"`. Only the command line counts, because the settings may be the cause of the error.
+void report_to_readers(const CommandLine& line, ExitCode code, std::string_view text) {
   const bool is_run = line.command != nullptr && line.command->bit == for_run;
   const std::string name =
       line.command != nullptr ? std::string(line.command->name) : shown_word(line.name);
@@ -123,8 +123,8 @@ run::Finish run_program(const std::vector<std::string>& arguments, const run::St
   std::string text;
   try {
     read_command_line(arguments, line);
-    if (const std::string asked = information(line); !asked.empty()) {
-      // A reader of the beginning alone, such as `| head`, has what it wants.
+    if (const std::string asked = help_or_version(line); !asked.empty()) {
+      // EPIPE: a reader such as `head` has read as much as it needs.
       if (!output::write_all(STDOUT_FILENO, asked) && errno != EPIPE) {
         throw CommandError(ExitCode::os_error, "cannot write to stdout: " + errno_text(errno));
       }
@@ -140,16 +140,16 @@ run::Finish run_program(const std::vector<std::string>& arguments, const run::St
   } catch (const std::exception& error) {
     text = "internal error: " + escape_for_terminal(error.what());
   }
-  // With `run --json` the result on stderr has the message.
+  // With `run --json` the result on stderr contains the message.
   if (!is_run_with_json(line)) output::Console(/*quiet=*/false, /*verbosity=*/0).error(text);
-  tell_readers(line, code, text);
+  report_to_readers(line, code, text);
   return run::Finish{to_int(code)};
 }
 
-/// Returns the exit code, or dies of the signal that the command died of.
+/// Returns the exit code, or kills this process with the signal that killed the command.
 int run_main(int argc, char** argv) {
   const child::InheritedSignals inherited = child::InheritedSignals::capture();
-  // A closed stdout or stderr is an error like others, and must not kill us.
+  // Writing to a closed pipe is handled as an error, and must not kill this process.
   ::signal(SIGPIPE, SIG_IGN);
   occupy_standard_descriptors();
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);

@@ -11,15 +11,15 @@
 #include "output/exit_code.hpp"
 #include "store/owner_record.hpp"
 
-/// The options, one row each. The row is all that the parser, the variables, the configuration
-/// files, --help, `doctor --settings` and the completion know of an option; the manual is compared
-/// with it. CONTRIBUTING.md tells what else a new option needs.
+/// The options, one row each. The parser, the variables, the configuration files, --help, `doctor
+/// --settings` and the completion all use this row, and a test compares the manual with it.
+/// CONTRIBUTING.md lists what else a new option needs.
 namespace redlock::cli::option {
 
 inline constexpr unsigned has_guard = takes_lock | for_extend | for_doctor;
 
-/// Of what is a time to wait: `infinity` is one, too.
-inline constexpr DurationType forever_too{Duration::zero(), infinite_duration, true};
+/// The type of a time limit that may also be `infinity`.
+inline constexpr DurationType duration_or_infinity{Duration::zero(), infinite_duration, true};
 
 // --- The lock ---
 
@@ -35,10 +35,10 @@ inline constexpr Flag nonblock{{"-n,--nonblock,--nb", takes_lock, OptionSource::
 inline constexpr DefaultOption<DurationType> wait{
     {"-w,--wait,--timeout", takes_lock, OptionSource::anywhere, Section::lock,
      "Wait for the lock no longer than this; 0 tries once; --max-hold limits CMD"},
-    forever_too,
+    duration_or_infinity,
     infinite_duration};
 
-/// Of `run`, and of `acquire --while-pid` and `--detach`.
+/// The default of `run`, `acquire --while-pid` and `acquire --detach`.
 inline constexpr std::chrono::seconds default_ttl{30};
 std::string ttl_default();
 inline constexpr Option<DurationType> ttl{
@@ -77,7 +77,7 @@ std::string stop_wait_default();
 inline constexpr Option<DurationType> stop_wait{
     {"-w,--wait", for_stop, OptionSource::line, Section::lock,
      "Wait for its end no longer than this; 0 asks once", stop_wait_default},
-    forever_too};
+    duration_or_infinity};
 
 inline constexpr Text note{{"--note", takes_lock, OptionSource::anywhere, Section::lock,
                             "Why the lock is held, for waiters and status; up to 512 bytes",
@@ -117,7 +117,7 @@ inline constexpr Flag replace{
      "Newest wins, what runs included: as --supersede, and CMD of an older run with --replace is "
      "stopped; this one starts when all of it is dead"}};
 
-/// More than any queue has.
+/// Longer than any queue.
 inline constexpr std::uint64_t max_queue_bound = 1'000'000;
 inline constexpr Option<NumberType> max_waiting{
     {"--max-waiting", takes_lock, OptionSource::line, Section::lock,
@@ -157,7 +157,7 @@ inline constexpr DefaultOption<DurationType> unavailable_wait{
     {"--unavailable-wait", takes_lock, OptionSource::anywhere, Section::lock,
      "How long to tolerate losing the quorum while waiting, before exiting with 69; with -n not at "
      "all"},
-    forever_too,
+    duration_or_infinity,
     std::chrono::seconds(10)};
 
 inline constexpr DefaultOption<DurationType> retry_delay{
@@ -261,7 +261,7 @@ inline constexpr Text password_file{
      "Log in with the password in the first line of FILE (else with REDISCLI_AUTH)"},
     {"FILE"}};
 
-/// Longer than nearly every ttl, and than it takes to notice that a server crashed.
+/// Longer than almost every ttl, and than the time in which a crash of a server is noticed.
 inline constexpr DefaultOption<DurationType> restart_guard{
     {"--restart-guard", has_guard, OptionSource::anywhere, Section::servers,
      "With 3 or more servers: ignore the vote of a server that started less than DUR ago, since it "
@@ -270,7 +270,7 @@ inline constexpr DefaultOption<DurationType> restart_guard{
     {Duration::zero(), Ttl::max},
     std::chrono::seconds(60)};
 
-/// More than any server has.
+/// More replicas than any server has.
 inline constexpr std::uint64_t max_replicas = 1000;
 inline constexpr DefaultOption<NumberType> replicas{
     {"--replicas", has_guard, OptionSource::anywhere, Section::servers,
@@ -391,7 +391,7 @@ inline constexpr Flag help_all{
 inline constexpr Flag version{{"-V,--version", without_command, OptionSource::line, Section::output,
                                "Print the version and what this build is made of"}};
 
-/// All of them, in the order in which --help shows those of a section: the common ones first.
+/// All options, in the order of --help within each section: the common ones first.
 inline constexpr auto all_options = std::to_array<const OptionRow*>({
     &key,
     &nonblock,
@@ -466,7 +466,7 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
     &version,
 });
 
-/// Those that most people use: `COMMAND --help` shows these, `--help-all` all of them.
+/// The common options: `COMMAND --help` shows only these, `--help-all` shows all.
 inline constexpr auto common_options = std::to_array<const OptionRow*>({
     &key,      &nonblock, &wait,         &ttl,       &token_file, &force,
     &if_fence, &reason,   &slot,         &stop_wait, &note,       &conflict_exit_code,

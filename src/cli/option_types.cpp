@@ -10,7 +10,7 @@
 namespace redlock::cli {
 namespace {
 
-/// The largest plausible count for a flag that counts.
+/// The largest plausible count of a repeated flag.
 constexpr unsigned max_count = 9;
 
 }  // namespace

@@ -13,7 +13,7 @@
 
 namespace redlock::cli {
 
-/// The commands, as bits: an option says which of them take it.
+/// The commands, as bits: an option lists the commands that accept it.
 enum Commands : unsigned {
   for_run = 1U << 0U,
   for_acquire = 1U << 1U,
@@ -34,7 +34,7 @@ inline constexpr unsigned asks_servers =
 inline constexpr unsigned everywhere =
     asks_servers | for_help | for_version | for_completion | without_command;
 
-/// Where an option may be set, besides the command line.
+/// Where an option may be set in addition to the command line.
 enum class OptionSource {
   line,      ///< nowhere else
   variable,  ///< REDLOCK_NAME too
@@ -47,23 +47,23 @@ enum class Section { lock, command, servers, tls, output };
 enum class OptionKind {
   flag,            ///< no value
   value,           ///< one value; given twice is an error
-  optional_value,  ///< the same, or none; a word behind it is its value if it can be one
+  optional_value,  ///< one value or none; the next word is the value if it is a valid one
   list,            ///< may be repeated
 };
 
-/// The properties that an option of any type has.
+/// The properties of an option that do not depend on its type.
 struct OptionSpec {
   std::string_view flags;  ///< all spellings, e.g. "-t,--ttl"; the first long one is its name
   unsigned commands;
   OptionSource source;
   Section section;
-  std::string_view help;  ///< without default and choices, which follow from the type
+  std::string_view help;  ///< without the default and the choices, which the type provides
 
-  /// The default, where it is not one fixed value; the command has to know it.
+  /// Describes the default if it is not a fixed value; the command then determines it.
   std::string (*default_words)() = nullptr;
 };
 
-/// One option, whatever its type: a row of option_rows.hpp.
+/// One option of any type: a row of option_rows.hpp.
 class OptionRow {
  public:
   constexpr OptionRow(const OptionSpec& spec, OptionKind kind)
@@ -81,7 +81,7 @@ class OptionRow {
   [[nodiscard]] constexpr const OptionSpec& spec() const noexcept { return spec_; }
   [[nodiscard]] constexpr OptionKind kind() const noexcept { return kind_; }
 
-  /// The long name, which files use: `server-timeout`.
+  /// The long name, as in configuration files: `server-timeout`.
   [[nodiscard]] constexpr std::string_view name() const noexcept { return name_; }
 
   /// `REDLOCK_SERVER_TIMEOUT`.
@@ -93,14 +93,13 @@ class OptionRow {
   /// The name of the value in --help: `DUR`, `kill|term|warn`; empty for a flag.
   [[nodiscard]] virtual std::string operand() const = 0;
 
-  /// What it means without a value; only of an optional one.
+  /// The value that applies if an optional value is left out; empty for other kinds.
   [[nodiscard]] virtual std::string bare_value() const { return {}; }
 
-  /// The value that applies where it is set nowhere; empty: none.
+  /// The default; empty if there is none.
   [[nodiscard]] virtual std::string default_text() const = 0;
 
-  /// Why `text` is no value of this option, in one clause that shows it as `shown`; empty when it
-  /// is one.
+  /// Why `text` is not a valid value, in one clause that shows it as `shown`; empty if it is valid.
   [[nodiscard]] virtual std::string problem(const std::string& text,
                                             const std::string& shown) const = 0;
 
@@ -119,11 +118,12 @@ class OptionRow {
   std::array<char, 48> variable_{};
 };
 
-/// The spellings of an option, one after the other.
+/// All spellings of an option.
 std::vector<std::string_view> spellings_of(const OptionRow& option);
 
-/// The types of values. Each has a Value, its name in --help (operand) and its spelling (text), and
-/// reads one: a value, or why `text` is none, in one clause that shows it as `shown`.
+/// The types of values follow. Each has a Value, its name in --help (operand), the spelling of a
+/// value (text) and a parser (read), which returns the value, or one clause that explains why
+/// `text` is invalid and shows it as `shown`.
 template <class Value>
 using ReadValue = Result<Value, std::string>;
 
@@ -135,7 +135,7 @@ struct FlagType {
   [[nodiscard]] ReadValue<bool> read(const std::string& text, const std::string& shown) const;
 };
 
-/// A flag that counts how often it is given.
+/// A flag that may be repeated, and counts its occurrences.
 struct CounterType {
   using Value = unsigned;
   static constexpr OptionKind kind = OptionKind::flag;
@@ -144,8 +144,8 @@ struct CounterType {
   [[nodiscard]] ReadValue<unsigned> read(const std::string& text, const std::string& shown) const;
 };
 
-/// Text that only people read: one that is too long is no reason not to do the work, and is
-/// shortened.
+/// Text. One that is longer than `max_bytes` is shortened, not refused, because only people read
+/// it.
 struct TextType {
   using Value = std::string;
   static constexpr OptionKind kind = OptionKind::value;
@@ -157,7 +157,7 @@ struct TextType {
                                             const std::string& shown) const;
 };
 
-/// Any number of texts. Any text is valid here: the user of the option checks its meaning.
+/// Any number of texts. Every text is valid here; the code that uses the option checks it.
 struct ListType {
   using Value = std::vector<std::string>;
   static constexpr OptionKind kind = OptionKind::list;
@@ -246,7 +246,7 @@ struct ChoiceType {
   }
 };
 
-/// What options of one type have in common.
+/// The common part of options with a value of this type.
 template <class Type>
 class TypedOption : public OptionRow {
  public:
@@ -272,7 +272,7 @@ class TypedOption : public OptionRow {
   Type type_;
 };
 
-/// An option that has no value where it is set nowhere.
+/// An option without a fixed default: it has no value unless it is set.
 template <class Type>
 class Option final : public TypedOption<Type> {
  public:
@@ -284,7 +284,7 @@ class Option final : public TypedOption<Type> {
   }
 };
 
-/// An option that has a value also where it is set nowhere.
+/// An option with a fixed default.
 template <class Type>
 class DefaultOption final : public TypedOption<Type> {
  public:
@@ -302,8 +302,8 @@ class DefaultOption final : public TypedOption<Type> {
 
 using Flag = DefaultOption<FlagType>;
 using Counter = DefaultOption<CounterType>;
-/// A default of theirs is told by default_words, and the reader's: a std::string is no constant for
-/// every compiler.
+/// These have no fixed default, because a std::string is not constexpr with every compiler: the
+/// code that reads the option supplies it, and default_words describes it.
 using Text = Option<TextType>;
 using List = Option<ListType>;
 

@@ -23,13 +23,13 @@
 namespace redlock::cli {
 namespace {
 
-/// Limits that let a handle of all keys fit into one variable (128 KiB, MAX_ARG_STRLEN) and a token
-/// file.
+/// With these limits a handle for all keys fits into an environment variable (128 KiB,
+/// MAX_ARG_STRLEN) and a token file.
 constexpr std::size_t max_keys = 64;
 constexpr std::size_t max_key_bytes = 32 * 1024;
 
-/// The user's name as /etc/passwd has it. Nearly every user is there, and the name service takes
-/// longer than two round trips to a server on this host, so it is asked only for the others.
+/// The user's name, from /etc/passwd if possible: the name service takes longer than two round
+/// trips to a server on this host, and almost every user is in the file.
 std::string user_name() {
   const uid_t uid = ::geteuid();
   const std::unique_ptr<FILE, int (*)(FILE*)> local(std::fopen("/etc/passwd", "re"),
@@ -41,8 +41,8 @@ std::string user_name() {
   return entry != nullptr ? entry->pw_name : std::to_string(uid);
 }
 
-/// -n, -w, --unavailable-wait and --retry-delay. Of -n and -w the one from the stronger source
-/// wins; both from the same source are a usage error.
+/// Reads -n, -w, --unavailable-wait and --retry-delay. Of -n and -w the one from the stronger
+/// source wins; both from the same source are a usage error.
 WaitPolicy read_wait_policy(const Settings& settings) {
   WaitPolicy policy;
   policy.wait = settings.get(option::wait);
@@ -58,13 +58,13 @@ WaitPolicy read_wait_policy(const Settings& settings) {
   return policy;
 }
 
-/// Which of --supersede and --replace was given; empty: neither.
+/// The given one of --supersede and --replace; empty if neither was given.
 std::string_view newest_wins_option(const Settings& settings) {
   if (settings.get(option::replace)) return "--replace";
   return settings.get(option::supersede) ? "--supersede" : "";
 }
 
-/// Only what waits, and for the lock alone, can take another's place.
+/// Only a command that waits for a single exclusive lock can supersede other waiters.
 void check_newest_wins(const Settings& settings, const WaitPolicy& wait, const Mode& mode,
                        std::size_t keys) {
   const std::string_view given = newest_wins_option(settings);
@@ -87,7 +87,7 @@ void check_newest_wins(const Settings& settings, const WaitPolicy& wait, const M
   if (keys > 1) refuse("allows only one -k: each key could have a different newest waiter");
 }
 
-/// Only what waits for its turn can find that too many do.
+/// Only a command that may wait can limit the number of waiters.
 std::optional<std::size_t> read_max_waiting(const Settings& settings, const WaitPolicy& wait) {
   const auto max_waiting = settings.get(option::max_waiting);
   if (!max_waiting) return std::nullopt;
@@ -116,8 +116,8 @@ std::size_t read_take(const Settings& settings, std::size_t slots) {
   return static_cast<std::size_t>(*take);
 }
 
-/// -x, -s and --slots: the one from the strongest source wins; two from the same source are a usage
-/// error.
+/// Reads -x, -s and --slots. The one from the strongest source wins; two from the same source are a
+/// usage error.
 Mode read_mode(const Settings& settings, const std::vector<Resource>& resources) {
   std::optional<Setting> chosen;
   std::optional<Setting> rival;
@@ -143,8 +143,8 @@ Mode read_mode(const Settings& settings, const std::vector<Resource>& resources)
   return mode;
 }
 
-/// `1s is too short to renew it, and to stop the command, in time; with --grace 2s the smallest
-/// that works is 4384ms`
+/// `1s is too short to renew the lease and to stop the command in time; with --grace 2s the
+/// smallest that works is 4384ms`
 std::string too_short_text(Ttl ttl, const TtlDemands& demands) {
   std::string given;
   const auto add = [&](std::string_view option, std::optional<Duration> span) {
@@ -162,8 +162,8 @@ std::string too_short_text(Ttl ttl, const TtlDemands& demands) {
                : "none is long enough");
 }
 
-/// Every byte of a key counts, and most often nobody meant these: `deploy` and `deploy\r` are two
-/// locks.
+/// Warns of white space at the end and of control characters, which are usually unintended:
+/// `deploy` and `deploy\r` are different locks.
 void warn_of_odd_keys(const Settings& settings, const std::vector<Resource>& resources) {
   std::vector<Resource> odd;
   std::ranges::copy_if(resources, std::back_inserter(odd), [](const Resource& resource) {

@@ -8,35 +8,36 @@
 
 namespace redlock::cli {
 
-/// All options of `run` and `acquire` that concern the lock, once the ttl is known; the caller adds
-/// the owner's pid and command. Throws CommandError.
+/// Reads the options of `run` and `acquire` that concern the lock. The caller has determined the
+/// ttl, and adds the owner's pid and command. Throws CommandError.
 run::LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources,
                                    Ttl ttl, run::ServerOptions servers, Owner owner);
 
-/// The keys of a setting, as they stand there. Throws CommandError (usage) when one is invalid.
+/// The keys of a setting, in their order. Throws CommandError (usage) if one is invalid.
 std::vector<Resource> keys_in(const Setting& setting);
 
-/// The keys that -k names, sorted, each once. Throws CommandError (usage) when there is none, one
-/// is invalid, or they are too many to be handed on in a variable.
+/// The keys of -k, sorted and without duplicates. Throws CommandError (usage) if there is none, one
+/// is invalid, or they are too many to be passed on in an environment variable.
 std::vector<Resource> read_keys(const Settings& settings);
 
-/// The ttl, or nothing when it is not set. Refused when it leaves no room for `demands`, naming the
-/// smallest that does (PROTOCOL R10).
+/// The ttl, or nullopt if it is not set. Refuses a ttl that is too short for `demands`, and names
+/// the shortest possible one (PROTOCOL R10).
 std::optional<Ttl> read_ttl(const Settings& settings, const TtlDemands& demands);
 
-/// `fallback`, where no ttl was given. Refused in the same way.
+/// `fallback`, for a command without --ttl. Refuses it if it is too short for `demands`.
 Ttl require_room(const Settings& settings, Ttl fallback, const TtlDemands& demands);
 
-/// --ttl of a command that requires it; `why` follows "needs --ttl DUR".
+/// The ttl of a command that requires --ttl. `why` follows "needs --ttl DUR" in the error message.
 Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string_view why);
 
-/// This host, as owner records name it.
+/// The name of this host in owner records.
 std::string host_name();
 
-/// Host and user.
+/// An owner with only host and user.
 Owner this_user();
 
-/// Host, user and --note, or else the CI job's URL; the caller fills in pid and command.
+/// An owner with host, user and note: --note, or else the URL of the CI job. The caller adds pid
+/// and command.
 Owner read_owner(const Settings& settings);
 
 }  // namespace redlock::cli

@@ -21,7 +21,7 @@
 namespace redlock::cli {
 namespace {
 
-/// 30 s; but a nested run lives by the ttl of its parent lease.
+/// The default ttl: 30 s, or less if a parent lease of these keys has a shorter ttl.
 Ttl usual_ttl(const std::vector<Resource>& resources, const run::ServerOptions& servers) {
   Ttl ttl = *Ttl::from(option::default_ttl);
   for (const ParentLease& lease : run::parent_leases(servers)) {
@@ -42,7 +42,7 @@ std::vector<std::string> words_for_shell(const std::string& text) {
   return {shell.empty() ? "/bin/sh" : shell, "-c", text};
 }
 
-/// The words of the command: CMD and its arguments, or the shell for -c.
+/// The command line to execute: CMD with its arguments, or the shell with TEXT for -c.
 std::vector<std::string> read_words(const Settings& settings) {
   const auto text = settings.get(option::command);
   const CommandLine& line = settings.line();
@@ -69,7 +69,7 @@ child::Command find_command(std::vector<std::string> words) {
   return {std::move(*path), std::move(words)};
 }
 
-/// The setting that requests isolation, for messages: `--isolate cgroup`.
+/// The setting that requests isolation, as shown in messages: `--isolate cgroup`.
 std::string isolation_source(const Settings& settings) {
   const auto setting = settings.find(option::isolate);
   return setting ? setting->where + " " + setting->values.front() : std::string();
@@ -98,7 +98,7 @@ std::optional<child::Command> read_on_stop(const Settings& settings) {
   return find_command(words_for_shell(*text));
 }
 
-/// --with-parent. Early: a process that ends before this is missed.
+/// Reads --with-parent. To be called early: the end of the parent before this call goes unnoticed.
 UniqueFd watch_parent(const Settings& settings) {
   if (!settings.get(option::with_parent)) return {};
   auto parent = child::watch_parent_process();
@@ -112,7 +112,7 @@ UniqueFd watch_parent(const Settings& settings) {
 
 bool is_given_for_writing(int fd) {
   const int mode = ::fcntl(fd, F_GETFL);
-  // Close-on-exec: then it is not the caller's, but one that we opened ourselves.
+  // A descriptor with close-on-exec was opened by this process, not inherited.
   return mode >= 0 && (mode & O_ACCMODE) != O_RDONLY && (::fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0;
 }
 
@@ -134,7 +134,7 @@ std::optional<Duration> read_max_hold(const Settings& settings) {
 
 child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands) {
   const child::OnLost on_lost = settings.get(option::on_lost);
-  // Without the promise to kill in time, there is nothing to measure.
+  // Only --on-lost kill promises an end in time, so only then the cost of stopping is measured.
   const Duration measure_interval =
       on_lost == child::OnLost::kill ? extend_interval(ttl) / 2 : Duration::zero();
   return {demands.grace.value_or(default_grace(ttl)),

@@ -9,21 +9,21 @@
 
 namespace redlock::cli {
 
-/// --max-hold; nothing when there is no limit.
+/// --max-hold; nullopt if there is no limit.
 std::optional<Duration> read_max_hold(const Settings& settings);
 
-/// --grace, --stop-signal, --on-lost, --descendants, --signal-to and --max-hold.
+/// Reads --grace, --stop-signal, --on-lost, --descendants, --signal-to and --max-hold.
 child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands);
 
-/// Whether the caller gave us this descriptor to write to.
+/// Whether this process inherited the descriptor from its caller, open for writing.
 bool is_given_for_writing(int fd);
 
-/// Of an option that takes the number of a descriptor to write to. Throws CommandError unless the
-/// caller gave us that.
+/// The value of an option that names a descriptor to write to; nullopt if it is not set. Throws
+/// CommandError unless is_given_for_writing().
 std::optional<int> read_descriptor(const Settings& settings, const Option<NumberType>& option);
 
-/// Throws CommandError, also when the command cannot be found (127) or executed (126): these errors
-/// are reported before the wait.
+/// Reads all options of `run`. Throws CommandError, also if the command cannot be found (127) or
+/// executed (126), so that these errors are reported before the wait.
 run::RunOptions read_run_options(const Settings& settings);
 
 }  // namespace redlock::cli

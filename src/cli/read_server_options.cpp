@@ -60,12 +60,12 @@ DefaultLogin default_login(const Settings& settings) {
   return login;
 }
 
-/// `which`: ` (2 of 3)`, or nothing where there is one.
+/// `which`: ` (2 of 3)`, or empty for a single server.
 std::shared_ptr<const ServerAddress> read_server(const Setting& setting, const std::string& url,
                                                  const std::string& which) {
   if (url.empty()) {
-    // Most often a variable that a CI system did not fill in: say more than "wrong URL", and never
-    // fall back to another server.
+    // Usually a variable that a CI system did not fill in. The message should be more specific than
+    // "wrong URL", and there must be no fallback to another server.
     throw CommandError(ExitCode::config, fmt::format("{}: the server is empty{}; {}", setting.where,
                                                      which, how_to_name_a_server()));
   }
@@ -110,12 +110,13 @@ std::vector<run::ServerSource> read_servers(const Setting& setting,
   return servers;
 }
 
-/// Options that apply to TLS alone.
+/// Options that only apply to TLS.
 constexpr std::array<const OptionRow*, 6> tls_options{&option::cacert, &option::cacertdir,
                                                       &option::cert,   &option::cert_key,
                                                       &option::sni,    &option::insecure};
 
-/// A user who names a CA expects encryption, and there is none.
+/// Refuses TLS options on the command line if no server uses TLS, because the user expects
+/// encryption.
 void refuse_tls_options(const Settings& settings) {
   for (const OptionRow* option : tls_options) {
     const auto setting = settings.find(*option);
@@ -139,7 +140,7 @@ TlsSettings read_tls_settings(const Settings& settings) {
     Settings::refuse(*settings.find(option::cert_key), "a key needs its certificate: --cert");
   if (tls.name && (tls.name->empty() || tls.name->find('\0') != std::string::npos))
     Settings::refuse(*settings.find(option::sni), "is empty");
-  // OpenSSL takes any name below it, or any at all.
+  // OpenSSL would match any subdomain of such a name, or any host.
   if (tls.name && tls.name->starts_with('.'))
     Settings::refuse(*settings.find(option::sni), "a server's name does not begin with a dot");
   return tls;
@@ -156,7 +157,8 @@ std::shared_ptr<Tls> load_tls(const Settings& settings, const Store& store,
   throw CommandError(ExitCode::os_error, error.text);
 }
 
-/// Gives each server that uses TLS what all of its store share. Returns whether there is one.
+/// Loads the TLS settings and gives them to each server that uses TLS; servers of one store share
+/// them. Returns whether there is such a server.
 bool load_tls(const Settings& settings, std::vector<run::ServerSource>& servers) {
   std::map<const Store*, std::shared_ptr<Tls>> loaded;
   std::optional<TlsSettings> tls;

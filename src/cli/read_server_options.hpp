@@ -5,20 +5,20 @@
 
 namespace redlock::cli {
 
-/// Throws CommandError. Config when no server is set at all, a URL is wrong, a server that must be
-/// alone stands beside another, or a password, CA, certificate or key file cannot be used. Usage
-/// when a URL on the command line is wrong or holds a password, or an option needs a feature that
-/// none of the servers has (TLS, replicas). Warns when certificate verification is off.
+/// Reads the servers and the options for them. Warns if certificate verification is off. Throws
+/// CommandError. Config: no server is set, a URL is wrong, a server that must be the only one is
+/// combined with another, or a password, CA, certificate or key file cannot be used. Usage: a URL
+/// on the command line is wrong or contains a password, or an option needs a feature that none of
+/// the servers has (TLS, replicas).
 run::ServerOptions read_server_options(const Settings& settings);
 
-/// The time for one server's answer in a command that has no ttl of its own: the longest default,
-/// unless the user set one.
+/// The server timeout of a command without a ttl: --server-timeout, or else the longest default.
 Duration timeout_without_ttl(const run::ServerOptions& options);
 
-/// Makes the restart guard, where there is one, at least as long as a lease may last (`span`):
-/// otherwise a server that restarted would vote again before the lease that it forgot has ended
-/// (PROTOCOL R7). Reports with -v that the other clients need the same. `option`: the source of the
-/// span.
+/// Raises the restart guard, if it is enabled, to at least `span`, the longest possible lease:
+/// otherwise a restarted server could vote again before a lease that it forgot has expired
+/// (PROTOCOL R7). With -v it reports that the other clients need the same guard. `option` is the
+/// origin of `span`, for that message.
 void raise_restart_guard(const Settings& settings, run::ServerOptions& options,
                          const OptionRow& option, Duration span);
 

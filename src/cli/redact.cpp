@@ -11,7 +11,8 @@ namespace {
 constexpr std::string_view separator = "://";
 constexpr std::string_view hidden = "...";
 
-/// A secret of a CI system, or a line of a file, often ends with a newline.
+/// Without surrounding white space: secrets of CI systems and lines of files often end in a
+/// newline.
 std::string without_margins(std::string_view text) {
   constexpr std::string_view blank = " \t\r\n";
   const std::size_t begin = std::min(text.find_first_not_of(blank), text.size());
@@ -28,8 +29,7 @@ std::optional<std::string> shown_server(const std::string& url) {
   return name;
 }
 
-/// Whether the word may contain a password: it is, or was meant as, a server; or it has a login, or
-/// a query.
+/// Whether the word may contain a password: it resembles a server, or has a login or a query.
 bool may_hold_login(std::string_view word) {
   if (stores().may_hold_login(word)) return true;
   const std::size_t at = word.rfind('@');
@@ -37,7 +37,7 @@ bool may_hold_login(std::string_view word) {
   return word.find(separator) != word.npos && word.find('?') != word.npos;
 }
 
-/// The length of the option's name in the word, `--server=` or `-S`.
+/// The length of the option in a word that also has its value: `--server=` or `-S`.
 std::size_t option_part(std::string_view word) {
   if (!word.starts_with('-')) return 0;
   const bool is_long = word.starts_with("--");

@@ -6,18 +6,19 @@
 
 namespace redlock::cli {
 
-/// The URLs of a server value: it may be a comma list, and so may the hosts of a URL.
+/// Splits the value of --server into URLs. Both the URLs and the hosts within a URL are separated
+/// by commas.
 std::vector<std::string> split_servers(const std::string& value);
 
-/// A server value that is safe to show: rebuilt from what was parsed, with `...@` for a login.
-/// Nothing when a part of it is no valid server: then it is unknown which part is a password.
+/// A value of --server that is safe to show: rebuilt from the parsed parts, with `...@` in place of
+/// a login. nullopt if a part of it is not a valid server, since any part could then be a password.
 std::optional<std::string> shown_servers(const std::string& value);
 
-/// A word of the user's that is safe to show. A word that may hold a login is shown as a server
-/// value, or as `...`; an option keeps its name.
+/// A word of the command line that is safe to show. A word that may contain a login is shown by
+/// shown_servers(), or as `...`; an option keeps its name.
 std::string shown_word(const std::string& word);
 
-/// A message that may repeat some of these words, with each of them made safe to show.
+/// A message with each of these words made safe to show, for messages that may quote them.
 std::string shown_message(std::string text, const std::vector<std::string>& words);
 
 }  // namespace redlock::cli

@@ -22,8 +22,8 @@
 namespace redlock::cli {
 namespace {
 
-/// The result for several keys: the first failure, if there is one, else what was done for any of
-/// them.
+/// The combined result for several keys: the first failure, else the result of a key for which
+/// something was done.
 class Report {
  public:
   explicit Report(const run::Session& session) : session_(session) {}
@@ -36,25 +36,25 @@ class Report {
     if (!outcome.message.empty())
       worked ? session_.console().notice(line) : session_.console().error(line);
     resources_.insert(resources_.end(), outcome.resources.begin(), outcome.resources.end());
-    const bool says_more =
+    const bool takes_precedence =
         !whole_ || (whole_->exit_code == 0 && (outcome.exit_code != 0 || is_weak(whole_->result)));
-    if (says_more) whole_ = std::move(outcome);
+    if (takes_precedence) whole_ = std::move(outcome);
   }
 
-  /// Reports the final result, as JSON where that was requested.
+  /// Prints the combined result with --json, and returns its exit code.
   run::Finish finish() {
     if (whole_->exit_code == 0 && resources_.size() > 1) {
       std::sort(resources_.begin(), resources_.end());
       whole_->resources = resources_;
       whole_->message.clear();
-      whole_->holder.reset();  // of one of them
+      whole_->holder.reset();  // it is that of one key
     }
     if (session_.json()) print_result(output::outcome_json(*whole_) + "\n");
     return run::Finish{whole_->exit_code};
   }
 
  private:
-  /// A key for which nothing was done says nothing about the others.
+  /// Whether nothing was done for the key, so that the result of any other key takes precedence.
   static bool is_weak(output::CommandResult result) {
     return result == output::CommandResult::inherited || result == output::CommandResult::free;
   }
@@ -64,9 +64,9 @@ class Report {
   std::optional<output::Outcome> whole_;
 };
 
-/// The servers that may still hold a released lease, for the user; empty: none that we know of. A
-/// server that does not answer may well hold none.
-std::string left_behind(const ReleaseResult& result) {
+/// Names the servers that refused to release a lease, and so still hold it; empty if none did. A
+/// server that does not answer is not named, because the release may have reached it.
+std::string refusals_text(const ReleaseResult& result) {
   std::vector<ServerFault> refusals = result.faults;
   std::erase_if(refusals, [](const ServerFault& fault) { return !fault.fault.refused; });
   if (refusals.empty()) return {};
@@ -79,7 +79,7 @@ output::Outcome outcome_of_release(const Resource& resource, const ReleaseResult
   switch (result.decision) {
     case ReleaseDecision::released:
       outcome = output::outcome_of("release", {resource}, output::CommandResult::released,
-                                   left_behind(result));
+                                   refusals_text(result));
       break;
     case ReleaseDecision::not_ours:
       outcome = output::outcome_of("release", {resource}, output::CommandResult::lost,
@@ -115,7 +115,7 @@ asio::awaitable<output::Outcome> release_one(ServerSet& server_set, const LeaseH
   co_return outcome_of_release(part.resource, result, server_set.size());
 }
 
-/// The last first, as a `run` does.
+/// Releases the leases in reverse order, as `run` does.
 asio::awaitable<run::Finish> release(run::Session& session, const LeaseHandle& handle) {
   const std::vector<LeaseHandle::Part> parts(handle.parts.rbegin(), handle.parts.rend());
   std::vector<output::Outcome> outcomes(parts.size());
@@ -129,13 +129,13 @@ asio::awaitable<run::Finish> release(run::Session& session, const LeaseHandle& h
   co_return report.finish();
 }
 
-/// What is no lease of ours, and the servers that have it under the key.
+/// A key that is not a lock of redlock-cli, and the servers that have it.
 struct ForeignAt {
   const ForeignKey* key;
   std::vector<std::string> servers;
 };
 
-/// All that the votes name. The servers may have different data.
+/// The distinct foreign keys in the votes: servers may have different data under the same key.
 std::vector<ForeignAt> foreign_keys_in(const std::vector<BreakVote>& votes,
                                        const std::vector<std::string>& servers) {
   std::vector<ForeignAt> found;
@@ -164,7 +164,8 @@ std::string foreign_keys_text(const std::vector<ForeignAt>& found) {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-/// Only a string with an expiry looks like a lock: to break anything else is not advised.
+/// Only a string with an expiry looks like a lock, so only then the text names the option that
+/// breaks it.
 std::string left_alone_text(const Resource& resource, const std::vector<ForeignAt>& found) {
   const bool are_like_locks = std::ranges::all_of(found, [](const ForeignAt& one) {
     return one.key->holder.type == "string" && one.key->holder.remaining;
@@ -177,7 +178,7 @@ std::string left_alone_text(const Resource& resource, const std::vector<ForeignA
                      : "find out whose data it is, and lock another key");
 }
 
-/// The combined votes on breaking a lock.
+/// Combines the servers' votes on breaking a lock.
 output::Outcome outcome_of_break(const Resource& resource, const std::vector<BreakVote>& votes,
                                  const std::vector<std::string>& servers,
                                  const std::vector<ServerFault>& faults) {
@@ -224,7 +225,8 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
   return outcome;
 }
 
-/// `and_foreign`: also what is no lease of ours, once it was shown.
+/// Breaks the locks one by one. With `and_foreign` it also breaks foreign keys, after it has
+/// reported what they are.
 asio::awaitable<run::Finish> break_them(run::Session& session, std::vector<Resource> resources,
                                         BreakRequest request, bool and_foreign) {
   Report report(session);

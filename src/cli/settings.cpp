@@ -21,22 +21,23 @@ namespace {
 
 constexpr std::string_view prefix = "REDLOCK_";
 
-/// What we hand to commands ourselves (run/nesting.cpp).
-constexpr std::array<std::string_view, 7> handed_over{"KEY",  "TOKEN",     "FENCE", "LEASE",
-                                                      "SLOT", "SLOT_LIST", "HELD"};
+/// The variables that redlock-cli itself sets for commands (run/nesting.cpp), without the prefix.
+constexpr std::array<std::string_view, 7> exported_names{"KEY",  "TOKEN",     "FENCE", "LEASE",
+                                                         "SLOT", "SLOT_LIST", "HELD"};
 
-/// The name of a setting as its variable has it, without the prefix: `SERVER_TIMEOUT`.
+/// The name of an option's variable without the prefix: `SERVER_TIMEOUT`.
 std::string_view variable_part(const OptionRow& option) {
   return std::string_view(option.variable()).substr(prefix.size());
 }
 
 bool has_meaning(std::string_view part) {
   const auto is_part = [part](const OptionRow* option) { return variable_part(*option) == part; };
-  return std::find(handed_over.begin(), handed_over.end(), part) != handed_over.end() ||
+  return std::find(exported_names.begin(), exported_names.end(), part) != exported_names.end() ||
          std::any_of(option::all_options.begin(), option::all_options.end(), is_part);
 }
 
-/// Of this command, and set by no more than a file, which is weaker than a variable.
+/// Whether this command has the option, and a variable for it would take effect: it is not set, or
+/// only by a file.
 bool is_missing(const OptionRow& option, const Settings& settings) {
   if (option.spec().source == OptionSource::line) return false;
   if ((option.spec().commands & settings.line().command->bit) == 0) return false;
@@ -45,8 +46,8 @@ bool is_missing(const OptionRow& option, const Settings& settings) {
          setting->origin == Setting::Origin::weaker_file;
 }
 
-/// No more than every fourth letter differs: PORT, which Kubernetes sets for a service of the name
-/// "redlock", is not CERT.
+/// Whether at most every fourth letter differs. Kubernetes sets REDLOCK_PORT for a service named
+/// "redlock", and PORT must not count as CERT.
 bool is_nearly(std::string_view part, std::string_view meant) {
   const std::size_t most = meant.size() / 4;
   return part.size() <= meant.size() + most && edit_distance(part, meant) <= most;
@@ -64,8 +65,8 @@ Settings::Settings(const CommandLine& line) : line_(line) {
   std::optional<std::string> withheld;
   const ConfigPaths paths = config_paths(chosen);
   for (const std::string& path : paths.strongest_first) {
-    // The administrator's settings may be unreadable for some users: a user who names other servers
-    // can do without them.
+    // The administrator may deny some users access to the system's file. A user who names servers
+    // does not need it.
     if (!chosen && find(option::server) && is_withheld(path)) {
       withheld = path;
       continue;
@@ -87,7 +88,7 @@ Settings::Settings(const CommandLine& line) : line_(line) {
                     escape_for_terminal(*paths.skipped)));
   }
 
-  // Flags are read in many places, some of them too late to report an error.
+  // Check the flags now: some are read too late to report an error.
   for (const OptionRow* option : option::all_options) {
     if (option->kind() != OptionKind::flag) continue;
     if ((option->spec().commands & line_.command->bit) == 0) continue;

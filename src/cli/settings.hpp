@@ -12,23 +12,23 @@
 
 namespace redlock::cli {
 
-/// A setting's value and its origin.
+/// The value of a setting and its origin.
 struct Setting {
-  /// Strongest first, as elsewhere: the nearer to this one command. `file`: of the files there are,
-  /// the stronger one (config_paths.hpp).
+  /// Strongest first: the origin that is more specific to this command wins. `file` is the stronger
+  /// of two files (config_paths.hpp).
   enum class Origin { line, variable, file, weaker_file };
 
   Origin origin;
-  std::string where;  ///< for messages: `--ttl`, `REDLOCK_TTL`, `/etc/redlock-cli.toml: ttl`
+  std::string where;  ///< the origin in messages: `--ttl`, `REDLOCK_TTL`, `/etc/….toml: ttl`
   std::vector<std::string> values;
 
-  /// Its one value for a message. A value from a file is not shown: not every user who may name the
-  /// file may read it.
+  /// The first value, for a message. A value from a file is shown as `...`, because a user who may
+  /// name the file need not be allowed to read it.
   [[nodiscard]] std::string shown() const;
 };
 
-/// All settings of one program run: the command line's, else the environment's, else the
-/// configuration files'. A value is text until it is read through its row of option_rows.hpp. An
+/// All settings of this invocation: from the command line, else the environment, else the
+/// configuration files. A value is text until it is read through its row of option_rows.hpp. An
 /// invalid value ends the command with one line that names its origin: usage (64) on the command
 /// line, configuration (78) elsewhere. All functions may throw CommandError.
 class Settings {
@@ -38,33 +38,34 @@ class Settings {
 
   [[nodiscard]] const CommandLine& line() const noexcept { return line_; }
 
-  /// The setting with its origin; nothing when it is set nowhere.
+  /// The setting with its origin; nullopt if it is not set.
   [[nodiscard]] std::optional<Setting> find(const OptionRow& option) const;
 
-  /// Its value; nothing when it is set nowhere.
+  /// The value of an option; nullopt if it is not set.
   template <class Type>
   [[nodiscard]] std::optional<typename Type::Value> get(const Option<Type>& option) const {
     return value(option);
   }
 
-  /// Its value, or its default.
+  /// The value of an option, or its default.
   template <class Type>
   [[nodiscard]] typename Type::Value get(const DefaultOption<Type>& option) const {
     return value(option).value_or(option.fallback());
   }
 
-  /// How often the flag was given.
+  /// The number of times the flag was given.
   [[nodiscard]] unsigned get(const Counter& option) const;
 
-  /// Ends the command because this setting's value is wrong.
+  /// Ends the command because the value of this setting is invalid.
   [[noreturn]] static void refuse(const Setting& setting, const std::string& why);
 
   [[nodiscard]] bool is_on_line(const OptionRow& option) const;
 
-  /// The exit code of an error that these make together: usage when any is on the command line.
+  /// The exit code of an error that these options cause together: usage if any of them is on the
+  /// command line, else config.
   [[nodiscard]] ExitCode code_of(std::initializer_list<const OptionRow*> options) const;
 
-  /// Ends the command because two settings contradict each other.
+  /// Ends the command because two settings cannot be combined.
   [[noreturn]] static void refuse_both(const Setting& one, const Setting& other);
 
  private:
@@ -84,10 +85,10 @@ class Settings {
   std::vector<ConfigFile> files_;  ///< strongest first
 };
 
-/// Refuses (config) a variable that was probably meant as a setting, such as REDLOCK_SERVERS: what
-/// it says would be left out in silence. A variable REDLOCK_... may also belong to another program,
-/// so it must be nearly the name of a setting that this command has and that neither its own
-/// variable nor the command line sets.
+/// Refuses (config) a variable that was probably meant as a setting, such as REDLOCK_SERVERS, and
+/// would otherwise be ignored silently. A variable REDLOCK_... may also belong to another program,
+/// so it is refused only if it resembles a setting of this command that neither its own variable
+/// nor the command line sets.
 void refuse_misspelt_variables(const Settings& settings);
 
 }  // namespace redlock::cli

@@ -29,7 +29,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> names) {
-  // A prefix of exactly one name, whatever its length, most likely means that name.
+  // A prefix of exactly one name most likely means that name.
   const auto begins_with_word = [&](std::string_view name) {
     return !word.empty() && name.starts_with(word);
   };
@@ -40,9 +40,9 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
   std::string_view nearest;
   std::size_t least = max_distance + 1;
   for (const std::string_view name : names) {
-    // A word of any length may come from a file; a word that is much longer is no match.
+    // A word from a file may be very long; skip the distance for a much longer one.
     if (word.size() > name.size() + max_distance) continue;
-    // A short name resembles everything: at least half of it must match.
+    // Almost every word is close to a short name, so at least half of the name must match.
     const std::size_t letters = edit_distance(word, name);
     if (letters * 2 > name.size() || letters >= least) continue;
     nearest = name;

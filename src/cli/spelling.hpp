@@ -7,17 +7,17 @@
 
 namespace redlock::cli {
 
-/// A lone `-` is a word.
+/// Whether the word begins with a dash. A lone `-` is an ordinary word.
 constexpr bool looks_like_option(std::string_view word) {
   return word.size() > 1 && word.front() == '-';
 }
 
-/// How many letters must be changed, added or left out to turn one word into the other
-/// (Levenshtein).
+/// The number of letters that must be changed, added or removed to turn one word into the other
+/// (Levenshtein distance).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// `; did you mean 'X'?` with the name that is nearest to `word`; empty when all of them differ in
-/// more than two letters, or in most of their letters.
+/// `; did you mean 'X'?` with the name nearest to `word`. Empty if every name differs in more than
+/// two letters, or in more than half of its own.
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> names);
 
 }  // namespace redlock::cli

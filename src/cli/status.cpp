@@ -31,16 +31,17 @@
 namespace redlock::cli {
 namespace {
 
-/// With --max-age and --max-held. As a monitoring system reads it: a warning.
+/// The exit code of --max-age and --max-held beyond the limit. Monitoring systems read 1 as a
+/// warning.
 constexpr int exit_beyond_limits = 1;
 
 struct StatusOptions {
   std::vector<Resource> resources;  ///< empty: all locks
-  std::string prefix;               ///< of the keys of these
-  Listed listed;                    ///< which of these
+  std::string prefix;               ///< lists only locks whose keys begin with it
+  Listed listed;                    ///< which locks to list
   std::optional<std::size_t> slots;
   bool exit_code;
-  std::optional<Duration> watch;  ///< show it again after this time
+  std::optional<Duration> watch;  ///< the refresh interval
   bool verbose;
   output::CheckLimits limits;       ///< for a monitoring check
   std::optional<std::size_t> runs;  ///< how many of the last runs to show
@@ -49,8 +50,8 @@ struct StatusOptions {
   [[nodiscard]] bool checks() const { return limits.max_age || limits.max_held; }
 };
 
-/// A server that does not tell the last runs has no vote where they are what is asked for.
-void demand_runs(std::vector<InspectVote>& votes) {
+/// Turns votes without readable runs into faults, for a check that depends on the runs.
+void require_runs(std::vector<InspectVote>& votes) {
   for (InspectVote& vote : votes) {
     const LastRuns* runs = nullptr;
     if (const auto* free = std::get_if<Free>(&vote)) runs = &free->runs;
@@ -59,17 +60,17 @@ void demand_runs(std::vector<InspectVote>& votes) {
   }
 }
 
-/// Shows at a terminal how far a long listing has come.
+/// A progress line for a long listing, on a terminal.
 class ScanLine {
  public:
   explicit ScanLine(const run::Session& session)
-      : wanted_(!session.console().is_quiet() && output::can_draw_on(STDERR_FILENO)),
+      : enabled_(!session.console().is_quiet() && output::can_draw_on(STDERR_FILENO)),
         clock_(session.clock()),
         shown_from_(clock_.now() + delay) {}
 
-  /// What list_resources() calls; null: nothing is to be shown.
+  /// The callback for list_resources(); null if no progress is to be shown.
   std::function<void(const ListProgress&)> listener() {
-    if (!wanted_) return nullptr;
+    if (!enabled_) return nullptr;
     return [this](const ListProgress& progress) { show(progress); };
   }
 
@@ -87,18 +88,19 @@ class ScanLine {
                       fmt::format("{}scanned {}{} keys", erase_line, progress.keys, of));
   }
 
-  /// A list that is there by then needs no line.
+  /// A faster listing shows no progress.
   static constexpr std::chrono::milliseconds delay{1000};
   static constexpr std::chrono::milliseconds interval{200};
   static constexpr const char* erase_line = "\r\x1b[K";
 
-  bool wanted_;
+  bool enabled_;
   const Clock& clock_;
   Instant shown_from_;
   bool shown_ = false;
 };
 
-/// Only on the holder's own host: its record cannot tell without a round trip of the holder's.
+/// The processes that a `run` still waits for after a signal ended its command. Known only on the
+/// holder's own host, because recording them on the servers would cost the holder a round trip.
 std::vector<output::AwaitedProcess> awaited_by_holder(const Inspection& inspection) {
   if (!inspection.holder || !inspection.holder->owner) return {};
   const Owner& owner = *inspection.holder->owner;
@@ -109,7 +111,7 @@ std::vector<output::AwaitedProcess> awaited_by_holder(const Inspection& inspecti
   return awaited;
 }
 
-/// What inspect_locks() calls for each lock, with the wall clock's time.
+/// The callback of inspect_locks() for each lock, with the wall-clock time of the answer.
 using Show = std::function<void(const output::KeyStatus&, Milliseconds)>;
 
 asio::awaitable<output::StatusReport> inspect_locks(run::Session& session,
@@ -134,7 +136,7 @@ asio::awaitable<output::StatusReport> inspect_locks(run::Session& session,
     report.skipped = std::move(listing.skipped);
   }
   const auto inspected = [&](const Resource& resource, std::vector<InspectVote> votes) {
-    if (options.limits.max_age) demand_runs(votes);
+    if (options.limits.max_age) require_runs(votes);
     if (report.faults.empty())
       report.faults = faults_among(server_set, [&](std::size_t s) { return &votes[s]; });
     output::KeyStatus key{resource, summarize(votes), server_set.names(), std::move(votes)};
@@ -158,14 +160,14 @@ output::StatusView view_of(const run::Session& session, const StatusOptions& opt
   return {listed, options.verbose && !session.json(), servers, options.slots};
 }
 
-/// What is printed, from lock to lock, and how the command ends.
+/// Collects the output of `status`, lock by lock, and determines the exit code.
 class Printout {
  public:
   Printout(run::Session& session, const StatusOptions& options)
       : options_(options),
         servers_(session.server_set().size()),
         json_(session.json()),
-        // A file of metrics that is empty would look like one without locks.
+        // With -q an empty file of metrics would look like a server without locks.
         prints_(!session.console().is_quiet() || options.openmetrics),
         for_people_(view_of(session, options, servers_)),
         metrics_(options.slots) {}
@@ -174,7 +176,7 @@ class Printout {
     const bool is_free = lock.inspection.state == InspectState::free;
     unknown_ = unknown_ || lock.inspection.state == InspectState::unavailable;
     taken_ = taken_ || (options_.slots ? free_slots(lock.votes, *options_.slots) == 0 : !is_free);
-    // One line for each key, as a monitoring system shows it.
+    // A check prints one line per key, as monitoring systems expect.
     if (options_.checks()) {
       const output::CheckResult one = output::check(lock.inspection, options_.limits);
       checked_.within = checked_.within && one.within;
@@ -200,7 +202,7 @@ class Printout {
     return is_beyond ? exit_beyond_limits : to_int(code_by_servers(report));
   }
 
-  /// Once, when all were added.
+  /// Prints the result. Call it once, after all locks have been added.
   void print(const output::StatusReport& report) {
     if (!prints_) return;
     if (options_.openmetrics) {
@@ -229,18 +231,18 @@ class Printout {
   std::size_t servers_;
   bool json_;
   bool prints_;
-  bool unknown_ = false;  ///< of a lock
-  bool taken_ = false;    ///< a lock, so that it cannot be acquired
+  bool unknown_ = false;  ///< the state of a lock is unknown
+  bool taken_ = false;    ///< a lock is held, or has no free slot
   output::CheckResult checked_{true, {}};
   output::ShownLocks for_people_;
   output::StatusJson as_json_;
   output::OpenMetrics metrics_;
 };
 
-/// Prints it once, or, without a terminal to draw on, again and again.
+/// Prints the status once, or repeatedly for a --watch that cannot draw on a terminal.
 asio::awaitable<run::Finish> print(run::Session& session, const StatusOptions& options) {
   const std::size_t servers = session.server_set().size();
-  bool told_late = false;
+  bool warned = false;
   for (;;) {
     const Instant began = session.clock().now();
     Printout printout(session, options);
@@ -248,7 +250,7 @@ asio::awaitable<run::Finish> print(run::Session& session, const StatusOptions& o
     const output::StatusReport report = co_await inspect_locks(session, options, show);
     printout.print(report);
     if (options.watch) {
-      if (report.took > *options.watch && !std::exchange(told_late, true)) {
+      if (report.took > *options.watch && !std::exchange(warned, true)) {
         session.console().notice(fmt::format("{}: longer than --watch {}",
                                              output::took_text(report),
                                              format_duration(*options.watch)));
@@ -295,8 +297,8 @@ void refuse_beside(const Settings& settings, const OptionRow& one, Options other
   }
 }
 
-/// Each of these options answers another question.
-void check_questions(const Settings& settings, const StatusOptions& options) {
+/// Refuses options that contradict each other: each asks for a different kind of answer.
+void check_combinations(const Settings& settings, const StatusOptions& options) {
   for (const OptionRow* one : Options{&option::max_age, &option::max_held, &option::runs}) {
     const auto setting = settings.find(*one);
     if (setting && options.resources.empty()) Settings::refuse(*setting, "needs KEY");
@@ -335,7 +337,7 @@ StatusOptions read_status_options(const Settings& settings) {
     Settings::refuse(*settings.find(option::all), "cannot be combined with KEY");
   options.limits = {settings.get(option::max_age), settings.get(option::max_held)};
   options.runs = settings.get(option::runs);
-  check_questions(settings, options);
+  check_combinations(settings, options);
   return options;
 }
 

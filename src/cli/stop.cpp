@@ -20,14 +20,14 @@ namespace {
 
 using output::CommandResult;
 
-/// How long simultaneous attempts may split the votes, and how often to look meanwhile (R8).
+/// How long simultaneous attempts may split the votes, and how often to poll meanwhile (R8).
 constexpr Milliseconds split_timeout{1000};
 constexpr Milliseconds split_interval{50};
 
-/// To ask again is also how to see whether the lease is gone: this often, or a few times in a short
-/// wait.
+/// The request is repeated to find out whether the lease is gone: once per second, or more often in
+/// a short wait.
 constexpr Milliseconds max_ask_interval{1000};
-constexpr int asks_in_a_wait = 20;
+constexpr int min_asks_per_wait = 20;
 
 struct StopOptions {
   Resource resource;
@@ -37,10 +37,10 @@ struct StopOptions {
   StopRequest request;
 };
 
-/// One `stop`, from the first look to the end of the wait.
+/// One `stop`, from reading the lock to the end of the wait.
 class Stopping {
  public:
-  /// Both must outlive it.
+  /// `session` and `options` must outlive this object.
   Stopping(run::Session& session, const StopOptions& options)
       : session_(session), options_(options) {}
 
@@ -56,7 +56,7 @@ class Stopping {
 
  private:
   asio::awaitable<output::Outcome> stop() {
-    co_await look();
+    co_await read_lock();
     const Inspection found = summarize(votes_);
     if (found.state == InspectState::unavailable) co_return unavailable("no quorum answered");
     if (found.state == InspectState::free) co_return free("nothing to stop: the lock is free");
@@ -78,8 +78,8 @@ class Stopping {
     co_return co_await ask(holder);
   }
 
-  /// Votes of a lease on a quorum, or of none: simultaneous attempts end soon.
-  asio::awaitable<void> look() {
+  /// Reads the lock, and retries while simultaneous attempts split the votes.
+  asio::awaitable<void> read_lock() {
     const AskRequest question{options_.resource, std::nullopt, options_.slot};
     const Instant until = now() + split_timeout;
     for (;;) {
@@ -90,7 +90,7 @@ class Stopping {
     }
   }
 
-  /// Why --slot, or its absence, does not fit; empty: it fits.
+  /// Why --slot, or its absence, does not match the lock; empty if it does.
   [[nodiscard]] std::string slot_problem(const Holder& holder) const {
     const std::string held = output::held_text(holder);
     if (holder.shared && !options_.slot)
@@ -100,7 +100,7 @@ class Stopping {
     return {};
   }
 
-  /// Why the holder cannot be asked, and what can be done; empty: it can.
+  /// Why the holder cannot be asked to stop, and what to do instead; empty if it can be asked.
   [[nodiscard]] std::string obstacle(const Holder& holder) const {
     const std::string key = output::key_option(options_.resource);
     const std::string held = "cannot be asked to stop: " + output::held_text(holder);
@@ -128,7 +128,7 @@ class Stopping {
         options_.wait.value_or(holder.owner->renewed_for.value_or(option::default_ttl));
     const Instant began = now();
     const Instant until = later(began, wait);
-    const Duration interval = std::min<Duration>(max_ask_interval, wait / asks_in_a_wait);
+    const Duration interval = std::min<Duration>(max_ask_interval, wait / min_asks_per_wait);
     session_.console().notice(fmt::format("{}: asking to stop: {}; waiting for up to {}",
                                           output::key_text(options_.resource),
                                           output::held_text(holder), format_duration(wait)));
@@ -165,7 +165,7 @@ class Stopping {
     });
   }
 
-  /// `; now it is held by …`, where another has it by now.
+  /// `; now it is held by …`; empty if no other process has acquired the lock by now.
   [[nodiscard]] std::string successor_text() const {
     const Inspection found = summarize(votes_);
     return found.state == InspectState::held ? "; now it is " + output::held_text(*found.holder)
@@ -211,7 +211,7 @@ class Stopping {
 
   run::Session& session_;
   const StopOptions& options_;
-  std::vector<InspectVote> votes_;  ///< of the last round
+  std::vector<InspectVote> votes_;  ///< the answers of the last round
 };
 
 StopOptions read_stop_options(const Settings& settings) {

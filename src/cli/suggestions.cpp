@@ -16,7 +16,7 @@ namespace {
 
 using Kind = Suggestions::Kind;
 
-/// The option of the commands that has this spelling; null: none has.
+/// The option of these commands with this spelling; null if there is none.
 const OptionRow* find_option(unsigned commands, std::string_view spelling) {
   for (const OptionRow* option : option::all_options) {
     if ((option->spec().commands & commands) == 0) continue;
@@ -28,12 +28,12 @@ const OptionRow* find_option(unsigned commands, std::string_view spelling) {
 
 /// A word that begins with a dash, as the parser reads it.
 struct OptionWord {
-  const OptionRow* with_value = nullptr;  ///< the option whose value it holds or awaits, if any
-  bool awaits_value = false;              ///< the value is the next word
-  std::string prefix{};                   ///< what stands before a value that it holds: `--ttl=`
+  const OptionRow* with_value = nullptr;  ///< the option with a value in it; null: none
+  bool awaits_value = false;              ///< the next word is the value
+  std::string prefix{};                   ///< the part before the value: `--ttl=`
 };
 
-/// `-nk` awaits the value of -k; `-kn` holds it.
+/// `-nk` awaits the value of -k, `-kn` contains it.
 OptionWord read_option_word(unsigned commands, const std::string& word) {
   if (word.starts_with("--")) {
     const std::size_t equals = word.find('=');
@@ -59,13 +59,13 @@ Suggestions servers_like(std::string_view typed) {
   for (const std::string_view prefix : stores().prefixes()) {
     suggestions.words.push_back({std::string(prefix), {}});
   }
-  // What follows is a path.
+  // After these a path follows.
   if (typed.starts_with("local:")) return {Kind::directories, {}, "local:"};
   if (typed.starts_with("unix://")) return {Kind::files, {}, "unix://"};
   return suggestions;
 }
 
-/// SIGTERM where SIG was typed, else TERM.
+/// SIGTERM if SIG was typed, else TERM.
 Suggestions signals_like(std::string_view typed) {
   Suggestions suggestions;
   for (int signal = 1; signal < SIGRTMIN; ++signal) {
@@ -76,7 +76,7 @@ Suggestions signals_like(std::string_view typed) {
   return suggestions;
 }
 
-/// The name that --help gives the value tells its kind.
+/// The suggestions for the value of an option, whose kind follows from its name in --help.
 Suggestions values_of(const OptionRow& option, std::string_view typed) {
   const std::string operand = option.operand();
   if (operand == "URL") return servers_like(typed);
@@ -85,14 +85,14 @@ Suggestions values_of(const OptionRow& option, std::string_view typed) {
   if (operand == "DIR") return {Kind::directories, {}};
   if (operand == "PID") return {Kind::pid, {}};
   if (operand == "KEY") return {Kind::keys, {}};
-  if (operand.find('|') == std::string::npos) return {};  // whatever one likes
+  if (operand.find('|') == std::string::npos) return {};  // any text
   Suggestions suggestions;
   for (std::string_view rest = operand; !rest.empty();)
     suggestions.words.push_back({std::string(next_word(rest, '|')), {}});
   return suggestions;
 }
 
-/// The first thought of an option's help.
+/// The first clause of an option's help.
 std::string in_short(std::string_view help) {
   for (const std::string_view end : {"; ", ": ", " (", ", "}) {
     help = help.substr(0, help.find(end));
@@ -125,35 +125,35 @@ Suggestions all_commands() {
   return suggestions;
 }
 
-/// Where the words behind a command's name lead.
+/// The position of the cursor within the words after the command's name.
 struct Position {
   const OptionRow* awaiting = nullptr;  ///< the option whose value is being typed
-  std::size_t plain_words = 0;          ///< words before it that are no options
-  bool behind_dashes = false;
-  std::size_t command_word = 0;  ///< the number of the word that begins CMD; 0: not there yet
+  std::size_t plain_words = 0;          ///< the number of operands before it
+  bool after_dashes = false;
+  std::size_t command_word = 0;  ///< the number of the word that begins CMD; 0: none yet
 };
 
 Position read_words(const CommandSpec& command, const std::vector<std::string>& words) {
   const bool takes_command = command.operands == Operands::command;
   Position position;
   for (std::size_t i = 1; i + 1 < words.size(); ++i) {
-    if (position.behind_dashes || !looks_like_option(words[i])) {
+    if (position.after_dashes || !looks_like_option(words[i])) {
       ++position.plain_words;
       if (takes_command) position.command_word = i;
     } else if (words[i] == "--") {
-      position.behind_dashes = true;
+      position.after_dashes = true;
       if (takes_command) position.command_word = i + 1;
     } else if (const OptionWord option = read_option_word(command.bit, words[i]);
                option.awaits_value) {
       ++i;
       if (i + 1 == words.size()) position.awaiting = option.with_value;
     }
-    if (position.command_word > 0) break;  // whatever follows is CMD's
+    if (position.command_word > 0) break;  // all further words belong to CMD
   }
   return position;
 }
 
-/// What may stand where neither an option nor its value was begun.
+/// The suggestions for an operand.
 Suggestions plain_words_of(const CommandSpec& command, const Position& position) {
   switch (command.operands) {
     case Operands::keys:
@@ -194,7 +194,7 @@ Suggestions suggest(const std::vector<std::string>& words) {
     return {Kind::command, {}, {}, words.size() - 1};
   }
 
-  if (!position.behind_dashes && typed.starts_with('-')) {
+  if (!position.after_dashes && typed.starts_with('-')) {
     const OptionWord option = read_option_word(command->bit, typed);
     if (option.with_value != nullptr && !option.awaits_value) {
       Suggestions suggestions =
@@ -206,8 +206,8 @@ Suggestions suggest(const std::vector<std::string>& words) {
   }
 
   Suggestions suggestions = plain_words_of(*command, position);
-  // Nothing was typed yet: an option may follow as well.
-  if (typed.empty() && !position.behind_dashes) {
+  // An empty word may also become an option.
+  if (typed.empty() && !position.after_dashes) {
     for (Suggestions::Word& word : options_of(*command)) {
       suggestions.words.push_back(std::move(word));
     }

@@ -8,8 +8,8 @@
 
 namespace redlock::cli {
 
-/// What a shell must read to complete redlock-cli: a file of completions/, which asks the program
-/// for everything.
+/// A file of completions/, which makes a shell complete redlock-cli by asking the program for
+/// suggestions.
 struct CompletionScript {
   std::string_view shell;
   std::string_view text;
@@ -17,30 +17,30 @@ struct CompletionScript {
 
 std::span<const CompletionScript> completion_scripts();
 
-/// What may stand where a word of a command line is being typed, for the completion of shells.
+/// The possible words at the cursor of a command line, for completion in shells.
 struct Suggestions {
   enum class Kind {
     words,        ///< those in `words`
-    beginnings,   ///< of words, in `words`: more is to be typed behind each
-    keys,         ///< keys that are locked at the servers, then those in `words`
-    files,        ///< the name of a file
-    directories,  ///< the name of a directory
+    beginnings,   ///< those in `words`, after each of which more must be typed
+    keys,         ///< keys that are locked on the servers, and those in `words`
+    files,        ///< file names
+    directories,  ///< directory names
     pid,          ///< the process id of the shell
     command,      ///< a command with arguments, which begins at word number `command_word`
   };
   struct Word {
     std::string text;
-    std::string help;  ///< what it means, one line; may be empty
+    std::string help;  ///< its meaning, in one line; may be empty
   };
 
   Kind kind = Kind::words;
-  std::vector<Word> words;       ///< all that there are, also those that begin differently
-  std::string prefix{};          ///< of the word being typed, what stands before the suggestion
+  std::vector<Word> words;       ///< not filtered by the letters typed so far
+  std::string prefix{};          ///< the part of the typed word that precedes the suggestion
   std::size_t command_word = 0;  ///< counted from 0, without the program's name
 };
 
-/// Suggests what may replace the last of the words, which follow the program's name. At least one
-/// word; the last one may be empty. Asks no server and reads no file.
+/// Suggests replacements for the last word. `words` are those after the program's name: at least
+/// one, and the last may be empty. Asks no server and reads no file.
 Suggestions suggest(const std::vector<std::string>& words);
 
 }  // namespace redlock::cli

@@ -13,7 +13,7 @@
 namespace redlock::cli {
 namespace {
 
-/// `Lua 5.1.5 (MIT), Asio 1.22.1 (BSL-1.0)`: those that come in this way.
+/// The components that are used in this way: `Lua 5.1.5 (MIT), Asio 1.22.1 (BSL-1.0)`.
 std::string components_that_are(std::string_view how) {
   std::vector<std::string> texts;
   for (const Component& component : build::components) {
@@ -24,7 +24,7 @@ std::string components_that_are(std::string_view how) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-/// The ways in which they come, in the order in which they are first named.
+/// The distinct ways in which components are used, in order of first appearance.
 std::vector<std::string_view> ways() {
   std::vector<std::string_view> found;
   for (const Component& component : build::components) {

@@ -5,7 +5,7 @@
 
 namespace redlock::cli {
 
-/// A library that the program is made of.
+/// A library that the program uses.
 struct Component {
   std::string_view name;
   std::string_view version;
@@ -13,8 +13,8 @@ struct Component {
   std::string_view licence;  ///< an SPDX expression
 };
 
-/// The text for --version: `redlock-cli X.Y.Z`, then lines with the commit, the compiler, the
-/// libraries and what this build can do, each `name: …`.
+/// The text for --version: `redlock-cli X.Y.Z`, then lines `name: …` with the commit, the compiler,
+/// the libraries and the features of this build.
 std::string version_text();
 
 }  // namespace redlock::cli

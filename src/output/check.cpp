@@ -15,7 +15,7 @@ bool is_kept(const Holder& holder) {
   return holder.owner && holder.owner->finished;
 }
 
-/// By the rule of --once-per.
+/// Applies the rule of --once-per, so that both agree on what a recent success is.
 CheckResult check_age(const Inspection& inspection, Duration max_age) {
   const auto recent = fresh_success(inspection.runs_by_server, max_age);
   LastRuns runs = inspection.runs;

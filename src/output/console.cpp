@@ -12,7 +12,8 @@
 namespace redlock::output {
 namespace {
 
-/// Counts what a log that is busy, or hangs, did not take, as StandardError does.
+/// Counts the messages that a busy or hanging log did not accept, and reports the number with the
+/// next one, as StandardError does.
 void write_to_log(int level, std::string_view text) {
   static std::size_t dropped = 0;
   if (dropped > 0 &&
@@ -38,30 +39,31 @@ std::string dropped_text(std::size_t count, std::string_view why) {
          " dropped: " + std::string(why);
 }
 
-void Console::say(int level, bool shown, std::string_view text) const {
+void Console::write(int level, bool shown, std::string_view text) const {
   if (to_syslog_) write_to_log(level, text);
   if (!shown) return;
   StandardError::of_process().message(level, text);
 }
 
 void Console::error(std::string_view text) const {
-  say(LOG_ERR, true, text);
+  write(LOG_ERR, true, text);
 }
 
 void Console::notice(std::string_view text) const {
-  say(LOG_NOTICE, !quiet_, text);
+  write(LOG_NOTICE, !quiet_, text);
 }
 
 void Console::audit(std::string_view text) const {
-  if (!to_syslog_) write_to_log(LOG_NOTICE, text);  // else it went there as a message
+  // With --syslog the caller's message has already reached the log.
+  if (!to_syslog_) write_to_log(LOG_NOTICE, text);
 }
 
 void Console::detail(std::string_view text) const {
-  if (verbosity_ >= 1) say(LOG_INFO, !quiet_, text);
+  if (verbosity_ >= 1) write(LOG_INFO, !quiet_, text);
 }
 
 void Console::debug(std::string_view text) const {
-  if (verbosity_ >= 2) say(LOG_DEBUG, !quiet_, text);
+  if (verbosity_ >= 2) write(LOG_DEBUG, !quiet_, text);
 }
 
 }  // namespace redlock::output

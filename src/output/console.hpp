@@ -6,45 +6,45 @@
 
 namespace redlock::output {
 
-/// Writes everything to the descriptor; false with errno when it cannot. Handles EINTR and partial
-/// writes.
+/// Writes all bytes to the descriptor. Returns false with errno set on failure. Handles EINTR and
+/// partial writes.
 bool write_all(int fd, std::string_view bytes);
 
 /// `3 messages were dropped: WHY`.
 std::string dropped_text(std::size_t count, std::string_view why);
 
-/// Messages to stderr, one line each: `redlock-cli: TEXT`, and to the system log where that is
-/// wanted. StandardError says what becomes of a line that is not read; the system log is never
-/// waited for. Texts are safe for a terminal: what comes from outside is escaped by
-/// escape_for_terminal() (support/text.hpp). `--json` silences no message; of `run` it makes each a
-/// line of JSON.
+/// Writes messages to stderr, one line each: `redlock-cli: TEXT`, and to the system log if
+/// requested. StandardError defines when a line is dropped; a busy system log is never waited for.
+/// Callers pass text that is safe for a terminal: untrusted text goes through
+/// escape_for_terminal() (support/text.hpp). `--json` does not silence messages; with `run` each
+/// becomes a line of JSON.
 class Console {
  public:
-  /// `to_syslog`: the system log gets the messages, too, whether quiet or not.
+  /// `to_syslog`: messages also go to the system log, even with `quiet`.
   Console(bool quiet, unsigned verbosity, bool to_syslog = false)
       : quiet_(quiet), verbosity_(verbosity), to_syslog_(to_syslog) {}
 
-  /// What the user must know: shown even with -q.
+  /// An error: shown even with -q.
   void error(std::string_view text) const;
 
-  /// What the user may want to know: not shown with -q.
+  /// A notice: not shown with -q.
   void notice(std::string_view text) const;
 
-  /// For the audit trail: to the system log, also without --syslog. What stops a command or breaks
-  /// a lock, and at whose request, can be found there.
+  /// An entry of the audit trail: goes to the system log even without --syslog. It records every
+  /// stop request and broken lock, with the user who requested it.
   void audit(std::string_view text) const;
 
-  /// Only with -v, or -vv.
+  /// Details, shown with -v; debug messages, shown with -vv.
   void detail(std::string_view text) const;
   void debug(std::string_view text) const;
 
   [[nodiscard]] bool is_quiet() const noexcept { return quiet_; }
-  /// Whether nothing but errors gets anywhere.
+  /// Whether only errors are written anywhere.
   [[nodiscard]] bool is_silent() const noexcept { return quiet_ && !to_syslog_; }
   [[nodiscard]] bool is_verbose() const noexcept { return verbosity_ > 0; }
 
  private:
-  void say(int level, bool shown, std::string_view text) const;
+  void write(int level, bool shown, std::string_view text) const;
 
   bool quiet_;
   unsigned verbosity_;

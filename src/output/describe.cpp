@@ -1,11 +1,11 @@
 #include "output/describe.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "output/outcome.hpp"
-#include "output/status.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
 #include "support/timestamp.hpp"
@@ -13,15 +13,15 @@
 namespace redlock::output {
 namespace {
 
-/// Leases are renewed when a third of their ttl has passed; a lease that has less left than this
-/// fraction is not being renewed.
-constexpr int overdue_part = 2;
+/// Leases are renewed when a third of their ttl has passed. With less than half of the ttl left, a
+/// renewal has been missed.
+constexpr int overdue_divisor = 2;
 
 std::string safe(std::string_view text) {
   return escape_for_terminal(text);
 }
 
-/// `alice@web1`; of an Owner or a StopRequest.
+/// `alice@web1`, for an Owner or a StopRequest.
 template <class Person>
 std::string person_text(const Person& person) {
   return fmt::format("{}@{}", person.user.empty() ? "?" : safe(person.user),
@@ -42,8 +42,8 @@ std::string note_text(const Owner& owner) {
   return owner.note.empty() ? std::string() : fmt::format(", \"{}\"", safe(owner.note));
 }
 
-/// The pid of a `run` is the one to signal: its command ends with it. That of a detached holder is
-/// its own.
+/// `alice@web1 (run pid 4711: deploy.sh), "note"`. The word before `pid` identifies the process:
+/// signalling a `run` ends its command, a detached holder is a process without one.
 std::string owner_text(const Owner& owner) {
   std::string text = fmt::format("{} ({}pid {}", person_text(owner),
                                  owner.supervised ? "run "
@@ -63,12 +63,12 @@ std::string held_and_end_text(const PastRun& run, Duration ended) {
   return text;
 }
 
-/// ` (12m, exit 0)`; nothing where it is not known.
+/// ` (12m, exit 0)`; empty if the end of the run was not recorded.
 std::string end_of_run_text(const PastRun& run) {
   return run.ended ? fmt::format(" ({})", held_and_end_text(run, *run.ended)) : std::string();
 }
 
-/// Its program has ended, so its pid means nothing any more.
+/// Without the pid: the process has ended, and its pid may belong to another one.
 std::string former_owner_text(const Owner& owner) {
   return person_text(owner) +
          (owner.command.empty() ? "" : fmt::format(" ({})", safe(owner.command))) +
@@ -120,24 +120,24 @@ std::string kept_text(const Owner& owner, const Finished& finished,
   return text;
 }
 
-/// Of a lock that --min-hold keeps: no command needs it any more.
+/// How to release a lock that --min-hold keeps: its command has ended, so it is safe to break.
 std::string freeing_advice(const Resource& resource, const Holder& holder) {
   if (holder.shared || !holder.owner || !holder.owner->finished) return {};
   return fmt::format("; `redlock-cli release {} --force` releases it now", key_option(resource));
 }
 
-/// Of a waiter that comes first and takes several slots.
+/// Why a free slot is not granted: an earlier waiter is collecting several slots.
 std::string collector_text(const Owner& owner) {
   return fmt::format("a slot is free, but {} waits for {} of them and comes first",
                      owner_text(owner), owner.take);
 }
 
-/// Which process holds the lock, since when, and how that will end, as far as it is known.
+/// Which process holds the lock, for how long, and when it expires.
 std::string holder_text(const Holder& holder) {
   std::string text = who_text(holder);
   const std::string age = holder.age ? ", for " + format_duration(*holder.age) : "";
   if (!holder.remaining) return text + age + ", without expiry: it never expires";
-  // Of several shares the last one to end need not be the owner's.
+  // The latest share need not be the last to expire.
   if (holder.shared) return text + age;
   const std::string expiry = ", expires in " + format_duration(*holder.remaining);
   switch (renewal_of(holder)) {
@@ -156,7 +156,7 @@ std::string holder_text(const Holder& holder) {
   return text + age + expiry + " unless it is renewed";
 }
 
-/// `; asked to stop by …; a newer version holds it: …`, as far as there is something to tell.
+/// `; asked to stop by …; a newer version holds it: …`; empty if neither applies.
 std::string notes_on(const Holder& holder) {
   if (!holder.owner) return {};
   const auto& request = holder.owner->stop_request;
@@ -164,7 +164,7 @@ std::string notes_on(const Holder& holder) {
          (holder.owner->newer ? "; a newer version holds it: upgrade redlock-cli" : "");
 }
 
-/// `2 of 4 slots taken, the latest by …`, where `taken` says how many are.
+/// `2 of 4 slots taken, the latest by …`, where `taken` is the part before the comma.
 std::string slots_text(std::string_view taken, const Holder& holder) {
   const Owner& latest = *holder.owner;
   if (latest.finished) {
@@ -175,11 +175,11 @@ std::string slots_text(std::string_view taken, const Holder& holder) {
   return fmt::format("{}, the latest by {}{}{}", taken, owner_text(latest), age, notes_on(holder));
 }
 
-/// Of any lock but one in slots.
+/// For an exclusive or shared lock, not one with slots.
 std::string sole_or_shared_text(const Holder& holder) {
   if (!holder.owner || !holder.owner->finished)
     return "held by " + holder_text(holder) + notes_on(holder);
-  // Of those who share a lock this is the last to end, and no command runs under any share.
+  // The finished holder of a shared lock is reported only when no command runs under any share.
   return (holder.shared ? fmt::format("held by {}, the last ", sharers) : std::string()) +
          kept_text(*holder.owner, *holder.owner->finished, holder.remaining);
 }
@@ -193,7 +193,7 @@ Renewal renewal_of(const Holder& holder) {
     return is_run ? Renewal::renewed : Renewal::unknown;
   }
   if (*renewed_for == Duration::zero()) return Renewal::none;
-  const bool is_overdue = holder.remaining && *holder.remaining < *renewed_for / overdue_part;
+  const bool is_overdue = holder.remaining && *holder.remaining < *renewed_for / overdue_divisor;
   return is_overdue ? Renewal::overdue : Renewal::renewed;
 }
 
@@ -399,6 +399,20 @@ std::string inspection_text(const Inspection& inspection) {
       return "unknown: no quorum of servers answered";
   }
   return "unknown";
+}
+
+std::optional<TakenSlots> taken_slots(const LockParties& parties,
+                                      std::optional<std::size_t> slots) {
+  const std::string& free = parties.free_slots;
+  if (free.empty()) return std::nullopt;
+  std::size_t limit = slots.value_or(0);
+  for (const Share& share : parties.first_shares) {
+    if (!slots && share.holder.owner) limit = std::max(limit, share.holder.owner->slots);
+  }
+  const auto end = limit > 0 && limit < free.size()
+                       ? free.begin() + static_cast<std::ptrdiff_t>(limit)
+                       : free.end();
+  return TakenSlots{static_cast<std::size_t>(std::count(free.begin(), end, '0')), limit};
 }
 
 std::vector<std::string> parties_lines(const LockParties& parties) {

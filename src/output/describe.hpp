@@ -2,7 +2,9 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,61 +16,63 @@
 
 namespace redlock::output {
 
-/// Results and events as clauses for people. Pure except for the time of day. Everything from
-/// elsewhere is returned escaped for the terminal.
+/// Results and events as clauses for people. The functions are pure, except that some read the wall
+/// clock. Text from servers, keys and records is returned escaped for the terminal.
 
-/// The key as it is shown.
+/// The key, escaped for the terminal.
 std::string key_text(const Resource& resource);
 
-/// `asked to stop by alice@web1 ("roll back")`.
+/// `asked to stop by alice@web1 ("roll back")`, or `asked to stop for a newer run of …`.
 std::string asked_text(const StopRequest& request);
 
 /// `alice@web1 broke it with `release --force` ("roll back")`: the breaker's note is the reason.
 std::string broke_text(const Owner& breaker);
 
-/// `stopped at the request of alice@web1 ("roll back")`.
+/// `stopped at the request of alice@web1 ("roll back")`, or `stopped for a newer run of …`.
 std::string stopped_text(const StopRequest& request);
 
 /// Several keys, separated by commas.
 std::string keys_text(const std::vector<Resource>& resources);
 
-/// A time of the wall clock in local time: `08:12:01`, and before or after today
+/// A wall-clock time as local time: `08:12:01`, with the date if it is not today:
 /// `2026-11-21 08:12:01`.
 std::string moment_text(Milliseconds moment, Milliseconds now);
 
-/// `held by alice@web1 (run pid 4711: deploy.sh), "release 1.2", renewed, for 12s`, `held by a
-/// foreign client, expires in 18s unless it is renewed`, or, when no command runs under it any
-/// more, `kept until 03:01:00 by --min-hold of alice@web1 (deploy.sh); finished 13s ago with 0`.
-/// What is unknown is left out. The time of day is local time.
+/// `held by alice@web1 (run pid 4711: deploy.sh), "release 1.2", for 12s, renewed`, `held by a
+/// foreign client, expires in 18s unless it is renewed`, or, once its command has ended, `kept
+/// until 03:01:00 by --min-hold of alice@web1 (deploy.sh); ended 13s ago, exit status 0`. Unknown
+/// parts are left out. The time of day is local time.
 std::string held_text(const Holder& holder);
 
-/// Whether a lease is renewed, as far as its holder's record tells.
+/// Whether the holder renews its lease, according to its owner record and the remaining time.
 enum class Renewal {
   none,
   renewed,
-  overdue,  ///< it should have been renewed by now
+  overdue,  ///< the holder renews it, but has missed the last renewal
   unknown,
 };
 Renewal renewal_of(const Holder& holder);
 
-/// `-k demo` as a user would type it, `--key=-n` where it must be.
+/// The option that names the key, as a user would type it: `-k demo`, or `--key=-n` for a key that
+/// looks like an option.
 std::string key_option(const Resource& resource);
 
-/// `a key of type hash with 3 elements, without expiry`: what a key is that is no lease of ours.
+/// Describes a key that redlock-cli did not write: `a key of type hash with 3 elements, without
+/// expiry`.
 std::string foreign_key_text(const ForeignKey& key);
 
-/// `redis://a:6379: no answer within 50ms; redis://b:6379: wrong password`, or an empty string.
+/// `redis://a:6379: no answer within 50ms; redis://b:6379: wrong password`; empty without faults.
 std::string faults_text(const std::vector<ServerFault>& faults);
 
-/// `1 of 3 servers gives no vote, and at most 1 may: redis://b:6379: no answer`, or nothing when
-/// all vote.
+/// `1 of 3 servers not voting; 1 tolerated: redis://b:6379: timeout after 50ms`, or an empty string
+/// when all vote.
 std::string missing_votes_text(const std::vector<ServerFault>& faults, std::size_t servers);
 
-/// Why a process waits for itself, and how to hand the lease on to it: its holder is an ancestor of
-/// it.
+/// Explains a wait that cannot end: the holder is an ancestor of this process and waits for it. The
+/// text names the variable that passes the holder's lease on.
 std::string held_around_us_text(const Owner& owner);
 
-/// Why an attempt or a wait failed, to follow `KEY: `.
+/// Why an attempt or a wait failed, as the text after `KEY: `.
 std::string failure_text(const Resource& resource, const AttemptFailure& failure,
                          std::size_t servers);
 
@@ -78,17 +82,27 @@ std::string not_ours_text(const std::optional<NotOurs>& not_ours);
 /// How a lease ended while a command ran under it.
 std::string ended_text(const LeaseEnded& ended);
 
-/// Why a lease was not renewed although servers may have answered: `this machine gave redlock-cli
-/// no CPU for 1.9s`.
+/// Why this process renewed a lease too late, although the servers may have been reachable: `this
+/// machine gave redlock-cli no CPU for 1.9s`.
 std::string delay_text(Duration length, bool suspended);
 
-/// `UNSAFE: …`: a command may have run without its lock. `dead`: every process of it was seen dead,
-/// `late` after the end of the lease. Otherwise `left` are the processes that could not be killed,
-/// as far as they are known.
+/// `UNSAFE: …`: the command may have run without its lock. If `dead`, all of its processes are
+/// known to be dead, the last one `late` after the lease could expire. Otherwise `left` lists the
+/// known processes that could not be killed.
 std::string unsafe_text(bool dead, const std::vector<pid_t>& left, Duration late);
 
-/// A key's state for `status`: `free`, `held by …`, …
+/// A lock's state for `status`: `free`, `held by …`, `unknown: …`.
 std::string inspection_text(const Inspection& inspection);
+
+/// How many slots of a lock are taken.
+struct TakenSlots {
+  std::size_t taken;
+  std::size_t limit;  ///< how many slots the lock has; zero: unknown
+};
+
+/// Counts the taken slots of a lock that is shared in slots; nullopt for any other lock. `slots` is
+/// the number of slots, where it is given; otherwise the number comes from the holders' records.
+std::optional<TakenSlots> taken_slots(const LockParties& parties, std::optional<std::size_t> slots);
 
 /// The processes that share the lock and those that wait for it, one line each.
 std::vector<std::string> parties_lines(const LockParties& parties);
@@ -96,20 +110,21 @@ std::vector<std::string> parties_lines(const LockParties& parties);
 /// `3h ago on db2 (12m, exit 0)`.
 std::string past_run_text(const PastRun& run);
 
-/// The last run, and the last success where that was another one, one line each.
+/// The last run, and the last successful one if that is a different run, one line each. `moment`
+/// formats the time that was `ago`.
 std::vector<std::string> runs_lines(const LastRuns& runs,
                                     const std::function<std::string(Duration ago)>& moment);
 
-/// What `status --runs` says: a line for each run, `3h ago, at 03:00:01: alice@db2 (backup) (waited
-/// 0ms, held 12m, exit 0)`; and what keeps it from telling all.
+/// `status --runs`: a line for each recorded run, `3h ago, at 03:00:01: alice@db2 (backup) (waited
+/// 0ms, held 12m, exit 0)`, and a line for each reason why runs may be missing.
 std::vector<std::string> kept_runs_lines(const std::vector<PastRun>& kept, const LastRuns& runs,
                                          const std::function<std::string(Duration ago)>& moment);
 
 /// `skipped at least 3 times since 03:00:01 (busy)`.
 std::string skips_text(const Skips& skips, const std::function<std::string(Duration ago)>& moment);
 
-/// What `status --max-age` says: `last success 3h ago on db2 (12m, exit 0), within 26h`. `recent`:
-/// whether it is within.
+/// `status --max-age`: `last success 3h ago on db2 (12m, exit 0), within 26h`. `recent`: the last
+/// success is within `max_age`.
 std::string check_text(const LastRuns& runs, Duration max_age, bool recent);
 
 /// One server's answer in `status`.

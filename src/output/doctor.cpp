@@ -22,7 +22,7 @@ double fractional_ms(Duration span) {
          1000;
 }
 
-/// The names that the servers' elements have, each once, in their order.
+/// The distinct names of the elements of all servers, in order of first appearance.
 template <class Element>
 std::vector<std::string> names_in(const SetDiagnosis& set,
                                   std::vector<Element> Diagnosis::*elements,
@@ -100,8 +100,9 @@ Json server_json(const std::string& name, const Diagnosis& server,
   json["reachable"] = server.reachable;
   json["latency_ms"] = milliseconds_json(server.latency);
   for (const std::string& fact : facts) {
-    const auto told = std::ranges::find(server.facts, fact, &Fact::name);
-    json[fact] = told == server.facts.end() ? Json(nullptr) : std::visit(JsonOf(), told->value);
+    const auto reported = std::ranges::find(server.facts, fact, &Fact::name);
+    json[fact] =
+        reported == server.facts.end() ? Json(nullptr) : std::visit(JsonOf(), reported->value);
   }
   json["clock_offset_ms"] = milliseconds_json(server.clock_offset);
   json["findings"] = Json::array();

@@ -20,41 +20,42 @@
 
 namespace redlock::output {
 
-/// What happens to the locks of one command. All that tells of it while it happens (messages,
-/// --events-fd, --sd-notify) listens to these events.
+/// The events in the life of one command's locks. Everything that reports them as they happen
+/// (messages, --events-fd, --sd-notify) is a listener of these events.
 namespace event {
 
 // --- The wait ---
 
-/// An attempt failed, and the wait goes on.
+/// An attempt failed, and the wait continues.
 struct Waiting {
   Resource resource;
   AttemptFailure failure;
   std::size_t servers;
   Duration waited;
-  bool news;  ///< the holder, our position or the reason is another one than before
+  bool news;  ///< the holder, our position or the reason has changed since the last event
 };
 
 /// Another second of the wait has passed.
 struct StillWaiting {};
 
-/// The holder of the lock is a process that waits for us to end, and we were told to wait.
+/// The holder of the lock is an ancestor that waits for this process to end, and -w asks us to
+/// wait.
 struct HeldAroundUs {
   Resource resource;
   Owner owner;
 };
 
-/// The wait is over, whatever came of it.
+/// The wait has ended, with or without the lock.
 struct WaitEnded {};
 
-/// A newer waiter took our place (--supersede): the wait is over.
+/// A newer waiter superseded this one (--supersede), which ends the wait.
 struct Superseded {
   Resource resource;
-  std::optional<Owner> by;  ///< nullopt: not known
+  std::optional<Owner> by;  ///< nullopt: unknown
   Duration waited;
 };
 
-/// A run succeeded within --once-per: the command does not run, and nothing else happens.
+/// Another run succeeded within --once-per, so the command does not run. No event follows.
 struct Fresh {
   PastRun last;
   Duration waited;
@@ -64,34 +65,36 @@ struct Fresh {
 struct Acquired {
   std::vector<Lease> leases;
   Duration waited;
-  std::size_t votes;  ///< servers that gave theirs so far
+  std::size_t votes;  ///< votes received so far
   std::size_t servers;
   std::vector<ServerFault> faults;
 };
 
 // --- The lease ---
 
-/// The job is paused: the lock was released before the command started, and is waited for again.
+/// The shell job was suspended while waiting, so the lock was released before the command started;
+/// the wait starts again when the job continues.
 struct ReleasedWhilePaused {};
 
 /// A quorum confirmed a renewal.
 struct Renewed {
-  bool after_trouble;  ///< rounds before this one failed
+  bool after_trouble;  ///< the previous rounds failed
 };
 
-/// The first round of several that found no quorum; the lease still stands.
+/// A renewal found no quorum; the lease is still valid. Only for the first of several failed
+/// rounds.
 struct RenewalFailed {
   Resource resource;
   std::vector<ServerFault> faults;
 };
 
-/// Other servers than before give no vote; a quorum still does.
+/// The set of servers that do not vote has changed; a quorum still votes.
 struct VotesChanged {
-  std::vector<ServerFault> faults;  ///< empty: all vote again
+  std::vector<ServerFault> faults;  ///< of those that do not vote; empty: all vote again
   std::size_t servers;
 };
 
-/// The lease is lost, or cannot be renewed in time. Reported after the stop signal was sent.
+/// The lease is lost, or cannot be renewed in time. Reported after the stop signal has been sent.
 struct Lost {
   std::optional<Resource> resource;  ///< nullopt: it could not be renewed
   std::string reason;                ///< one clause for people
@@ -99,83 +102,82 @@ struct Lost {
 
 // --- The command ---
 
-/// To stop the command may take longer than the ttl leaves.
+/// Stopping the command may take longer than the ttl allows.
 struct Strained {
   StopCost cost;
   Duration needed;
   Ttl ttl;
 };
 
-/// The stop signal was sent to what runs under the lock: because of the lease, at the end of
-/// --max-hold or of the process that started us, or at the request of another process.
+/// The stop signal was sent to the processes that run under the lock. `why` is the reason: the
+/// lease, --max-hold, the end of the process that started us, or a request of another process.
 struct Stopping {
   child::StopReason why;
   std::optional<Duration> max_hold;
   std::optional<StopRequest> request{};  ///< for child::StopReason::request and replaced
 };
 
-/// These processes survive KILL; the lock is kept.
+/// These processes survive SIGKILL, so the lock is kept.
 struct Unkillable {
   std::vector<pid_t> pids;
 };
 
-/// A signal ended the command, and the lock is kept until these processes have ended, too. Before
-/// Ended, and only when it takes a while.
+/// A signal ended the command, and the lock is kept until these processes have also ended. Precedes
+/// Ended, and is reported only if that takes a while.
 struct Awaiting {
   std::vector<pid_t> pids;
 };
 
-/// The command has ended; both empty: its status is not known.
+/// The command has ended. Its status is unknown if `exit_code` and `signal` are both nullopt.
 struct Ended {
   std::optional<int> exit_code;
   std::optional<int> signal;
   Duration held;
-  std::vector<pid_t> left;  ///< descendants that still run
+  std::vector<pid_t> left;  ///< descendants that are still running
 };
 
-/// The command has ended, and the lock is kept for runs within this one.
+/// The command has ended, and the lock is kept for nested runs.
 struct NestedRunsLive {
   std::vector<pid_t> holders;
 };
 
 // --- The end ---
 
-/// We are done with the locks.
+/// The locks were released, or this process has nothing to release.
 struct Released {
   bool confirmed;  ///< by a quorum
-  bool inherited;  ///< there was nothing to release: the lease is of the run or acquire around this
-                   ///< one
+  bool inherited;  ///< the parent lease belongs to an enclosing run or acquire: nothing to release
   Duration held;
-  Duration expire_in;  ///< for which it was left to expire (--min-hold)
+  Duration expire_in;  ///< the rest of --min-hold, after which the lease expires; zero: none
 };
 
-/// No quorum confirmed the release: it is repeated in the background.
+/// No quorum confirmed the release, which is retried in the background.
 struct ReleasePending {
-  Ttl ttl;  ///< within which what is left expires
+  Ttl ttl;  ///< an unreleased lease expires within this time
   std::vector<ServerFault> faults;
 };
 
-/// The command succeeded, and no quorum of servers has recorded that.
+/// The command succeeded, but no quorum of servers recorded that, so --once-per may run it again.
 struct NotRecorded {
   Duration once_per;
 };
 
-/// Processes that the command left running.
+/// The command left processes running.
 struct LeftRunning {
   std::vector<pid_t> pids;
-  bool killed;       ///< with the command's pid namespace
-  bool expected;     ///< the user said what is to become of them
-  bool unprotected;  ///< the lock was released all the same
+  bool killed;       ///< they were killed with the command's pid namespace
+  bool expected;     ///< --descendants was given, or an enclosing run still holds the lease
+  bool unprotected;  ///< the lock was released although they still run
 };
 
-/// How the command ends; again when the release shows that the lock was lost.
+/// The outcome of the command. Reported again if the release shows that the lock was lost.
 struct Concluded {
   Outcome outcome;
 };
 
-/// The end without the locks, the last event: the wait was given up or interrupted, the servers did
-/// not answer, or the command could not be started. Not after Superseded and Fresh, which are such
-/// ends, too.
+/// The command ends without the locks: the wait timed out or was interrupted, the servers did not
+/// answer, or the command could not be started. The last event. Superseded and Fresh are last
+/// events of their own, so this does not follow them.
 struct NotAcquired {
   Outcome outcome;  ///< with the exit code
   Duration waited;
@@ -192,11 +194,11 @@ class EventListener {
  public:
   virtual ~EventListener() = default;
 
-  /// `at`: the wall clock, for display. Must not block.
+  /// `at` is the wall-clock time, for display. Must not block.
   virtual void on(const event::Any& event, Milliseconds at) = 0;
 };
 
-/// The events of one command on their way to all who listen.
+/// Passes the events of one command on to all listeners.
 class Events {
  public:
   /// `listener` must outlive the events.

@@ -12,7 +12,7 @@
 namespace redlock::output {
 namespace {
 
-/// Keeps the order in which fields are set: easier to read, and stable.
+/// Keeps fields in the order in which they are set, which is stable and easier to read.
 using Json = nlohmann::ordered_json;
 
 long long milliseconds(Duration span) {
@@ -25,13 +25,13 @@ void set_key(Json& json, const Resource& resource) {
   if (shown != resource.key()) json["key_base64"] = encode_base64url(resource.key());
 }
 
-/// The time of the wall clock that is `span` from now.
+/// The wall-clock time `span` from now.
 std::string time_in(Duration span) {
   return timestamp(wall_clock_now() + std::chrono::floor<Milliseconds>(span));
 }
 
-/// How the lease is kept alive; nothing where that is not known, or no process lives under it.
-std::string_view keeping_word(const Owner& owner) {
+/// How the lease is kept alive; empty if that is unknown or the command has ended.
+std::string_view kept_by_word(const Owner& owner) {
   if (owner.finished) return {};
   if (owner.supervised) return "run";
   if (owner.detached) return "detached";
@@ -110,7 +110,7 @@ Json holder_json(const Holder& holder) {
   if (holder.owner) {
     set_owner(json, *holder.owner);
     json["supervised"] = holder.owner->supervised;
-    if (const auto word = keeping_word(*holder.owner); !word.empty()) json["kept_by"] = word;
+    if (const auto word = kept_by_word(*holder.owner); !word.empty()) json["kept_by"] = word;
     if (holder.owner->renewed_for) json["renewed"] = *holder.owner->renewed_for > Duration::zero();
     if (holder.owner->stoppable) json["stoppable"] = *holder.owner->stoppable;
     if (holder.owner->stop_request)
@@ -210,25 +210,25 @@ void set_hold(Json& json, const Hold& hold) {
   json["slots"] = hold.slots;
 }
 
-/// The object that describes a lease: the outer object itself, or one per lease where there are
-/// several.
-Json& place_for(Json& json, const Lease& lease, std::size_t leases) {
+/// The object that describes a lease: `json` itself for a single lease, else a new element of
+/// "leases".
+Json& object_for(Json& json, const Lease& lease, std::size_t leases) {
   if (leases == 1) return json;
-  Json& place = json["leases"].emplace_back();
-  set_key(place, lease.resource);
-  return place;
+  Json& object = json["leases"].emplace_back();
+  set_key(object, lease.resource);
+  return object;
 }
 
-/// The leases without what proves them.
+/// Adds the leases without their secret tokens.
 void set_fences(Json& json, const std::vector<Lease>& leases) {
   for (const Lease& lease : leases) {
-    Json& place = place_for(json, lease, leases.size());
-    place["fence"] = lease.fence.value();
-    set_hold(place, lease.hold);
+    Json& object = object_for(json, lease, leases.size());
+    object["fence"] = lease.fence.value();
+    set_hold(object, lease.hold);
   }
 }
 
-// --- Each event's name and fields; those without a name are for messages alone ---
+// --- Each event's name and fields; events without a name only appear in messages ---
 
 template <class Event>
 std::string_view name_of(const Event&) {
@@ -343,7 +343,7 @@ void set_event(Json& json, const event::NotAcquired& not_acquired) {
 template <class Event>
 void set_event(Json&, const Event&) {}
 
-/// The one key that an event is about, where it is about one of several.
+/// The key that an event concerns; nullopt if it concerns all keys of the command.
 std::optional<Resource> subject_of(const event::Any& event) {
   if (const auto* waiting = std::get_if<event::Waiting>(&event)) return waiting->resource;
   if (const auto* superseded = std::get_if<event::Superseded>(&event)) return superseded->resource;
@@ -387,10 +387,10 @@ std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases,
                        const std::string& handle) {
   Json json = to_json(outcome);
   for (const Lease& lease : leases) {
-    Json& place = place_for(json, lease, leases.size());
-    place["token"] = lease.token.secret();
-    place["fence"] = lease.fence.value();
-    set_hold(place, lease.hold);
+    Json& object = object_for(json, lease, leases.size());
+    object["token"] = lease.token.secret();
+    object["fence"] = lease.fence.value();
+    set_hold(object, lease.hold);
   }
   json["lease"] = handle;
   json["ttl_ms"] = leases.front().ttl.length().count();
@@ -456,7 +456,7 @@ std::string StatusJson::text(const std::vector<ServerFault>& faults,
   if (!faults.empty()) json["faults"] = faults_json(faults);
   if (!skipped.empty()) json["skipped"] = faults_json(skipped);
   const std::string around = one_line(json);
-  // The words before the list are ours: its first brackets are those of the locks.
+  // The fields before "locks" contain no brackets, so the first pair is that of the locks.
   const std::size_t middle = around.find("[]") + 1;
   locks_.insert(0, around, 0, middle);
   locks_.append(around, middle);

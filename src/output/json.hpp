@@ -16,13 +16,13 @@
 namespace redlock::output {
 
 /// The JSON of `--json`, `--status-fd` and `--events-fd`: one object on one line, without a
-/// newline. The shapes are documented in the manual and in docs/output.schema.json, and only
-/// grow. Every span that ends or begins now also stands there as a time of the wall clock
-/// (timestamp()). Pure except for that. Keys that are not UTF-8 are shown with replacement
-/// characters and, exactly, as `key_base64`.
+/// newline. The shapes are documented in the manual and in docs/output.schema.json; fields are only
+/// ever added. Each duration that is measured from or until now is accompanied by a wall-clock time
+/// (timestamp()). Pure except for reading that clock. A key that is not UTF-8 is shown with
+/// replacement characters and, byte by byte, as `key_base64`.
 
 /// The fields of every result: {"command","key","result","exit_code"} and, where there is one,
-/// "message". When the result is about several keys, "keys":[{"key"},…] replaces "key".
+/// "message". A result for several keys has "keys":[{"key"},…] instead of "key".
 std::string outcome_json(const Outcome& outcome);
 
 /// acquire: the outcome with "token", "fence", "shared", with --slots "slot" and "slots", "lease"
@@ -32,36 +32,36 @@ std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases,
                        const std::string& handle);
 
 /// A successful extend: the outcome with "valid_ms", how long the leases are valid from now, and
-/// "expires_at", where one was extended.
+/// "expires_at"; nullopt leaves out both, for leases that are all inherited.
 std::string extend_json(const Outcome& outcome, std::optional<Duration> valid);
 
-/// What `run` did, for --status-fd and `run --json`. "fence" is that of the lease, accompanied by
-/// "shared" and perhaps "slot" and "slots". With several keys there is
-/// "leases":[{"key","fence",…},…] instead.
+/// The result of `run`, for --status-fd and `run --json`. "fence" is that of the lease, with
+/// "shared" and, for slots, "slot" and "slots". With several keys "leases":[{"key","fence",…},…]
+/// replaces these.
 std::string run_json(const RunState& state);
 
-/// What an event's JSON has besides the event's own fields.
+/// The fields that every event's JSON has besides its own.
 struct EventContext {
   const std::vector<Resource>& resources;
-  const std::vector<Lease>& leases;  ///< those granted
+  const std::vector<Lease>& leases;  ///< those granted so far
   Milliseconds at;                   ///< wall clock
   std::size_t dropped;               ///< number of events before it that were not written
 };
 
-/// {"event","at",…}; empty for an event that is for messages alone.
+/// {"event","at",…}; empty for an event that only appears in messages.
 std::string event_json(const event::Any& event, const EventContext& context);
 
-/// A process that the lock is kept for after a signal has ended its command.
+/// A process that is still running after a signal ended the command, so that the lock is kept.
 struct AwaitedProcess {
   pid_t pid;
   std::string name;  ///< child::process_text()
 };
 
-/// One key's part of `status`.
+/// The state of one key, for `status`.
 struct KeyStatus {
   Resource resource;
   Inspection inspection;
-  std::vector<std::string> servers;  ///< names, in the order of votes
+  std::vector<std::string> servers;  ///< their names, in the order of `votes`
   std::vector<InspectVote> votes;
   std::vector<AwaitedProcess> awaited{};
   std::optional<std::vector<PastRun>> runs{};  ///< --runs: the latest first
@@ -70,12 +70,13 @@ struct KeyStatus {
 /// status:
 /// {"command","exit_code","locks":[{"key","state","holder","awaits","shares":{"count","first":[…]},
 /// "waiters":{"count","first":[…]},"last","last_success","skips","runs":[…],"servers":[…]}],"faults":[…]}.
-/// Of each lock it keeps the text alone, as there may be many.
+/// There may be many locks, so it keeps only the text of each.
 class StatusJson {
  public:
   void add(const KeyStatus& key);
 
-  /// All of it, once.
+  /// The whole document; call it once. `faults` are those of the servers, `skipped` lists keys that
+  /// could not be read.
   [[nodiscard]] std::string text(const std::vector<ServerFault>& faults,
                                  const std::vector<ServerFault>& skipped, int exit_code) &&;
 

@@ -5,7 +5,8 @@
 
 namespace redlock::output {
 
-/// JSON as it is printed. All but ASCII is escaped: text from a server could steer a terminal.
+/// JSON on one line, as it is printed. Everything but ASCII is escaped, because text from a server
+/// could contain control sequences for a terminal.
 inline std::string one_line(const nlohmann::ordered_json& json) {
   return json.dump(-1, ' ', /*ensure_ascii=*/true);
 }

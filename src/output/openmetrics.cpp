@@ -7,25 +7,25 @@
 #include <utility>
 
 #include "output/check.hpp"
+#include "output/describe.hpp"
 #include "output/exit_code.hpp"
-#include "output/status.hpp"
 #include "support/encoding.hpp"
 #include "support/text.hpp"
 
 namespace redlock::output {
 namespace {
 
-/// Nothing: not known.
+/// nullopt: unknown.
 using Value = std::optional<std::string>;
 
 std::string seconds(Duration span) {
   return fmt::format("{:.3f}", std::chrono::duration<double>(span).count());
 }
 
-/// A lock, and what its values depend on besides.
+/// A lock, and the other inputs of its values.
 struct Subject {
   const KeyStatus& key;
-  std::optional<std::size_t> slots;  ///< of each lock, where that is given
+  std::optional<std::size_t> slots;  ///< the number of slots, if it is given
   Milliseconds at;                   ///< wall clock
 
   [[nodiscard]] const Inspection& inspection() const { return key.inspection; }
@@ -70,7 +70,7 @@ Value slots(const Subject& of) {
   return slots && slots->limit > 0 ? Value(std::to_string(slots->limit)) : std::nullopt;
 }
 
-/// In whole seconds, so that it hardly depends on when the clocks are read.
+/// In whole seconds, so that the value hardly varies with the moment at which the clocks are read.
 Value last_success(const Subject& of) {
   const auto& run = of.inspection().runs.success;
   if (!run) return std::nullopt;
@@ -97,7 +97,7 @@ Value skips(const Subject& of) {
 
 struct Metric {
   std::string_view name;
-  std::string_view unit;  ///< with which the name ends; empty: none
+  std::string_view unit;  ///< the suffix of the name; empty: none
   std::string_view help;
   Value (*value)(const Subject&);
 };

@@ -9,24 +9,24 @@
 
 namespace redlock::output {
 
-/// `status --openmetrics`: the locks as OpenMetrics 1.0 writes them, which Prometheus' older text
-/// format reads as well: gauges alone, by the label `key`. A key that is not UTF-8 has the label
-/// `key_base64`, too, as in JSON. What is not known of a lock has no sample. Of each lock it keeps
-/// the samples alone, as there may be many.
+/// `status --openmetrics`: gauges with the label `key`, in a form that is valid both as OpenMetrics
+/// 1.0 and in the older text format of Prometheus. A key that is not UTF-8 also has the label
+/// `key_base64`, as in JSON. An unknown value has no sample. There may be many locks, so it keeps
+/// only the samples of each.
 class OpenMetrics {
  public:
-  /// `slots`: how many each lock has; else as many as its holders say.
+  /// `slots`: the number of slots of each lock; nullopt: taken from the holders' records.
   explicit OpenMetrics(std::optional<std::size_t> slots);
 
-  /// `at`: the wall clock's time of the answer.
+  /// `at`: the wall-clock time of the answer.
   void add(const KeyStatus& key, Milliseconds at);
 
-  /// All of it, once.
+  /// The whole exposition; call it once.
   [[nodiscard]] std::string text() &&;
 
  private:
   std::optional<std::size_t> slots_;
-  std::vector<std::string> samples_;  ///< of each metric
+  std::vector<std::string> samples_;  ///< one text per metric
 };
 
 }  // namespace redlock::output

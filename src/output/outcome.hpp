@@ -19,9 +19,9 @@ enum class CommandResult {
   acquired,
   extended,
   released,
-  unreleased,  ///< the command ran to its end; that the lock is free is not confirmed
-  fresh,       ///< the command need not run: one did recently (--once-per)
-  inherited,   ///< nothing to do: the lease is of the run or acquire around this one
+  unreleased,  ///< the command ran to its end, but no quorum confirmed the release
+  fresh,       ///< the command did not run, because a recent run succeeded (--once-per)
+  inherited,   ///< nothing to do: the lease belongs to an enclosing run or acquire
   broken,
   free,
   interrupted,
@@ -31,24 +31,24 @@ enum class CommandResult {
   internal,
   os_error,
   busy,
-  superseded,  ///< a newer waiter took its place
+  superseded,  ///< by a newer waiter
   denied,
   config,
   lost,
   unconfirmed,
   timed_out,    ///< the command was stopped at the end of --max-hold
   parent_gone,  ///< the process that started us has ended (--with-parent)
-  stopped,      ///< at the request of another process: what ran under the lock, or for `stop` the
-                ///< holder
+  stopped,      ///< the command was stopped at the request of another process; of `stop`: the
+                ///< holder has stopped
 };
 
 /// Its name in JSON.
 std::string_view word_of(CommandResult result);
 
-/// Its exit code, unless something else decides: the command's own end, -E, a signal.
+/// The exit code of the result, unless the status of the command, -E or a signal replaces it.
 ExitCode code_of(CommandResult result);
 
-/// What ended a command before it began its work.
+/// The result of a command that failed with this code before it began its work.
 CommandResult result_of(ExitCode code);
 
 /// The result of a command, for people and for JSON.
@@ -57,13 +57,13 @@ struct Outcome {
   std::vector<Resource> resources;
   CommandResult result = CommandResult::internal;
   int exit_code = 0;
-  std::string message;  ///< for people; empty: none
+  std::string message;  ///< for people; may be empty
   std::optional<Holder> holder;
   std::vector<ServerFault> faults;
   std::optional<Owner> superseded_by;
 };
 
-/// An outcome of this command for these keys, or one of them, with the exit code of the result.
+/// The outcome of `command` for these keys, with the exit code of the result.
 Outcome outcome_of(std::string_view command, std::vector<Resource> resources, CommandResult result,
                    std::string message);
 

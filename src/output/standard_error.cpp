@@ -13,7 +13,8 @@
 namespace redlock::output {
 namespace {
 
-/// For the reader of the last line: a pager that is just being scrolled, not one that is left.
+/// How long the last line waits for its reader: long enough for a pager that is being scrolled, too
+/// short for one that was abandoned.
 constexpr Milliseconds max_last_wait{1000};
 
 std::string_view word_of(int level) {
@@ -41,7 +42,7 @@ void StandardError::draw(std::string_view text) {
 }
 
 void StandardError::write(int level, std::string_view lines) {
-  if (try_to_write(with_dropped(dropped_, lines))) return nothing_dropped();
+  if (try_to_write(with_dropped(dropped_, lines))) return clear_dropped();
   ++dropped_;
   if (!kept_.empty() && level > kept_level_) return;
   kept_ = lines;
@@ -66,10 +67,10 @@ void StandardError::finish() {
   if (!writer_) return;
   const std::string last = dropped_ == 0 ? "" : with_dropped(dropped_ - 1, kept_);
   (void)writer_->write_within(max_last_wait, last);
-  nothing_dropped();
+  clear_dropped();
 }
 
-void StandardError::nothing_dropped() noexcept {
+void StandardError::clear_dropped() noexcept {
   dropped_ = 0;
   kept_.clear();
 }
@@ -83,7 +84,7 @@ bool StandardError::try_to_write(std::string_view text) {
   return to != nullptr && to->write(text);
 }
 
-/// Null: descriptor 2 is closed, or no other can be opened.
+/// Null if descriptor 2 is closed or cannot be duplicated.
 LineWriter* StandardError::writer() {
   try {
     if (!writer_) writer_.emplace(STDERR_FILENO);

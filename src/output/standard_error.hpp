@@ -9,62 +9,63 @@
 
 namespace redlock::output {
 
-/// The stderr of this process. A process has one, so all that write to it share this. A stderr that
-/// is closed, a broken pipe or on a full disk never changes what the program does.
+/// The stderr of this process, shared by everything that writes to it. A stderr that is closed, a
+/// broken pipe or on a full disk never changes what the program does.
 class StandardError {
  public:
   static StandardError& of_process();
 
-  /// From now on nothing here waits for a reader (a full pipe, a terminal that is held by ^S). For
-  /// processes that keep a lock, guard a command, or wait for a lock: what cannot be written at
-  /// once is dropped. A process that is forked later inherits it.
+  /// From now on no write waits for a reader (a full pipe, a terminal stopped by ^S): a line that
+  /// cannot be written at once is dropped. For processes that wait for a lock, keep one or guard a
+  /// command. Processes forked later inherit this mode.
   void never_wait() noexcept { waits_ = false; }
 
-  /// From now on messages are lines of JSON, so that a reader of `run --json` gets nothing else
-  /// from redlock-cli. A process that is forked later inherits it.
+  /// From now on messages are lines of JSON, so that redlock-cli writes only JSON with `run
+  /// --json`. Processes forked later inherit this mode.
   void write_json() noexcept { json_ = true; }
 
-  /// Text that is of no use later, such as a line that is drawn again.
+  /// Writes text that is useless later, such as a line that is redrawn: it is neither counted nor
+  /// kept when it is dropped.
   void draw(std::string_view text);
 
-  /// Lines for the reader; they end with a newline. What is dropped is counted, and reported in
-  /// front of the next that is written. `level`: of syslog(3), the lower the more important.
+  /// Writes lines, which end with a newline. Dropped calls are counted, and the number is reported
+  /// before the next lines that are written. `level` is that of syslog(3): lower is more important.
   void write(int level, std::string_view lines);
 
-  /// A message for the reader: `redlock-cli: TEXT`, or {"level":"error","message":TEXT}.
+  /// Writes a message: `redlock-cli: TEXT`, or {"level":"error","message":TEXT}.
   void message(int level, std::string_view text);
 
-  /// At the end, when nothing depends on this process any more: of what was dropped the last that
-  /// was most important waits for its reader after all, for at most a second.
+  /// For the end of the process, when no lock depends on it: writes the latest of the most
+  /// important dropped lines after all, and waits up to a second for the reader.
   void finish();
 
-  /// Another process has inherited what was dropped, and reports it.
+  /// Discards the dropped lines, because another process has inherited and reports them.
   void forget() noexcept {
     close();
-    nothing_dropped();
+    clear_dropped();
   }
 
-  /// Closes its own descriptor. For a process that lets go of its caller: call it before it
-  /// replaces or closes descriptor 2, which is what later lines go to.
+  /// Closes the duplicate of descriptor 2. For a process that detaches from its caller: call this
+  /// before it replaces or closes descriptor 2, to which later lines then go.
   void close() noexcept { writer_.reset(); }
 
  private:
   bool try_to_write(std::string_view text);
   [[nodiscard]] std::string line(int level, std::string_view text) const;
   [[nodiscard]] std::string with_dropped(std::size_t dropped, std::string_view lines) const;
-  void nothing_dropped() noexcept;
+  void clear_dropped() noexcept;
   [[nodiscard]] LineWriter* writer();
 
   bool waits_ = true;
   bool json_ = false;
-  std::optional<LineWriter> writer_;  ///< from the first line on
-  std::size_t dropped_ = 0;
+  std::optional<LineWriter> writer_;  ///< opened by the first line that must not wait
+  std::size_t dropped_ = 0;           ///< calls since the last successful one
   int kept_level_ = 0;
-  std::string kept_;  ///< of what was dropped
+  std::string kept_;  ///< the dropped lines that finish() writes
 };
 
-/// Writes what a process has to say last to another descriptor, such as that of --status-fd, and
-/// waits for its reader for at most a second. False when it was not written to its end.
+/// Writes the last text of a process to another descriptor, such as that of --status-fd, and waits
+/// up to a second for its reader. Returns false when not all of it was written.
 bool write_last(int fd, std::string_view text);
 
 }  // namespace redlock::output

@@ -20,10 +20,10 @@ namespace {
 /// More lines would hide the locks that could be read.
 constexpr std::size_t max_skipped_lines = 10;
 
-/// Of all lines of a paragraph but the first.
+/// The indent of all lines of a paragraph but the first.
 constexpr std::size_t paragraph_indent = 2;
 
-/// In a folded line, all of its lines but the first.
+/// The further indent of a folded line's continuation.
 constexpr std::size_t hanging_indent = 4;
 
 using Lines = std::vector<std::string>;
@@ -32,7 +32,7 @@ void append(Lines& lines, Lines more) {
   std::ranges::move(more, std::back_inserter(lines));
 }
 
-/// The first and largest unit alone: `4m`, `3d`.
+/// Only the largest unit: `4m`, `3d`.
 std::string short_duration(Duration span) {
   const std::string text = format_duration(std::chrono::floor<std::chrono::seconds>(span));
   const std::size_t unit = text.find_first_not_of("0123456789.");
@@ -136,7 +136,7 @@ Lines server_lines(const KeyStatus& key) {
   return lines;
 }
 
-/// What one line has no room for.
+/// The facts that a single line has no room for.
 Lines details_of(const KeyStatus& key, Milliseconds now, bool with_servers) {
   Lines lines;
   if (key.inspection.holder && key.inspection.holder->fence)
@@ -202,7 +202,8 @@ std::vector<std::string> row_of(const KeyStatus& key, const StatusView& view, Mi
           slots_cell(inspection.parties, view.slots)};
 }
 
-/// All servers could be silent, and then nothing is known.
+/// Whether an empty list means that there are no locks: some servers answered, and all keys could
+/// be read.
 bool is_known(const StatusReport& report, const StatusView& view) {
   return report.skipped.empty() && report.faults.size() < view.servers;
 }
@@ -232,20 +233,6 @@ std::string heading(const StatusReport& report, Duration interval) {
 }
 
 }  // namespace
-
-std::optional<TakenSlots> taken_slots(const LockParties& parties,
-                                      std::optional<std::size_t> slots) {
-  const std::string& free = parties.free_slots;
-  if (free.empty()) return std::nullopt;
-  std::size_t limit = slots.value_or(0);
-  for (const Share& share : parties.first_shares) {
-    if (!slots && share.holder.owner) limit = std::max(limit, share.holder.owner->slots);
-  }
-  const auto end = limit > 0 && limit < free.size()
-                       ? free.begin() + static_cast<std::ptrdiff_t>(limit)
-                       : free.end();
-  return TakenSlots{static_cast<std::size_t>(std::count(free.begin(), end, '0')), limit};
-}
 
 std::string took_text(const StatusReport& report) {
   return "reading the locks takes " + format_duration(report.took);
@@ -323,7 +310,8 @@ Lines ShownLocks::screen(const StatusReport& report, Duration interval, std::siz
   std::size_t shown = 0;
   while (shown < all.locks) {
     Lines lock = all.lines_of(shown);
-    // The last line is for the number of those that do not fit, unless this is the last of them.
+    // The last line is reserved for the number of locks that do not fit, unless this is the last
+    // lock.
     const std::size_t reserved = shown + 1 < all.locks ? 1 : 0;
     const bool fits = lines.size() + lock.size() + reserved <= rows;
     if (!fits && shown > 0) break;
@@ -338,7 +326,7 @@ Lines ShownLocks::screen(const StatusReport& report, Duration interval, std::siz
                                 hidden == 1 ? "" : "s"));
   }
   lines.resize(std::min(lines.size(), rows));
-  // A word or an indent that leaves no room is cut.
+  // On a very narrow terminal a long word or the indent can exceed the width: cut such lines.
   for (std::string& line : lines) {
     if (columns_of(line) > columns) line = fold(line, columns).front();
   }

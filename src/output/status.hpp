@@ -13,52 +13,44 @@
 
 namespace redlock::output {
 
-/// What `status` found out besides the locks.
+/// The results of `status` besides the locks themselves.
 struct StatusReport {
-  std::vector<ServerFault> faults{};       ///< of listing, or of the first key
-  std::vector<ServerFault> skipped{};      ///< keys that may be locks, too, but could not be read
-  Milliseconds at{};                       ///< the wall clock's time at the end
-  Duration took{};                         ///< until then
-  std::optional<std::string> other_key{};  ///< where no lock is listed: a key of another client
+  std::vector<ServerFault> faults{};       ///< of the listing, or of the first key with any
+  std::vector<ServerFault> skipped{};      ///< keys that may be locks but could not be read
+  Milliseconds at{};                       ///< wall-clock time when the last lock was read
+  Duration took{};                         ///< how long reading the locks took
+  std::optional<std::string> other_key{};  ///< an example of another client's key, without locks
 };
 
-/// How to show it.
+/// How to show the locks.
 struct StatusView {
   bool listed = true;                  ///< a row for each lock; else a paragraph for each key
-  bool verbose = false;                ///< with a paragraph below each row
+  bool verbose = false;                ///< with the details of each lock
   std::size_t servers = 1;             ///< how many are configured
-  std::optional<std::size_t> slots{};  ///< how many each lock has; else as many as its holders say
+  std::optional<std::size_t> slots{};  ///< the slots of each lock; nullopt: from holders' records
 };
-
-struct TakenSlots {
-  std::size_t taken;
-  std::size_t limit;  ///< how many there are; zero: not known
-};
-
-/// Of a lock that is shared in slots; nothing: it is not. `slots`: how many it has, if that is
-/// given; else as many as its holders say.
-std::optional<TakenSlots> taken_slots(const LockParties& parties, std::optional<std::size_t> slots);
 
 /// `reading the locks takes 2.3s`.
 std::string took_text(const StatusReport& report);
 
-/// The natural order, in which locks are listed for people: `job2` before `job10`.
+/// The natural order, in which locks are listed for people: `job2` comes before `job10`.
 bool comes_before(const Resource& a, const Resource& b);
 
-/// The locks for people. Of each it keeps what is shown alone, as there may be many.
+/// Formats the locks for people. There may be many, so it keeps only the text of each.
 class ShownLocks {
  public:
   explicit ShownLocks(const StatusView& view) : view_(view) {}
 
-  /// Shows it below those before it. `at`: the wall clock's time of the answer.
+  /// Appends a lock. `at`: the wall-clock time of the answer.
   void add(const KeyStatus& key, Milliseconds at);
 
-  /// `status`, folded to `width` columns: what could not be read, and totals, last.
+  /// The text of `status`, folded to `width` columns. Keys that could not be read and the totals
+  /// come last.
   [[nodiscard]] std::string text(const StatusReport& report, std::size_t width) const;
 
-  /// `status --watch`: the lines of one screen of exactly this size or smaller. At the top the
-  /// clock, the totals and what could not be read; then as many whole locks as fit, and how many do
-  /// not.
+  /// One screen of `status --watch`, at most `rows` lines of `columns` columns: the time, the
+  /// totals and the keys that could not be read; then as many whole locks as fit, and the number of
+  /// the others.
   [[nodiscard]] std::vector<std::string> screen(const StatusReport& report, Duration interval,
                                                 std::size_t rows, std::size_t columns) const;
 
@@ -68,7 +60,7 @@ class ShownLocks {
   struct Body {
     Lines headings;
     std::size_t locks;
-    std::function<Lines(std::size_t)> lines_of;  ///< of one lock
+    std::function<Lines(std::size_t)> lines_of;  ///< the lines of the lock with this index
   };
   [[nodiscard]] Body body(std::size_t width) const;
   [[nodiscard]] std::size_t size() const { return table_.size() + paragraphs_.size(); }
@@ -78,7 +70,7 @@ class ShownLocks {
   StatusView view_;
   static constexpr std::size_t pid_column = 3;
   Table table_{{"KEY", "STATE", "HOLDER", "PID", "SINCE", "LEASE", "WAITING", "SLOTS"}, pid_column};
-  std::vector<Lines> paragraphs_{};                   ///< where locks are not listed; not folded
+  std::vector<Lines> paragraphs_{};                   ///< unless locks are listed; not folded
   std::map<std::string_view, std::size_t> states_{};  ///< how many locks are in each
   std::size_t waiters_ = 0;
 };

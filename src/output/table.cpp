@@ -12,12 +12,12 @@ namespace {
 constexpr std::size_t gap = 2;
 constexpr std::size_t indent = 2;
 
-/// Words that are longer are broken, so that one of them does not take the room of all others.
+/// Longer words are broken, so that a single word cannot take the room of all other columns.
 constexpr std::size_t max_unbroken = 12;
 
 using Column = Table::Layout::Column;
 
-/// Of the widest word, in columns of a terminal.
+/// The width of the widest word, in terminal columns.
 std::size_t max_word_width(std::string_view text) {
   std::size_t width = 0;
   while (!text.empty()) {
@@ -32,7 +32,7 @@ std::size_t total_width(const std::vector<Column>& columns) {
                          [](std::size_t sum, const Column& column) { return sum + column.width; });
 }
 
-/// Takes columns from the widest that still has some to give, until all fit or none has.
+/// Narrows the widest column that is not at its minimum, until all columns fit or none can shrink.
 void narrow(std::vector<Column>& columns, std::size_t width) {
   for (std::size_t all = total_width(columns); all > width; --all) {
     Column* widest = nullptr;

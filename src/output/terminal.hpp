@@ -4,7 +4,7 @@
 
 namespace redlock::output {
 
-/// Whether text on this descriptor can be replaced: a terminal, and not TERM=dumb.
+/// Whether text on this descriptor can be redrawn: it is a terminal, and TERM is not `dumb`.
 bool can_draw_on(int fd);
 
 struct TerminalSize {
@@ -12,10 +12,10 @@ struct TerminalSize {
   std::size_t columns;
 };
 
-/// The size of the terminal at this descriptor; 24 by 80 where it does not tell.
+/// The size of the terminal at this descriptor; 24 by 80 if it reports none.
 TerminalSize terminal_size(int fd);
 
-/// The width for a table: that of a terminal, where lines are folded, else any_width.
+/// The width to fold text to: that of the terminal, or any_width if the descriptor is none.
 std::size_t width_of_output(int fd);
 
 }  // namespace redlock::output

@@ -7,8 +7,8 @@
 
 namespace redlock {
 
-/// CLOCK_BOOTTIME as a chrono clock: it never steps, and it keeps counting while the machine is
-/// suspended. CLOCK_MONOTONIC does not, yet a lease expires at the server all the same.
+/// CLOCK_BOOTTIME as a chrono clock. It never steps, and it keeps counting while the machine is
+/// suspended, as a lease on a server keeps expiring. CLOCK_MONOTONIC would stop.
 struct BootClock {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
@@ -19,8 +19,8 @@ struct BootClock {
   static time_point now() noexcept;
 };
 
-/// A point on the boot clock. Deadlines are Instants; they mean nothing on another host or after a
-/// reboot.
+/// A point on the boot clock. Deadlines are Instants; they are meaningless on another host and
+/// after a reboot.
 using Instant = BootClock::time_point;
 
 /// A span of time. Milliseconds appear only where a server reads or writes them.
@@ -28,13 +28,13 @@ using Duration = std::chrono::nanoseconds;
 
 using Milliseconds = std::chrono::milliseconds;
 
-/// The instant `span` after `from`, or Instant::max() where that would overflow: a wait may be of
-/// any length.
+/// The instant `span` after `from`, or Instant::max() if that would overflow, because a wait may
+/// have any length.
 constexpr Instant later(Instant from, Duration span) noexcept {
   return span < Instant::max() - from ? from + span : Instant::max();
 }
 
-/// How long the machine has been suspended since it started (CLOCK_BOOTTIME less CLOCK_MONOTONIC).
+/// How long the machine has been suspended since boot (CLOCK_BOOTTIME minus CLOCK_MONOTONIC).
 Duration time_suspended() noexcept;
 
 /// The wall clock (CLOCK_REALTIME) since the epoch: for fences, tickets and display, never for a
@@ -43,7 +43,7 @@ Milliseconds wall_clock_now() noexcept;
 
 inline constexpr std::size_t boot_id_size = 36;
 
-/// The kernel's name for this boot, boot_id_size characters; nothing without /proc.
+/// The kernel's identifier of this boot, boot_id_size characters; nullopt without /proc.
 std::optional<std::string> read_boot_id();
 
 }  // namespace redlock

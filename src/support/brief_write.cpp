@@ -11,13 +11,14 @@ namespace {
 
 constexpr long max_wait_ns = 10'000'000;
 
-/// Ignored by default: one that comes from outside meanwhile is no loss.
+/// A signal whose default is to be ignored, so that a foreign one that arrives meanwhile is
+/// harmless.
 constexpr int interruption = SIGURG;
 
 void do_nothing(int) {}
 
-/// Installs the handler for the rest of the process: another thread may be writing, too, and a
-/// disposition is the whole process's.
+/// Installs the handler for the rest of the process: a disposition is process-wide, and another
+/// thread may be in write_briefly(), too.
 bool install_handler() noexcept {
   struct sigaction interrupting {};
   interrupting.sa_handler = do_nothing;  // without SA_RESTART
@@ -25,7 +26,7 @@ bool install_handler() noexcept {
   return ::sigaction(interruption, &interrupting, nullptr) == 0;
 }
 
-/// While it lives, the signal interrupts whatever this thread waits for.
+/// While this object lives, the signal interrupts blocking system calls of this thread.
 class Interruptible {
  public:
   Interruptible() noexcept {
@@ -54,7 +55,7 @@ ssize_t write_briefly(int fd, std::string_view bytes) noexcept {
   ssize_t written = -1;
   int error = EAGAIN;
   if (::timer_create(CLOCK_MONOTONIC, &how, &timer) == 0) {
-    // Again and again: the first may come before the write has begun to wait.
+    // The timer repeats, because its first signal may arrive before write() blocks.
     const timespec interval{0, max_wait_ns};
     const itimerspec times{interval, interval};
     if (::timer_settime(timer, 0, &times, nullptr) == 0) {

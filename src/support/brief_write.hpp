@@ -6,10 +6,10 @@
 
 namespace redlock {
 
-/// write(2) to a descriptor that blocks and cannot be opened anew: another user's terminal or pipe.
-/// Waits for 10 ms at most. As write(2); errno is EAGAIN when nothing was written in that time. For
-/// a process of one thread, or one whose other threads may be interrupted by SIGURG, which has a
-/// handler from the first call on.
+/// Like write(2), but blocks for at most 10 ms, and fails with EAGAIN if nothing was written by
+/// then. For a blocking descriptor that cannot be reopened, such as another user's terminal or
+/// pipe. The first call installs a handler for SIGURG, which may interrupt system calls of other
+/// threads.
 ssize_t write_briefly(int fd, std::string_view bytes) noexcept;
 
 }  // namespace redlock

@@ -20,14 +20,15 @@
 namespace redlock {
 namespace {
 
-/// How much earlier than any wait ends the timer may expire. Setting it is a system call.
+/// How long before the next deadline the timer may expire in vain. Setting it anew costs a system
+/// call.
 constexpr Milliseconds max_early{100};
 
-/// A coroutine that waits, as something that is resumed once, or destroyed.
+/// A waiting coroutine, which is resumed once or destroyed.
 class Parked {
  public:
   virtual ~Parked() = default;
-  /// Lets the executor resume it.
+  /// Schedules the coroutine on the executor.
   virtual void post() = 0;
 };
 
@@ -40,7 +41,7 @@ class ParkedHandler final : public Parked {
   void post() override { asio::post(std::move(handler_)); }
 
  private:
-  asio::any_io_executor work_;  ///< the executor's run() does not return before
+  asio::any_io_executor work_;  ///< keeps the executor's run() from returning
   Handler handler_;
 };
 
@@ -64,7 +65,7 @@ class QueuedEvent final : public Event {
     if (parked_) leave()->post();
   }
 
-  /// Takes the coroutine out of the queue.
+  /// Removes the coroutine from the queue.
   std::unique_ptr<Parked> leave();
 
  private:
@@ -75,8 +76,8 @@ class QueuedEvent final : public Event {
   bool notified_ = false;
 };
 
-/// All waits of an executor, on one timer: a descriptor of its own would cost each wait seven
-/// system calls. As a service of the executor's context it lives as long as what waits.
+/// All waits of an executor, on one timer: a descriptor per wait would cost seven system calls. As
+/// a service of the executor's context, it outlives every wait.
 class TimerQueue final : public asio::execution_context::service {
  public:
   inline static asio::execution_context::id id;
@@ -84,8 +85,8 @@ class TimerQueue final : public asio::execution_context::service {
   explicit TimerQueue(asio::execution_context& context)
       : asio::execution_context::service(context) {}
 
-  /// Makes sure that the timer expires by then. Throws std::system_error when no descriptors are
-  /// left.
+  /// Makes sure that the timer expires no later than `when`. Throws std::system_error when no
+  /// descriptors are left.
   void arm(const asio::any_io_executor& executor, Instant when) {
     if (!timer_) {
       UniqueFd fd(::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC));
@@ -93,8 +94,8 @@ class TimerQueue final : public asio::execution_context::service {
       timer_.emplace(executor, fd.get());
       (void)fd.release();
     }
-    // Behind a wait that ended early it is left as it is, and expires in vain unless the next wait
-    // ends before that. Not where nothing is due for long: the process would wake for nothing.
+    // When a wait has ended early, the timer keeps its earlier time: expiring in vain is cheaper
+    // than setting it. If the next deadline is far off, it is set after all, to save the wake-up.
     const Instant next = waits_.empty() ? when : std::min(when, waits_.begin()->first);
     if (when < armed_ || next - armed_ > max_early) set(next);
     if (!listening_) listen();
@@ -104,13 +105,13 @@ class TimerQueue final : public asio::execution_context::service {
 
   void remove(Instant when, QueuedEvent* event) {
     waits_.erase({when, event});
-    // Else the executor's run() would go on for the timer alone.
+    // Otherwise the executor's run() would continue for the timer alone.
     if (waits_.empty() && listening_) timer_->cancel();
   }
 
  private:
   void shutdown() override {
-    // A coroutine that is destroyed may destroy others.
+    // Destroying a coroutine may destroy others, and thereby change the queue.
     while (!waits_.empty()) waits_.begin()->second->leave();
     timer_.reset();
   }

@@ -10,22 +10,23 @@
 
 namespace redlock {
 
-/// An event that one coroutine at a time waits on, with a time limit. Single-threaded: use it from
-/// the thread that runs the executor only.
+/// An event that one coroutine at a time may wait for, with a time limit. Not thread-safe: use it
+/// only from the thread that runs the executor.
 class Event {
  public:
   virtual ~Event() = default;
 
-  /// Wakes the waiting coroutine; when none waits, the next wait_until() returns at once. Several
-  /// notifications count as one.
+  /// Wakes the waiting coroutine. If none waits, the next wait_until() returns at once; several
+  /// notifications before it count as one.
   virtual void notify() = 0;
 
-  /// True when the event was notified, false when `when` came first. Instant::max(): no time limit.
+  /// Returns true when the event was notified, false when `when` came first. Instant::max() means
+  /// no time limit.
   virtual asio::awaitable<bool> wait_until(Instant when) = 0;
 };
 
-/// Ends a wait for a lock early: the user gave up. Raised once, from the thread that runs the
-/// executor.
+/// Ends a wait for a lock early, when the user interrupts it. Raised once, from the thread that
+/// runs the executor.
 class Interrupt {
  public:
   void raise() {
@@ -34,7 +35,7 @@ class Interrupt {
   }
   [[nodiscard]] bool raised() const noexcept { return raised_; }
 
-  /// While it lives, raise() notifies the event.
+  /// While this object lives, raise() notifies the event.
   class Listener {
    public:
     Listener(Interrupt& interrupt, Event& event) : interrupt_(interrupt), event_(&event) {
@@ -54,7 +55,7 @@ class Interrupt {
   std::vector<Event*> listening_;
 };
 
-/// Where the engine gets its time from: the system's clocks, or a test's.
+/// The engine's source of time: the system's clocks, or those of a test.
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -63,8 +64,9 @@ class Clock {
   [[nodiscard]] virtual std::unique_ptr<Event> make_event() const = 0;
 };
 
-/// CLOCK_BOOTTIME through timerfd, so that a wait that spans a suspend ends right after it. (Asio's
-/// own timers stop counting during a suspend.) All events of an executor share one descriptor.
+/// CLOCK_BOOTTIME through timerfd, so that a wait that expires during a suspend ends on resume.
+/// (Asio's own timers stop while the machine is suspended.) All events of an executor share one
+/// descriptor.
 class SystemClock final : public Clock {
  public:
   explicit SystemClock(asio::any_io_executor executor) : executor_(std::move(executor)) {}
@@ -76,7 +78,7 @@ class SystemClock final : public Clock {
   asio::any_io_executor executor_;
 };
 
-/// Waits until `when`, whatever events are notified.
+/// Waits until `when`.
 asio::awaitable<void> sleep_until(const Clock& clock, Instant when);
 
 }  // namespace redlock

@@ -8,8 +8,8 @@
 namespace redlock {
 namespace {
 
-/// The blocks of combining marks and variation selectors. Unicode has more marks, among the letters
-/// of their scripts; where one of those is used, a line may come out too short, never too long.
+/// The blocks of combining marks and variation selectors. Unicode has more marks within the blocks
+/// of scripts; a line that contains one of those may come out too short, but never too long.
 constexpr std::array<CodePointRange, 7> without_width{{
     {0x0300, 0x036f},
     {0x0483, 0x0489},
@@ -40,7 +40,7 @@ bool among(const std::array<CodePointRange, count>& ranges, char32_t code_point)
 
 std::size_t columns_of(const Character& character) {
   if (!character.code_point) return character.bytes.size();
-  if (*character.code_point < without_width.front().first) return 1;  // as most are
+  if (*character.code_point < without_width.front().first) return 1;  // the common case
   if (among(without_width, *character.code_point)) return 0;
   return among(wide, *character.code_point) ? 2 : 1;
 }
@@ -74,7 +74,7 @@ std::string_view first_columns(std::string_view text, std::size_t width) {
 }
 
 std::vector<std::string> fold(std::string_view text, std::size_t width) {
-  width = std::max<std::size_t>(width, 2);  // the widest character
+  width = std::max<std::size_t>(width, 2);  // room for the widest character
   std::vector<std::string> lines;
   for (;;) {
     std::size_t end = first_columns(text, width).size();

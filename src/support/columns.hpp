@@ -7,15 +7,15 @@
 
 namespace redlock {
 
-/// The columns that UTF-8 text without control characters takes on a terminal: none for a combining
+/// The width in terminal columns of UTF-8 text without control characters: none for a combining
 /// mark, two for a wide character. A byte that is not UTF-8 counts as one.
 std::size_t columns_of(std::string_view text);
 
-/// The beginning of the text that takes at most `width` columns.
+/// The longest beginning of the text that takes at most `width` columns.
 std::string_view first_columns(std::string_view text, std::size_t width);
 
-/// Folds text into lines of at most `width` columns (at least 2), at blanks where possible. Always
-/// at least one line.
+/// Folds text into lines of at most `width` columns, at blanks where possible. A width below 2
+/// counts as 2. Returns at least one line.
 std::vector<std::string> fold(std::string_view text, std::size_t width);
 
 }  // namespace redlock

@@ -43,7 +43,7 @@ std::string_view take_digits(std::string_view& text) {
   return taken;
 }
 
-/// Takes a number and its unit, up to the next number, from the beginning of `text`.
+/// Removes a number and its unit, up to the next number, from the beginning of `text`.
 Parts take_parts(std::string_view& text) {
   Parts parts;
   parts.whole = take_digits(text);
@@ -78,8 +78,8 @@ std::int64_t digit_value(char digit) {
   return digit - '0';
 }
 
-/// 0.FRACTION units, truncated to nanoseconds. Works from the last digit: truncating at each step
-/// loses nothing, however many digits there are.
+/// 0.FRACTION units, truncated to nanoseconds. Works from the last digit, so that truncating at
+/// each step stays exact for any number of digits.
 std::int64_t fraction_of(Duration unit, std::string_view fraction) {
   std::int64_t result = 0;
   for (auto digit = fraction.rbegin(); digit != fraction.rend(); ++digit)
@@ -87,7 +87,7 @@ std::int64_t fraction_of(Duration unit, std::string_view fraction) {
   return result;
 }
 
-/// WHOLE units plus `rest`; nothing on overflow.
+/// WHOLE units plus `rest`; nullopt on overflow.
 std::optional<Duration> whole_units(Duration unit, std::string_view whole, std::int64_t rest) {
   const std::int64_t limit = (std::numeric_limits<std::int64_t>::max() - rest) / unit.count();
   std::int64_t count = 0;

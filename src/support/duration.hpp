@@ -8,34 +8,36 @@
 
 namespace redlock {
 
-/// `infinity`: longer than every other duration. What adds it to an instant must saturate.
+/// `infinity`: longer than every other duration. Add it to an instant only with later(), which
+/// saturates.
 inline constexpr Duration infinite_duration = Duration::max();
 
 enum class DurationError {
-  empty,         ///< no text at all
+  empty,         ///< the text is empty
   malformed,     ///< a sign, an exponent, a blank, a unit without a number, units not in descending
                  ///< order, …
-  unknown_unit,  ///< a number, but then something that is no unit
-  too_large,     ///< does not fit (about 292 years)
+  unknown_unit,  ///< a number is followed by an unknown unit
+  too_large,     ///< does not fit into Duration (about 292 years)
 };
 
 /// Reads `500ms`, `30s`, `10min`, `1h30m`, `2d`, `1w`: numbers with units, the larger unit first
 /// and each at most once, without blanks. Fractions are allowed (`1.5h`, `.5s`; `2.s` is
-/// malformed), no sign and no exponent; digits below a nanosecond are cut off. A bare number is
-/// seconds, and stands alone. `infinity` is infinite_duration; whether it makes sense is the
-/// caller's to say.
+/// malformed), signs and exponents are not; digits below a nanosecond are cut off. A bare number
+/// means seconds and must be the whole text. `infinity` is infinite_duration; the caller decides
+/// whether to accept it.
 Result<Duration, DurationError> parse_duration(std::string_view text);
 
-/// What to tell the user: one clause that says what is wrong with `text` and what is accepted.
+/// The message for the user: one clause with the error in `text` and what is accepted instead.
 std::string describe(DurationError error, std::string_view text);
 
-/// For people: at most two units, cut off rather than rounded up: `0s`, `250ms`, `1.5s`, `42s`,
-/// `5m3s`, `2h10m`, `3d4h`, `infinity`. Below ten seconds it has one decimal (none when that is
-/// zero). Negative spans show as `0s`. parse_duration() reads it.
+/// Formats a duration for people, in at most two units, rounded down: `0s`, `250ms`, `1.5s`, `42s`,
+/// `5m3s`, `2h10m`, `3d4h`, `infinity`. Below ten seconds there is one decimal unless it is zero.
+/// Negative spans are shown as `0s`. parse_duration() accepts the result.
 std::string format_duration(Duration span);
 
-/// For a setting: all units that it takes, exact to a millisecond (`1h30m5s`, `1s500ms`), the rest
-/// cut off. parse_duration() reads the same span from it.
+/// Formats a duration as the value of a setting, exact to a millisecond, with as many units as
+/// needed
+/// (`1h30m5s`, `1s500ms`). parse_duration() reads the same span from it.
 std::string exact_duration(Duration span);
 
 }  // namespace redlock

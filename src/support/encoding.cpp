@@ -10,7 +10,7 @@ constexpr std::string_view alphabet =
 constexpr unsigned bits_per_digit = 6;
 constexpr unsigned bits_per_byte = 8;
 
-/// Bits that wait until they make up a digit or a byte; never more than 13.
+/// Bits that do not make up a whole digit or byte yet; never more than 13.
 class BitQueue {
  public:
   void push(std::uint32_t value, unsigned bits) {
@@ -59,8 +59,8 @@ std::optional<std::string> decode_base64url(std::string_view text) {
     bits.push(static_cast<std::uint32_t>(value), bits_per_digit);
     if (bits.size() >= bits_per_byte) bytes += static_cast<char>(bits.pop(bits_per_byte));
   }
-  // A whole digit left over carries no byte, and stray bits that are set are not the encoder's:
-  // either would be a second spelling of the same bytes.
+  // The encoder never leaves a whole unused digit or sets stray bits: either would be a second
+  // spelling of the same bytes.
   const unsigned left = bits.size();
   if (left >= bits_per_digit || bits.pop(left) != 0) return std::nullopt;
   return bytes;

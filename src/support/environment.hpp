@@ -5,8 +5,8 @@
 
 namespace redlock {
 
-/// The value of an environment variable; empty when it is not set: for everything that we read, set
-/// to nothing means the same.
+/// The value of an environment variable; empty if it is not set. For all variables that use this,
+/// an empty value means the same as none.
 inline std::string environment_value(const char* name) {
   const char* const value = std::getenv(name);
   return value != nullptr ? value : std::string();

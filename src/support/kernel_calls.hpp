@@ -7,8 +7,8 @@
 
 #include <cerrno>
 
-/// System calls that not every libc wraps: glibc has close_range since 2.34 and those for pidfds
-/// since 2.36, musl 1.2.3 none of them. See their manual pages; errors are in errno.
+/// System calls that some libcs do not wrap: glibc has close_range since 2.34 and the pidfd calls
+/// since 2.36, musl 1.2.3 has none of them. Errors are in errno; see the manual pages.
 namespace redlock {
 
 inline int close_range(unsigned first, unsigned last, unsigned flags) noexcept {
@@ -23,14 +23,14 @@ inline int pidfd_getfd(int pidfd, int fd, unsigned flags) noexcept {
   return static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd, fd, flags));
 }
 
-/// Without a siginfo_t, as kill(2) sends it.
+/// Sends the signal as kill(2) does, without a siginfo_t.
 inline int pidfd_send_signal(int pidfd, int signal) noexcept {
   return static_cast<int>(::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0U));
 }
 
-/// Whether the effective user may access `path` in these ways (R_OK, W_OK, X_OK); errno says why
-/// not. Container runtimes that do not know the newer call refuse it with EPERM: then the real user
-/// is asked about.
+/// Whether the effective user may access `path` in these ways (R_OK, W_OK, X_OK); if not, errno has
+/// the reason. Some container runtimes refuse the newer system call with EPERM; the answer is then
+/// for the real user.
 inline bool may_access(const char* path, int ways) noexcept {
   if (::faccessat(AT_FDCWD, path, ways, AT_EACCESS) == 0) return true;
   return errno == EPERM && ::access(path, ways) == 0;
@@ -39,7 +39,7 @@ inline bool may_access(const char* path, int ways) noexcept {
 /// renameat2(2) with RENAME_NOREPLACE.
 inline int rename_without_replacing(int from_directory, const char* from, int to_directory,
                                     const char* to) noexcept {
-  constexpr unsigned no_replace = 1;  // linux/fs.h, which does not go well with libc's headers
+  constexpr unsigned no_replace = 1;  // from linux/fs.h, which conflicts with libc's headers
   return static_cast<int>(
       ::syscall(SYS_renameat2, from_directory, from, to_directory, to, no_replace));
 }

@@ -18,13 +18,13 @@
 namespace redlock {
 namespace {
 
-/// Between two attempts to write what may wait.
+/// The delay between two attempts of write_within().
 constexpr Milliseconds retry_interval{5};
 
-/// O_NONBLOCK is a property of the open file description, which we share with the caller. A pipe or
-/// a terminal can be opened once more, unless it is another user's, or there is no /proc. Our
-/// controlling terminal has a name that is every user's: su(1) and sudo(8) leave us on that of
-/// another user.
+/// Opens a file description of our own: O_NONBLOCK must not be set on the one that we share with
+/// the caller. A pipe or terminal can be reopened unless it belongs to another user or /proc is
+/// missing. After su(1) or sudo(8) the terminal belongs to another user, but /dev/tty opens it for
+/// all.
 UniqueFd open_anew(int fd) {
   constexpr int flags = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   UniqueFd opened(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), flags));
@@ -33,7 +33,7 @@ UniqueFd open_anew(int fd) {
   return opened;
 }
 
-/// Whether write(2) has a chance: there is room, or it fails at once.
+/// Whether write(2) will not block: there is room, or the write fails at once.
 bool has_room(int fd) {
   pollfd writable{fd, POLLOUT, 0};
   return ::poll(&writable, 1, 0) != 0;
@@ -93,7 +93,7 @@ std::size_t LineWriter::write_some(std::string_view bytes) {
     } else if (kind_ == Kind::plain) {
       written = ::write(fd_.get(), bytes.data(), bytes.size());
     } else if (has_room(fd_.get())) {
-      // Others may fill it in between, and a terminal may have room for less than that.
+      // Another process may fill it meanwhile, and a terminal may have less room than this.
       written = write_briefly(fd_.get(), bytes.substr(0, PIPE_BUF));
     } else {
       errno = EAGAIN;

@@ -8,21 +8,20 @@
 
 namespace redlock {
 
-/// Writes lines to a descriptor that others may share, and never waits for its reader: what cannot
-/// be written at once is dropped. The descriptor itself, and O_NONBLOCK of what it shares with
-/// others, stay as they are. A regular file is written as files are: it is the file system that
-/// may take its time.
+/// Writes lines to a descriptor that other processes may share, and never waits for its reader: a
+/// line that cannot be written at once is dropped. It changes neither the descriptor nor O_NONBLOCK
+/// of the shared file description. A write to a regular file may still wait for the file system.
 class LineWriter {
  public:
-  /// Keeps a descriptor of its own, close-on-exec. Throws std::system_error.
+  /// Keeps a duplicate of `fd`, close-on-exec. Throws std::system_error.
   explicit LineWriter(int fd);
 
-  /// `line` ends with a newline. False: it was dropped. A line of which the beginning was written
-  /// is completed before the next one begins.
+  /// Writes `line`, which ends with a newline. Returns false if it was dropped. A line that was
+  /// written in part is completed before the next one.
   bool write(std::string_view line);
 
-  /// The same for the last line of all, for whose reader there is some time. False: it was not
-  /// written to its end, because that time was over, or the descriptor cannot be written to.
+  /// Writes the last line of the process, and waits up to `max_wait` for its reader. Returns false
+  /// if the line was not written completely, because of the time limit or an error.
   bool write_within(Milliseconds max_wait, std::string_view line);
 
  private:
@@ -30,15 +29,15 @@ class LineWriter {
   enum class Kind {
     plain,   ///< a regular file, or an open file description of our own with O_NONBLOCK
     socket,  ///< send(2) has a flag for it
-    shared,  ///< poll first, and let a timer interrupt a write that waits all the same
+    shared,  ///< poll first, and let a timer interrupt a write that blocks nevertheless
   };
   [[nodiscard]] std::size_t write_some(std::string_view bytes);
   [[nodiscard]] bool complete();
 
   UniqueFd fd_;
   Kind kind_ = Kind::shared;
-  bool is_full_ = false;  ///< why the last attempt failed: its reader has to make room first
-  std::string rest_;      ///< of a line that was not written to its end
+  bool is_full_ = false;  ///< the last attempt failed because the reader must make room first
+  std::string rest_;      ///< the unwritten end of a line
 };
 
 }  // namespace redlock

@@ -7,8 +7,8 @@
 
 namespace redlock {
 
-/// The number whose decimal digits these are and nothing else (a sign, where the type has one);
-/// nothing for any other text.
+/// Parses a whole decimal number, with a minus sign if the type is signed; nullopt for any other
+/// text.
 template <class Number = std::int64_t>
 std::optional<Number> whole_number(std::string_view text) {
   Number number = 0;

@@ -6,9 +6,8 @@
 
 namespace redlock {
 
-/// Fills the span from getrandom(2), blocking until the kernel's pool is ready. Throws
-/// std::system_error if the kernel cannot provide randomness at all: a token must never be
-/// guessable.
+/// Fills the span from getrandom(2), and blocks until the kernel's pool is ready. Throws
+/// std::system_error if the kernel provides no randomness, because a token must never be guessable.
 void fill_random(std::span<std::byte> bytes);
 
 /// 64 random bits, for jitter.

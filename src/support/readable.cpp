@@ -21,7 +21,7 @@ int duplicate(int fd) {
 Readable::Readable(asio::any_io_executor executor, int fd) : descriptor_(executor, duplicate(fd)) {}
 
 asio::awaitable<void> Readable::wait() {
-  asio::error_code ignored;  // whatever the error is, reading reports it
+  asio::error_code ignored;  // the caller's read reports the error
   co_await descriptor_.async_wait(asio::posix::descriptor_base::wait_read,
                                   asio::redirect_error(asio::use_awaitable, ignored));
 }

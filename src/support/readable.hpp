@@ -6,9 +6,8 @@
 
 namespace redlock {
 
-/// Lets a coroutine wait until a descriptor is readable (or its other end is closed). Works on a
-/// duplicate, so the owner keeps the descriptor and may close it at any time. One coroutine at a
-/// time.
+/// Lets one coroutine at a time wait until a descriptor is readable or its other end is closed.
+/// Works on a duplicate, so the owner keeps the descriptor and may close it at any time.
 class Readable {
  public:
   /// Throws std::system_error when no descriptors are left.

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::string_view log_path = "/dev/log";
 
-/// `Nov 22 08:55:01`, as every log daemon reads it: we set no locale.
+/// `Nov 22 08:55:01`, the form that every log daemon reads. It is in English because the program
+/// sets no locale.
 constexpr const char* time_format = "%b %e %H:%M:%S";
 
 }  // namespace

@@ -15,8 +15,8 @@ unsigned byte_at(std::string_view text, std::size_t index) {
   return static_cast<unsigned char>(text[index]);
 }
 
-/// What a lead byte demands. The range of the second byte excludes overlong forms, surrogates and
-/// everything above U+10FFFF. Source: The Unicode Standard, table 3-7.
+/// The bytes that must follow a lead byte. The range of the second one excludes overlong forms,
+/// surrogates and everything above U+10FFFF. Source: The Unicode Standard, table 3-7.
 struct Lead {
   std::size_t length;
   char32_t bits;
@@ -85,7 +85,7 @@ void append_escaped(std::string& out, const Character& character) {
   }
 }
 
-/// Calls `append` with every character of the text, and returns what it appended.
+/// Builds a text by calling `append` with every character of `text`.
 template <class Append>
 std::string translate(std::string_view text, Append append) {
   std::string out;
@@ -154,8 +154,8 @@ std::string shell_word(std::string_view text) {
            std::string_view("-_./:=@,+%").find(c) != std::string_view::npos;
   });
   if (is_plain) return std::string(text);
-  // Whatever a terminal would act on is shown escaped. A backslash alone is harmless, and must stay
-  // as it is so that the text can be typed again.
+  // Characters that a terminal would interpret are shown escaped. A backslash alone is harmless,
+  // and must stay as it is so that the text can be typed again.
   std::string without_backslashes(text);
   std::erase(without_backslashes, '\\');
   const bool is_safe = escape_for_terminal(without_backslashes) == without_backslashes;

@@ -7,7 +7,7 @@
 
 namespace redlock {
 
-// By the calendar of <chrono>: gmtime(3) would read the file of the time zone.
+// Uses the calendar of <chrono>, because gmtime(3) would read the time zone file.
 std::string timestamp(Milliseconds wall) {
   const auto days = std::chrono::floor<std::chrono::days>(wall);
   const std::chrono::year_month_day date{std::chrono::sys_days(days)};

@@ -6,10 +6,10 @@
 
 namespace redlock {
 
-/// A time of the wall clock as RFC 3339 writes it, in UTC: `2026-11-22T08:55:01.250Z`.
+/// A wall-clock time in UTC, in the form of RFC 3339: `2026-11-22T08:55:01.250Z`.
 std::string timestamp(Milliseconds wall);
 
-/// The same time in the time zone of this process, in a format of strftime(3).
+/// A wall-clock time in the time zone of this process, in a format of strftime(3).
 std::string local_time(Milliseconds wall, const char* format);
 
 }  // namespace redlock

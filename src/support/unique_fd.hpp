@@ -6,7 +6,7 @@
 
 namespace redlock {
 
-/// Owns a file descriptor and closes it on destruction. -1 owns nothing.
+/// Owns a file descriptor and closes it on destruction. -1 stands for none.
 class UniqueFd {
  public:
   UniqueFd() noexcept = default;

@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# The ACL rules of the manual: each feature works with exactly these rights, and says which one is
-# missing.
+# The ACL rules of the manual: each feature works with exactly these rights, and names the missing
+# one.
 load helper/common
 load helper/deployments
 
 setup() {
   common_setup
-  # What is denied is told of one attempt: enough for a machine that is busy.
+  # The denial must arrive within one attempt, even on a busy machine.
   export REDLOCK_SERVER_TIMEOUT=4s
   mapfile -t RULE < <(rule_of locker)
   assert [ "${#RULE[@]}" -ge 15 ]
@@ -18,7 +18,7 @@ manual() {
     sed 's/.\x08//g'
 }
 
-# rule_of NAME: the rule of the manual for this user, a word a line, without name and password.
+# rule_of NAME: the manual's rule for this user, one word per line, without name and password.
 rule_of() {
   manual | sed -n "/ACL SETUSER $1/,/^$/p" | tr -s ' ' '\n' |
     grep -vxE "|ACL|SETUSER|$1|reset|on|>PASSWORD"
@@ -30,8 +30,8 @@ more_for() {
     grep -m 1 -oE '\+[a-z][a-z +|]*' | head -n 1
 }
 
-# allow I RIGHT…: the user `locker` of server I has these rights, and REDLOCK_SERVER names it as the
-# only one.
+# allow I RIGHT…: gives the user `locker` of server I these rights, and names that server alone in
+# REDLOCK_SERVER.
 allow() {
   local nr=$1
   shift
@@ -55,11 +55,11 @@ holder_of() {
   for nr in 0 1 2; do [[ $(redis "$nr" exists "$1") != 1 ]] || echo "$nr"; done
 }
 
-# All questions of a kind have one server timeout together, and an answer that takes a quarter of it
-# is a warning: enough for a machine that is busy.
+# All queries of a kind share one server timeout, and an answer that takes a quarter of it is a
+# warning: long enough for a busy machine.
 doctor() { REDLOCK_SERVER_TIMEOUT=20s redlock-cli doctor "$@"; }
 
-# without RIGHT: the manual's rule but for this.
+# without RIGHT: the manual's rule, except for this right.
 without() { printf '%s\n' "${RULE[@]}" | grep -vxF -- "$1"; }
 
 @test "all commands work with the rule of the manual" {
@@ -82,7 +82,7 @@ without() { printf '%s\n' "${RULE[@]}" | grep -vxF -- "$1"; }
   assert_output --partial "a key of type list"
 }
 
-@test "another key is not allowed by it, and the line says that it is the key" {
+@test "the rule allows no other key, and the message names the key" {
   start_server
   allow 0 "${RULE[@]}"
   assert_refused 77 "key" redlock-cli run -k other -n -- true
@@ -91,14 +91,13 @@ without() { printf '%s\n' "${RULE[@]}" | grep -vxF -- "$1"; }
   assert_equal "$(redis 0 exists deploy)" 0
 }
 
-# The rule of an administrator who allowed each key by its name, before there were keys for the
-# last runs.
+# The rule of an administrator who allowed each key by name before keys for the last runs existed.
 without_last_runs() {
   printf '%s\n' "${RULE[@]}" | sed 's/^~redlock:.*//'
   printf '~redlock:%s:{deploy}\n' fence owner released readers shares slots queue waiters
 }
 
-@test "where the last run may not be recorded, all works that does not ask for it" {
+@test "without the right to record the last run, everything that does not need it works" {
   start_server
   local rights
   mapfile -t rights < <(without_last_runs | grep .)
@@ -116,7 +115,7 @@ without_last_runs() {
   assert_line --partial "last run not shown: the user lacks access to the key"
 }
 
-@test "where the last run may not be recorded, --once-per and --max-age are refused with the reason" {
+@test "without the right to record the last run, --once-per and --max-age are refused with the reason" {
   start_server
   local rights
   mapfile -t rights < <(without_last_runs | grep .)
@@ -130,7 +129,7 @@ without_last_runs() {
   assert_output --partial "locks work, but the last run cannot be recorded"
 }
 
-@test "names with a common beginning can be allowed together, also with braces in them" {
+@test "one rule can allow keys with a common prefix, also with braces" {
   start_server
   local key patterns
   mapfile -t patterns < <(manual | sed -n '/begin with .job:./,/A user for monitoring/p' |
@@ -145,7 +144,7 @@ without_last_runs() {
   run -77 redlock-cli run -k deploy -n -- true
 }
 
-@test "a rule for monitoring shows all that status does, and changes nothing" {
+@test "the rule for monitoring allows all of status, and no changes" {
   start_server
   local rights key=deploy mode
   mapfile -t rights < <(rule_of monitor)
@@ -178,7 +177,7 @@ without_last_runs() {
   assert_equal "$(redis 0 exists deploy)" 1
 }
 
-@test "a rule of before GETRANGE was asked for works, and doctor names what it lacks" {
+@test "a rule from before GETRANGE was needed works, and doctor names what it lacks" {
   start_server
   local rights
   mapfile -t rights < <(without +getrange)
@@ -199,7 +198,7 @@ without_last_runs() {
   assert_output --partial "locks work, but these rights are missing: +getrange"
 }
 
-@test "whichever right of it is missing, doctor names it" {
+@test "doctor names any right of the rule that is missing" {
   start_server
   local right rights
   for right in "${RULE[@]}"; do
@@ -208,7 +207,7 @@ without_last_runs() {
     allow 0 "${rights[@]}"
     run doctor -k deploy
     case $right in
-      # Without it nothing can be asked, and the server names it itself.
+      # Without it no query works, and the server itself names it.
       +eval) assert_output --partial "'eval' command" ;;
       # Only the second call of a script on one connection needs it.
       +evalsha) assert_output --partial "'evalsha' command" ;;
@@ -220,7 +219,7 @@ without_last_runs() {
   done
 }
 
-@test "where a right is missing for a script, run says that doctor knows more" {
+@test "when a script lacks a right, run refers to doctor" {
   start_server
   local right rights
   for right in +set +hset +pexpire +time; do
@@ -231,8 +230,8 @@ without_last_runs() {
   done
 }
 
-# What the manual of version 0.1.0 gave.
-@test "a user of an earlier version needs no right more, and doctor names the one that is new" {
+# The rule in the manual of version 0.1.0.
+@test "the rule of an earlier version still works, and doctor names the new right" {
   start_server
   local rights
   mapfile -t rights < <(without '+pubsub|numsub')
@@ -252,7 +251,7 @@ without_last_runs() {
   assert_line --regexp "^warning: .*locks work, but these rights are missing: \+pubsub.numsub$"
 }
 
-@test "a database other than 0 needs one right more" {
+@test "a database other than 0 needs one more right" {
   start_server
   assert_equal "$(more_for 'a database other than 0')" +select
   allow 0 "${RULE[@]}"
@@ -263,7 +262,7 @@ without_last_runs() {
   run -0 redlock-cli run -k deploy -n -- true
 }
 
-@test "status without a key needs one right more" {
+@test "status without a key needs one more right" {
   start_server
   assert_equal "$(more_for 'status without -k')" +scan
   allow 0 "${RULE[@]}"
@@ -273,7 +272,7 @@ without_last_runs() {
   run -0 redlock-cli status
 }
 
-@test "three servers with the restart guard need one right more" {
+@test "three servers with the restart guard need one more right" {
   start_servers 3
   assert_equal "$(more_for 'three servers or more')" +info
   allow_all "${RULE[@]}"
@@ -283,7 +282,7 @@ without_last_runs() {
   run -0 redlock-cli run -k deploy -t 6s --restart-guard 6s --server-timeout 700ms -- true
 }
 
-@test "replicas need one right more" {
+@test "replicas need one more right" {
   start_tcp_server
   start_server --replicaof 127.0.0.1 "${SERVER_PORT[0]}"
   wait_until eval 'redis 0 info replication | grep -q slave0:.*state=online'
@@ -294,7 +293,7 @@ without_last_runs() {
   run -0 redlock-cli run -k deploy -n --replicas 1 --server-timeout 5s -t 1m -- true
 }
 
-@test "doctor knows everything with two rights more" {
+@test "doctor needs two more rights to check everything" {
   start_server --appendonly yes --appendfsync always
   assert_equal "$(more_for doctor)" "+info +config|get"
   allow 0 "${RULE[@]}"
@@ -305,7 +304,7 @@ without_last_runs() {
   refute_output --partial "unknown: "
 }
 
-@test "a master of sentinels needs one right more, and its sentinels one of their own" {
+@test "a master with sentinels needs one more right, and the sentinels need one of their own" {
   local rest
   export REDLOCK_SERVER_TIMEOUT=3s REDLOCK_TTL=1m
   start_tcp_server
@@ -322,7 +321,7 @@ without_last_runs() {
     redlock-cli run -k deploy -n -- true
 }
 
-@test "a cluster needs two rights more" {
+@test "a cluster needs two more rights" {
   local nr
   start_cluster
   assert_equal "$(more_for cluster://)" "+cluster|slots +cluster|info +asking"
@@ -342,7 +341,7 @@ without_last_runs() {
 # The user `mute` may do everything but notify those who wait.
 mute() { redis 0 acl setuser mute on nopass '~*' '&*' +@all "$@" >/dev/null; }
 
-# A waiter is not told of the release, and yet has the lock long before it would look by itself.
+# A waiter is not notified of the release, but gets the lock long before its poll interval.
 assert_waiter_is_served() {
   REDLOCK_SERVER=unix://mute:x@${SERVER_SOCKET[0]} start_background holder \
     redlock-cli run -k demo -- \
@@ -358,7 +357,7 @@ assert_waiter_is_served() {
   assert_regex "$stderr" "demo: the holder cannot notify waiters"
 }
 
-@test "a holder that may not publish does not stall those who wait" {
+@test "a holder without the right to publish does not stall waiters" {
   start_server
   mute -publish
   assert_waiter_is_served

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# acquire --events-fd: what happens to the lease, also after acquire has ended.
+# acquire --events-fd: the events of a lease, also after acquire has ended.
 load helper/common
 load helper/supervision
 load helper/while_pid
@@ -15,11 +15,11 @@ valid() { /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py" <"$EVENTS
 
 # The names of the events, in one line.
 happened() { jq -r .event "$EVENTS" | paste -sd ' '; }
-# The same without what a busy machine may put in front of it where the lock is free: attempts that
-# took too long.
+# The same, without attempts that took too long: on a busy machine they may precede the grant of a
+# free lock.
 happened_at_last() { happened | sed -E 's/^(waiting )+//'; }
 has_happened() { grep -q "\"event\":\"$1\"" "$EVENTS"; }
-# of EVENT FILTER: what jq finds in the first event of that name.
+# of EVENT FILTER: the result of a jq filter on the first event of that name.
 of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
 
 # detach MAX-HOLD [OPTION…]
@@ -28,7 +28,7 @@ detach() {
     --events-fd 8 "${@:2}"
 }
 
-@test "by hand: the wait and the grant, and no more" {
+@test "by hand: only the wait and the grant" {
   hold first
   start_background ours redlock-cli acquire -k demo -t 1m --events-fd 8
   wait_until has_happened waiting
@@ -55,7 +55,7 @@ detach() {
   assert_equal "$(of superseded .superseded_by.note)" "commit 2"
 }
 
-@test "a wait that ends without the lock: not_acquired says why, and is the last" {
+@test "a wait that ends without the lock: not_acquired has the reason, and is the last" {
   local option
   hold first
   for option in "-t 1m" "--while-pid $$" "--detach --max-hold 1h --token-file $FILE"; do
@@ -78,7 +78,7 @@ detach() {
   release_hold first
 }
 
-@test "a lease that cannot be handed over is released" {
+@test "a lease that cannot be passed to the caller is released" {
   local option
   for option in "" "--while-pid $$" "--detach --max-hold 1h --token-file $FILE --json"; do
     : >"$EVENTS"
@@ -100,7 +100,7 @@ detach() {
   assert_equal "$(jq -s 'map(.key == "demo" and .fence > 0) | all' "$EVENTS")" true
 }
 
-@test "--while-pid: a lease that is lost" {
+@test "--while-pid: a lost lease" {
   start_script ours -t 6s --grace 300ms --server-timeout 1s --events-fd 8
   redis 0 set demo theirs
   wait_until no_holders
@@ -122,13 +122,13 @@ detach() {
 }
 
 # bats test_tags=redis
-@test "--while-pid: of several leases the lost one is named, though the other was renewed after that" {
+@test "--while-pid: of several leases the lost one is named, even if another is renewed later" {
   start_pet
   hold first
   pet_begins waiter redlock-cli acquire -k demo -k other -t 6s --grace 300ms --server-timeout 1s \
     --while-pid "$PET" --events-fd 8
   wait_until has_happened waiting
-  # While it is paused, the lease is not handed over, and so the script not stopped yet.
+  # While it is paused, the lease has not been passed on, so the script is not stopped yet.
   kill -STOP "${JOB_PID[waiter]}"
   release_hold first
   wait_until has_happened acquired
@@ -201,7 +201,7 @@ detach() {
   assert_equal "$(happened_at_last)" "acquired released"
 }
 
-@test "what is not open for writing, or not for the events alone, is refused before anything is locked" {
+@test "a descriptor that is not open for writing, or is used otherwise, is refused before the lock is acquired" {
   local fd
   for fd in 1 2; do
     assert_refused 64 "--events-fd: acquire needs a descriptor of its own for events, 3 or higher" \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# A lease in the hands of a script: acquire, extend, release, status.
+# A lease that a script handles itself: acquire, extend, release, status.
 load helper/common
 
 setup() {
@@ -8,10 +8,10 @@ setup() {
   allow_late_answers
 }
 
-# Taken as it is by every shell, or not at all.
+# A key that only survives a shell if it is quoted correctly.
 HARD_KEY=$'it\'s "one" `$(touch evil)` \\ ;&|*\n second line '
 
-# acquire KEY TTL [OPTION…]: takes the lock and puts the lease into the environment.
+# acquire KEY TTL [OPTION…]: acquires the lock and puts the lease into the environment.
 acquire() {
   local exports
   exports=$(redlock-cli acquire -k "$1" --ttl "${@:2}" --export)
@@ -33,7 +33,7 @@ SHELLS=(bash dash zsh)
 
 # --- acquire ---
 
-@test "acquire prints the token that lies under the key, and nothing else" {
+@test "acquire prints only the token that is stored under the key" {
   run -0 --separate-stderr redlock-cli acquire -k demo --ttl 60s
   assert_regex "$output" '^[0-9a-f]{32}$'
   assert_equal "$stderr" ""
@@ -46,7 +46,7 @@ SHELLS=(bash dash zsh)
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "an acquired lock keeps others out and says whose it is" {
+@test "an acquired lock excludes others and names its holder" {
   run -0 redlock-cli acquire -k demo --ttl 60s --note "weekly backup"
   assert_refused 75 "weekly backup" redlock-cli acquire -k demo --ttl 60s -n
   assert_regex "$stderr" \
@@ -59,7 +59,7 @@ expires in [0-9.]+m?s?"
   assert_equal "$output$stderr" ""
 }
 
-@test "an acquired lock ends by itself with its ttl" {
+@test "an acquired lock expires with its ttl" {
   run -0 redlock-cli acquire -k demo --ttl 3s --server-timeout 500ms
   run -0 redlock-cli run -k demo -- true
 }
@@ -178,7 +178,7 @@ eval_fails() {
   done
 }
 
-@test "a conflict code of 0 that is a setting is not for acquire: a script must not go on without the lock" {
+@test "acquire ignores a conflict code of 0 from a setting: a script must not continue without the lock" {
   run -0 redlock-cli acquire -k demo --ttl 60s
   mkdir -p "$XDG_CONFIG_HOME/redlock-cli"
   echo 'conflict-exit-code = 0' >"$XDG_CONFIG_HOME/redlock-cli/config.toml"
@@ -191,7 +191,7 @@ eval_fails() {
   run -0 redlock-cli acquire -k demo --ttl 60s -n -E 0
 }
 
-@test "--export counts where a setting asks for JSON" {
+@test "--export overrides a setting for JSON" {
   REDLOCK_JSON=1 run -0 --separate-stderr redlock-cli acquire -k demo --ttl 60s --export
   assert_regex "$output" "^export REDLOCK_KEY='demo' "
   REDLOCK_JSON=1 run -75 --separate-stderr redlock-cli acquire -k demo --ttl 60s -n --export
@@ -217,7 +217,7 @@ eval_fails() {
   assert_refused 64 "--ttl" redlock-cli extend
 }
 
-@test "a second release fails with 79 and says that the lease was released" {
+@test "a second release fails with 79 and reports that the lease was released" {
   acquire demo 60s
   run -0 redlock-cli release
   assert_refused 79 "demo: cannot release: it was released" redlock-cli release
@@ -225,7 +225,7 @@ eval_fails() {
   assert_refused 79 "demo: cannot release: it was released" redlock-cli release
 }
 
-@test "extend after release fails with 79 and says that the lease was released" {
+@test "extend after release fails with 79 and reports that the lease was released" {
   acquire demo 60s
   run -0 redlock-cli release
   assert_refused 79 "demo: cannot extend: it was released" redlock-cli extend --ttl 60s
@@ -243,7 +243,7 @@ eval_fails() {
   assert_refused 79 "it is gone" redlock-cli extend --ttl 60s
 }
 
-@test "a lease that another holds by now is lost: 79, and the other's stays" {
+@test "a lease whose lock now has another holder is lost: 79, and the other's lease is untouched" {
   acquire demo 60s
   redis 0 set demo theirs px 60000
   assert_refused 79 "held by a foreign client" redlock-cli extend --ttl 60s
@@ -257,7 +257,7 @@ eval_fails() {
   assert_equal "$status" 0
 }
 
-@test "without any lease extend and release are refused, and say what sets one" {
+@test "without a lease extend and release are refused, and name the ways to provide one" {
   assert_refused 64 "no lease" redlock-cli extend --ttl 60s
   assert_refused 64 "no lease" redlock-cli release
   refute_regex "$stderr" "--force"
@@ -317,12 +317,12 @@ eval_fails() {
   assert_refused 78 "was acquired on other servers" \
     redlock-cli extend -S "${SERVER_URL[0]},${SERVER_URL[1]}" --ttl 60s
   assert_equal "$(redis 0 exists demo)" 1
-  # In another order they are the same set.
+  # In a different order they are the same set.
   run -0 redlock-cli release -S "${SERVER_URL[2]},${SERVER_URL[0]},${SERVER_URL[1]}"
   assert_unlocked demo 0 1 2
 }
 
-@test "the lease of a living run is released by run alone: 64, and it goes on" {
+@test "the lease of a live run can only be released by run: 64, and the run continues" {
   local lease
   lease=$BATS_TEST_TMPDIR/lease
   start_background holder redlock-cli run -k demo \
@@ -354,14 +354,14 @@ eval_fails() {
   assert_refused 79 "it was released" redlock-cli release --token-file "$file"
 }
 
-@test "a token file goes before the environment" {
+@test "a token file overrides the environment" {
   acquire one 60s
   run -0 redlock-cli acquire -k two --ttl 60s --token-file "$BATS_TEST_TMPDIR/lease"
   run -0 redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
   assert_equal "$(redis 0 exists one) $(redis 0 exists two)" "1 0"
 }
 
-@test "a token file is for its owner alone, whatever the umask" {
+@test "only its owner can read a token file, whatever the umask" {
   local file=$BATS_TEST_TMPDIR/lease mask
   for mask in 000 022 777; do
     (
@@ -374,7 +374,7 @@ eval_fails() {
   assert_equal "$(cd "$BATS_TEST_TMPDIR" && ls -d lease*)" lease
 }
 
-@test "an old token file, even one of others, is replaced and not written into" {
+@test "an old token file, even another user's, is replaced, not overwritten" {
   local file=$BATS_TEST_TMPDIR/lease
   echo old >"$file"
   chmod 666 "$file"
@@ -383,7 +383,7 @@ eval_fails() {
   run -0 redlock-cli release --token-file "$file"
 }
 
-@test "a token file takes the place of no device, pipe, socket, directory or link: 78, and nothing is locked" {
+@test "a token file never replaces a device, pipe, socket, directory or link: 78, and nothing is locked" {
   local dir=$BATS_TEST_TMPDIR/places name
   mkdir -p "$dir/directory"
   echo precious >"$dir/target"
@@ -410,7 +410,7 @@ eval_fails() {
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "a token file that cannot be written is refused before anything is locked, or waited for" {
+@test "a token file that cannot be written is refused before the wait and the lock" {
   local dir=$BATS_TEST_TMPDIR
   redis 0 set demo theirs
   assert_refused 78 "--token-file: the path is empty" \
@@ -500,7 +500,7 @@ eval_fails() {
   run -0 redlock-cli release --token-file "$file"
 }
 
-@test "a key with lines that look like a token file cannot stand in for the lease" {
+@test "a key with lines like those of a token file cannot replace the lease" {
   local file=$BATS_TEST_TMPDIR/lease
   acquire victim 60s
   run -0 redlock-cli acquire -k $'x\n'"REDLOCK_LEASE='$REDLOCK_LEASE'"$'\n' --ttl 60s \
@@ -511,7 +511,7 @@ eval_fails() {
 
 # --- breaking a lock ---
 
-@test "release --force breaks any holder's lock and prints whose it was" {
+@test "release --force breaks any holder's lock and names the holder" {
   run -0 redlock-cli acquire -k demo --ttl 60s --note "weekly backup"
   run -0 redlock-cli release -k demo --force
   assert_output --regexp \
@@ -521,7 +521,7 @@ eval_fails() {
   assert_output --partial "nothing to break"
 }
 
-@test "release --force leaves what is no lock of ours alone, and shows it" {
+@test "release --force leaves a foreign key alone, and shows it" {
   local no_lock="left alone: no lock of redlock-cli, or one whose owner record was lost:"
   redis 0 set demo theirs px 60000
   run -64 --separate-stderr redlock-cli release -k demo --force
@@ -540,7 +540,7 @@ eval_fails() {
   assert_equal "$(redis 0 hget demo field)" 1
 }
 
-@test "--foreign shows what is no lock of ours, and then breaks it, of whatever type" {
+@test "--foreign shows a foreign key of any type, and then breaks it" {
   redis 0 hset demo field 1
   run -0 redlock-cli release -k demo --force --foreign
   assert_line --index 0 --regexp "^redlock-cli: demo: breaking what is no lock of redlock-cli: \
@@ -548,7 +548,7 @@ a key of type hash with 1 element, without expiry$"
   assert_line --index 1 --partial \
     "demo: broken; it was held by a foreign client (a key of type hash)"
   assert_equal "$(keys_at 0)" ""
-  # What is ours needs no such word, and is broken all the same.
+  # A lock of redlock-cli does not need the option, and is broken too.
   run -0 redlock-cli acquire -k demo --ttl 60s
   run -0 redlock-cli release -k demo --force --foreign
   assert_output --partial "demo: broken; it was held by $(id -un)@"
@@ -558,7 +558,7 @@ a key of type hash with 1 element, without expiry$"
   assert_refused 64 "--if-fence" redlock-cli release -k demo --force --foreign --if-fence 5
 }
 
-@test "a lock of ours whose record was lost is broken by --foreign alone, and the message says so" {
+@test "a lock whose owner record was lost is only broken with --foreign, and the message says so" {
   run -0 redlock-cli acquire -k demo --ttl 60s
   redis 0 del 'redlock:owner:{demo}'
   assert_refused 64 "or one whose owner record was lost" redlock-cli release -k demo --force
@@ -585,7 +585,7 @@ a key of type hash with 1 element, without expiry$"
 }
 
 # bats test_tags=redis
-@test "of several servers with different data --foreign shows all that it breaks, and where" {
+@test "with different data on several servers --foreign shows all that it breaks, and where" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
   redis 0 hset demo field 1
@@ -601,7 +601,7 @@ without expiry; at [^,;]+, [^,;]+: a string of 5 bytes, without expiry$"
 }
 
 # bats test_tags=redis
-@test "a lock that was broken at a minority only is not said to be left alone" {
+@test "a lock that was broken only on a minority is not reported as left alone" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
   run -0 redlock-cli acquire -k demo --ttl 60s
@@ -612,7 +612,7 @@ without expiry; at [^,;]+, [^,;]+: a string of 5 bytes, without expiry$"
 }
 
 # bats test_tags=redis
-@test "release --force works on a quorum and on what is left of one" {
+@test "release --force works on a quorum and on the remains of one" {
   start_servers 4
   export REDLOCK_SERVER=$SERVERS
   run -0 redlock-cli acquire -k demo --ttl 60s
@@ -650,7 +650,7 @@ without expiry; at [^,;]+, [^,;]+: a string of 5 bytes, without expiry$"
   assert_equal "$(redis 0 exists demo)" 1
 }
 
-@test "extend says for how long the lease may be relied on, and what did not happen" {
+@test "extend reports how long the lease is valid, and what failed" {
   acquire demo 90s
   run -0 --separate-stderr redlock-cli extend --ttl 60s --json
   assert_in_range "$(json 'j["valid_ms"]')" 1 60000
@@ -668,7 +668,7 @@ stands; nothing was extended"
   assert_equal "$(json '(j["result"], "valid_ms" in j)')" "('inherited', False)"
 }
 
-@test "the line that a run's lease is refused with works as it stands" {
+@test "the command that the refusal of a run's lease suggests works as printed" {
   hold holder
   local token
   token=$(redis 0 get demo)
@@ -676,7 +676,7 @@ stands; nothing was extended"
   [[ $output =~ \`(redlock-cli release.*)\` ]]
   run -0 bash -c "${BASH_REMATCH[1]}"
   assert_output --partial "demo: broken"
-  # So does the line with which a lock of another program is left alone.
+  # So does the command in the message about a foreign lock that is left alone.
   redis 0 set demo theirs px 60000
   run -64 redlock-cli release -k demo --force
   [[ $output =~ \`(redlock-cli release.*)\` ]]
@@ -687,7 +687,7 @@ stands; nothing was extended"
 
 # --- status ---
 
-@test "status says who holds a lock, since when, for how long, why, and its fence" {
+@test "status shows the holder, since when and for how long, the note and the fence" {
   run -0 redlock-cli status -k demo
   assert_output "demo: free"
   acquire demo 90s
@@ -698,7 +698,7 @@ stands; nothing was extended"
   assert_equal "$stderr" ""
 }
 
-@test "status names the command that a run holds the lock for" {
+@test "status names the command of a run" {
   hold holder --note "nightly build"
   run -0 redlock-cli status -k demo
   assert_line --regexp \
@@ -714,7 +714,7 @@ stands; nothing was extended"
   assert_line "two: free"
 }
 
-@test "status without -k lists every lock that this tool made, whatever its key" {
+@test "status without -k lists every lock of redlock-cli, whatever its key" {
   run -0 redlock-cli status
   assert_output "no locks"
   redis 0 set foreign x px 60000
@@ -733,7 +733,7 @@ stands; nothing was extended"
   refute_output --partial foreign
 }
 
-@test "status --exit-code tells free from held, also silently" {
+@test "status --exit-code distinguishes free from held, also silently" {
   run -0 redlock-cli status -k demo --exit-code
   acquire demo 60s
   run -75 redlock-cli status -k demo --exit-code
@@ -745,7 +745,7 @@ stands; nothing was extended"
   run -0 redlock-cli status -k demo
 }
 
-@test "status --watch shows it again until interrupted" {
+@test "status --watch refreshes until interrupted" {
   start_background watcher redlock-cli status -k demo --watch
   wait_for_stdout watcher "demo: free"
   acquire demo 60s
@@ -757,7 +757,7 @@ stands; nothing was extended"
 
 # --- JSON ---
 
-@test "acquire --json tells the lease, and that it is busy" {
+@test "acquire --json shows the lease, or that the lock is busy" {
   run -0 --separate-stderr redlock-cli acquire -k demo --ttl 60s --json
   assert_equal "$(json '[j[f] for f in ("command", "key", "result", "exit_code", "ttl_ms")]')" \
     "['acquire', 'demo', 'acquired', 0, 60000]"
@@ -772,7 +772,7 @@ stands; nothing was extended"
   assert_equal "$(json 'sorted(set(j) & {"token", "lease"})')" "[]"
 }
 
-@test "extend --json and release --json tell how it ended" {
+@test "extend --json and release --json show the result" {
   acquire demo 60s
   run -0 --separate-stderr redlock-cli extend --ttl 60s --json
   assert_equal "$(json '[j[f] for f in ("command", "key", "result", "exit_code")]')" \
@@ -787,7 +787,7 @@ stands; nothing was extended"
   assert_equal "$(json '[j["result"], "released" in j["message"]]')" "['lost', True]"
 }
 
-@test "release --force --json tells whose lock it was" {
+@test "release --force --json names the holder" {
   hold holder --ttl 60s --note "their work"
   run -0 --separate-stderr redlock-cli release -k demo --force --json
   assert_equal \
@@ -799,7 +799,7 @@ stands; nothing was extended"
 }
 
 # bats test_tags=redis
-@test "status --json tells each server's word" {
+@test "status --json shows the answer of each server" {
   start_servers 2
   kill_server 2
   export REDLOCK_SERVER=$SERVERS
@@ -817,7 +817,7 @@ stands; nothing was extended"
   assert_equal "$(json 'j["faults"][0]["server"]')" "${SERVER_URL[2]}"
 }
 
-@test "JSON is valid also for a key that is no UTF-8" {
+@test "JSON is valid even for a key that is not UTF-8" {
   run -0 --separate-stderr redlock-cli acquire -k $'\x01\xff"\\' --ttl 60s --json
   assert_equal "$(json '__import__("base64").urlsafe_b64decode(j["key_base64"] + "==")')" \
     "b'\\x01\\xff\"\\\\'"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# Whatever a server may answer: no vote, an exit status, and one line that says what it is.
+# Any bad answer of a server: no vote, an exit status, and one line that explains it.
 load helper/common
 
-# start_scripted HOW BYTES: a server that answers so (with escapes as for printf %b); SCRIPTED_URL
-# names it.
+# start_scripted HOW BYTES: a server that answers with BYTES (with escapes as for printf %b);
+# SCRIPTED_URL is its URL.
 start_scripted() {
   local name=scripted$((++scripted))
   printf '%b' "$2" >"$BATS_TEST_TMPDIR/$name"
@@ -19,12 +19,12 @@ serve_file() {
   SCRIPTED_URL=redis://127.0.0.1:$(<"$(background_stdout "$name")")
 }
 
-# means CODE TEXT HOW BYTES: such a server alone ends `run -n` with CODE and one line that says
-# TEXT, and nothing runs; as one of three it keeps no client from the lock and gives none a vote.
+# means CODE TEXT HOW BYTES: with only such a server `run -n` exits with CODE and one line with
+# TEXT, and runs nothing; as one of three it blocks no client and gives none a vote.
 means() {
   local code=$1 text=$2 patience=3s
   start_scripted "$3" "$4"
-  # Time enough for an answer of a slow machine; what is never answered takes it all.
+  # Long enough for an answer on a slow machine; a query without an answer takes all of it.
   [[ $text != "no answer"* ]] || patience=700ms
   assert_refused "$code" "$text" redlock-cli run -S "$SCRIPTED_URL" -k demo -n \
     --server-timeout "$patience" -- touch "$BATS_TEST_TMPDIR/ran"
@@ -39,7 +39,7 @@ means() {
   assert_unlocked demo 0 1
 }
 
-@test "it cannot serve now: 69, and why" {
+@test "a server that cannot serve now: 69, and the reason" {
   start_servers 2
   means 69 "it is loading its data" stay '-LOADING Redis is loading the dataset in memory\r\n'
   means 69 "it is busy with a script of another client" stay \
@@ -60,7 +60,7 @@ means() {
   means 69 "it answered: ERR something new" stay '-ERR something new\r\n'
 }
 
-@test "it does not let us: 77" {
+@test "a server that denies access: 77" {
   means 77 "set REDISCLI_AUTH or --password-file" stay '-NOAUTH Authentication required.\r\n'
   means 77 "wrong user or password" stay \
     '-WRONGPASS invalid username-password pair or user is disabled.\r\n'
@@ -69,7 +69,7 @@ means() {
   means 77 "protected mode" close '-DENIED Redis is running in protected mode.\r\n'
 }
 
-@test "a server that repeats our password makes us show it nowhere" {
+@test "a password that a server repeats is shown nowhere" {
   local answer
   for answer in '-ERR what is AUTH S3cretPw?\r\n' '-NOPERM S3cretPw\r\n' '-S3cretPw\r\n'; do
     start_scripted stay "$answer$answer"
@@ -81,7 +81,7 @@ means() {
   done
 }
 
-@test "a server that refuses the connection says so to doctor, too, which asks several things at once" {
+@test "doctor, which sends several requests at once, also reports a refused connection" {
   start_scripted close '-DENIED Redis is running in protected mode.\r\n'
   run -69 redlock-cli doctor -S "$SCRIPTED_URL" --server-timeout 20s
   assert_output --partial "protected mode"
@@ -90,7 +90,7 @@ means() {
   assert_output --partial "it has too many clients (maxclients)"
 }
 
-@test "it is not the server for this: 78" {
+@test "a server that is unfit for locks: 78" {
   means 78 "it is part of a Redis Cluster" stay '-MOVED 3999 127.0.0.1:6381\r\n'
   means 78 "it is part of a Redis Cluster" stay '-MOVED 3999 :0\r\n'
   means 78 "it is part of a Redis Cluster" stay '-MOVED 99999999999999999999 [::]:-1\r\n'
@@ -99,7 +99,7 @@ means() {
     "-ERR unknown command 'EVAL', with args beginning with: 'secret' \r\n"
 }
 
-@test "an answer that no lock script gives is no vote" {
+@test "a malformed reply to a script is not a vote" {
   start_servers 2
   local bytes
   for bytes in '+OK\r\n' ':1\r\n' '$-1\r\n' '*-1\r\n' '*0\r\n' '$7\r\ngranted\r\n' \
@@ -112,7 +112,7 @@ means() {
   done
 }
 
-@test "what is not Redis protocol, or is larger than any answer, ends the connection" {
+@test "a reply that is not Redis protocol, or is too large, ends the connection" {
   start_servers 2
   local bytes
   for bytes in 'HTTP/1.1 400 Bad Request\r\n\r\n' 'SSH-2.0-OpenSSH_9.2\r\n' \
@@ -125,7 +125,7 @@ means() {
   done
 }
 
-@test "half an answer is none" {
+@test "half a reply does not count" {
   start_servers 2
   means 69 "it closed the connection" close '*3\r\n$7\r\ngranted\r\n$1\r\n1\r\n$2\r\ni'
   means 69 "it closed the connection" close ''
@@ -137,13 +137,13 @@ means() {
 ':0\r\n:0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:-1\r\n$0\r\n\r\n'
 }
 
-@test "a server that never stops talking is left alone" {
+@test "a server that never stops sending is disconnected" {
   means 69 "too large" flood '*64\r\n$60000\r\n'"$(printf '%060000d' 0)"'\r\n'
   means 69 "malformed reply to a lock script" flood '+OK\r\n'
 }
 
 # bats test_tags=unsanitized
-@test "many small replies in a large one cost no more memory than the large one may" {
+@test "many small replies within a large one are limited in memory like the large one" {
   local page=$BATS_TEST_TMPDIR/page
   /usr/bin/python3 -c 'import sys
 row = b"*255\r\n" + b":1\r\n" * 255
@@ -156,16 +156,16 @@ sys.stdout.buffer.write(b"*2\r\n$1\r\n0\r\n*16384\r\n" + row * 16000)' >"$page"
   assert [ "${output%% *}" -lt $((4 * ${usual%% *})) ]
 }
 
-# memory_of CMD…: the most memory that it had, in KiB, and what it said.
+# memory_of CMD…: its peak memory in KiB, and its output.
 memory_of() {
   /usr/bin/python3 -c 'import resource, subprocess, sys
 said = subprocess.run(sys.argv[1:], capture_output=True, text=True).stdout
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, said)' "$@"
 }
 
-@test "escape sequences in what it says do not reach the terminal" {
+@test "escape sequences in a server's reply do not reach the terminal" {
   means 69 '\x1b]0;title\x07' stay '-ERR \033]0;title\007\302\233\342\200\256\r\n'
-  # A foreign lock is busy, by whatever name its type goes; a line tells it.
+  # A foreign lock is busy, whatever the name of its type; a line says so.
   start_scripted stay \
     '*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$7\r\n\033[2Jset\r\n:-1\r\n:0\r\n$0\r\n\r\n'\
 ':-1\r\n:0\r\n$0\r\n\r\n'\

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# CI agents end what a job left behind by a variable in its environment: the guards outlive that
-# pass, end what it does not find, and release the lock.
+# CI agents find what a job left by a variable in the environment, and kill it. The guards survive
+# that, kill what it does not find, and release the lock.
 load helper/common
 load helper/supervision
 load helper/while_pid
@@ -19,8 +19,8 @@ cookies_of() {
   tr '\0' '\n' <"/proc/$1/environ" | sed -n 's/=of this job$//p' | sort | paste -sd ' '
 }
 
-# clean_up NAME PID: what the agents do: one look at all processes, KILL to each that has the cookie,
-# in any order: here this process first.
+# clean_up NAME PID: as the agents do it, one pass over all processes, with KILL for each that has
+# the cookie, in any order: here this process first.
 clean_up() {
   /usr/bin/python3 -c '
 import os, sys
@@ -48,7 +48,7 @@ wait
 END
 }
 
-@test "front process and command show the cookies, the processes that guard them do not" {
+@test "the front process and the command show the cookies, their guards do not" {
   start_under_witness ours -k demo -- sh -c 'echo $$ >"$0"; echo ready; exec sleep 1000' \
     "$BATS_TEST_TMPDIR/pids"
   assert_equal "$(cookies_of "$FRONT")" "${COOKIES[*]}"
@@ -59,7 +59,7 @@ END
   wait_background ours
 }
 
-@test "a shield does not either" {
+@test "neither does a shield" {
   start_background ours sh -c 'sleep 1000 & echo $! >"$0"; exec redlock-cli run -k demo -- \
     sh -c "echo ready; exec sleep 1000"' "$BATS_TEST_TMPDIR/helper"
   wait_for_stdout ours ready
@@ -74,7 +74,7 @@ END
   kill "$(<"$BATS_TEST_TMPDIR/helper")"
 }
 
-@test "a clean-up by cookie: all of the command is dead before the lock is free" {
+@test "a clean-up by cookie: the whole command is dead before the lock is free" {
   local name first
   for first in FRONT COMMAND; do
     for name in "${COOKIES[@]}"; do

@@ -6,11 +6,11 @@ load helper/deployments
 setup() {
   common_setup
   start_cluster
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER=$CLUSTER_URL REDLOCK_SERVER_TIMEOUT=4s
 }
 
-@test "keys of all masters are locked there, whichever server is asked first, and nothing stays" {
+@test "keys are locked at their masters, whichever server is asked first, and nothing is left behind" {
   local nr first key
   for nr in 0 1 2; do
     key=${CLUSTER_KEY[nr]}
@@ -30,7 +30,7 @@ setup() {
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
 }
 
-@test "several keys of all masters are taken together, shown, extended and released" {
+@test "several keys at different masters are acquired together, shown, extended and released" {
   local nr
   eval "$(redlock-cli acquire -k "${CLUSTER_KEY[0]}" -k "${CLUSTER_KEY[1]}" \
     -k "${CLUSTER_KEY[2]}" -t 1m --export)"
@@ -42,7 +42,7 @@ setup() {
   for nr in 0 1 2; do assert_unlocked "${CLUSTER_KEY[nr]}" "$nr"; done
 }
 
-@test "a waiter gets the lock when it is free, and a lock can be broken" {
+@test "a waiter gets the lock once it is free, and a lock can be broken" {
   hold holder -t 12s --server-timeout 1s
   start_background waiter redlock-cli run -k demo -- echo entered
   wait_until has_run_scripts 0 2
@@ -76,14 +76,14 @@ setup() {
     refute_line ran
     assert_line --partial "$key: already ran"
   done
-  # Of the three together.
+  # In all three together.
   run -0 redlock-cli run -k "${CLUSTER_KEY[0]}" -k "${CLUSTER_KEY[1]}" -k "${CLUSTER_KEY[2]}" \
     --once-per 20h -- echo ran
   refute_line ran
   run -0 redlock-cli status "${CLUSTER_KEY[@]}" --max-age 1h
 }
 
-@test "with --replace the newest stops the running one, at the master that has their slot" {
+@test "with --replace the newest run stops the running one, at the master of their slot" {
   local -a replace=(redlock-cli run -k "${CLUSTER_KEY[1]}" -t 15s --server-timeout 2s --replace)
   start_background old "${replace[@]}" -- sh -c 'echo entered; exec sleep 99'
   wait_for_stdout old entered
@@ -95,7 +95,7 @@ setup() {
 
 waits_at() { [[ $(redis "$1" zcard "redlock:queue:{$2}") == 1 ]]; }
 
-@test "doctor examines all masters, and tries a lock" {
+@test "doctor examines all masters, and probes a lock" {
   run -1 redlock-cli doctor
   assert_output --partial "1 of 1 servers can vote"
   # There is no replica, so none can take the place of a master.
@@ -109,7 +109,7 @@ waits_at() { [[ $(redis "$1" zcard "redlock:queue:{$2}") == 1 ]]; }
     "['warning']"
 }
 
-@test "servers that are gone are passed over as long as the key's own is there; then it is down" {
+@test "dead servers are skipped while the key's own master lives; without it the cluster is down" {
   redis 0 config set cluster-require-full-coverage no >/dev/null
   kill_server 2
   pause_server 1
@@ -124,7 +124,7 @@ waits_at() { [[ $(redis "$1" zcard "redlock:queue:{$2}") == 1 ]]; }
     redlock-cli run -S "cluster://127.0.0.1:${SERVER_PORT[0]}" -k demo -n -- true
 }
 
-@test "what is no cluster, and redis:// to one, say what to write" {
+@test "a server that is not a cluster, and redis:// to a cluster, name the right URL" {
   start_tcp_server
   assert_refused 78 "it is part of no cluster: write redis://" \
     redlock-cli run -S "cluster://127.0.0.1:${SERVER_PORT[3]}" -k demo -n -- true

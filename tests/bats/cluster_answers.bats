@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# Whatever a cluster may tell of where its keys are: no vote, an exit status, and one line that says
-# what it is.
+# Any bad answer of a cluster about the place of its keys: no vote, an exit status, and one line
+# that explains it.
 load helper/common
 
 # means CODE TEXT SLOTS ERROR: see scripted_cluster.py.
@@ -13,7 +13,7 @@ means() {
   url=cluster://127.0.0.1:$(<"$(background_stdout "$name")")
   assert_refused "$1" "$2" redlock-cli run -S "$url" -k demo -n --server-timeout 3s \
     -- touch "$BATS_TEST_TMPDIR/ran"
-  # As one of three it keeps no client from the lock.
+  # As one of three it blocks no client.
   ((${#SERVER_PID[@]})) || return 0
   run -0 redlock-cli run -S "$url,${SERVER_URL[0]},${SERVER_URL[1]}" -k demo -n \
     --server-timeout 3s -- true
@@ -36,7 +36,7 @@ means() {
   start_servers 2
   means 69 "more than 5 redirects" all 'MOVED 903 127.0.0.1:{port}'
   means 69 "more than 5 redirects" all 'ASK 903 127.0.0.1:{port}'
-  # An empty host is that of the server that sent us.
+  # An empty host means that of the redirecting server.
   means 69 "more than 5 redirects" all 'MOVED 903 :{port}'
 }
 
@@ -53,7 +53,7 @@ means() {
   means 77 "NOPERM" "-NOPERM this user has no permissions to run the 'cluster|slots' command\r\n" x
 }
 
-@test "an answer that no CLUSTER SLOTS gives is no vote" {
+@test "a malformed CLUSTER SLOTS reply is not a vote" {
   start_servers 2
   local bytes
   for bytes in '+OK\r\n' ':1\r\n' '*1\r\n:1\r\n' '*1\r\n*2\r\n:0\r\n:1\r\n' \

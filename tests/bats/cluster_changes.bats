@@ -38,10 +38,10 @@ replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) 
   refute_line ran
 }
 
-@test "while a slot is on its way a lease is extended and released wherever its key is, and none is granted" {
+@test "while a slot moves, a lease is extended and released wherever its key is, and none is granted" {
   eval "$(redlock-cli acquire -k demo -t 1m --export)"
   begin_migration "${CLUSTER_SLOT[0]}" 0 1
-  # Some keys are absent: the server refuses all that names them.
+  # Some keys are absent: the server refuses every command that names them.
   run -0 redlock-cli extend -t 2m
   assert_in_range "$(redis 0 pttl demo)" 60001 120000
   move_keys 0 1 'redlock:fence:{demo}' 'redlock:owner:{demo}'
@@ -59,7 +59,7 @@ replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) 
   run -0 redlock-cli run -k demo -n -- true
 }
 
-@test "a move that stands still before any key has moved ends no lease, be it shared, in a slot or nested, and no wait" {
+@test "a move that stalls before any key has moved ends no wait and no lease, be it shared, in a slot or nested" {
   local end mode holder waiter first_end
   printf '%s\n' 'echo entered' 'until [ -e "$1" ]; do sleep 0.1; done' >inner
   for mode in '' -s '--slots 2'; do
@@ -72,7 +72,7 @@ replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) 
     wait_for_queued 1
     first_end=$(redis 0 pexpiretime demo)
     begin_migration "${CLUSTER_SLOT[0]}" 0 1
-    # Not only renewed: it lives longer than it would have without that.
+    # It was renewed: it lives longer than it would have otherwise.
     wait_until ends_later_than "$((first_end + 3500))" 0
     run -75 redlock-cli status demo --exit-code
     touch "$end"
@@ -84,7 +84,7 @@ replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) 
   done
 }
 
-@test "a run goes through all of a slot's move" {
+@test "a run survives the whole move of a slot" {
   hold holder -t 12s
   begin_migration "${CLUSTER_SLOT[0]}" 0 1
   wait_until has_run_scripts 0 2
@@ -96,7 +96,7 @@ replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) 
   assert_equal "$(asking 1 exists demo)" 0
 }
 
-@test "a lease that is lost in a slot's move is lost" {
+@test "a lease that is lost while its slot moves is lost" {
   hold holder -t 12s
   begin_migration "${CLUSTER_SLOT[0]}" 0 1
   redis 0 del demo
@@ -104,7 +104,7 @@ replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) 
   assert_equal "$status" 79
 }
 
-@test "the master fails while a command runs, and its replica has the lease: the command goes on, waiters too" {
+@test "the master fails while a command runs, and its replica has the lease: the command continues, and so do waiters" {
   set_node_timeout 1000
   start_cluster_replica 0
   hold holder -t 30s --server-timeout 3s

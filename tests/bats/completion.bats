@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# What completes redlock-cli, in real shells at a real terminal.
+# Completion of redlock-cli, in real shells at a real terminal.
 load helper/common
 load helper/terminal
 
 setup() { setup_one_server; }
 
-# Each learns `got`, which writes down the words of a command line, and that `greet` is followed by
-# `hello-world`.
+# Each shell gets the command `got`, which records the words of a command line, and a completion of
+# `greet` with `hello-world`.
 open_bash() {
   open_terminal
   type_and_see_status '. /usr/share/bash-completion/bash_completion' 0
@@ -34,7 +34,7 @@ open_fish() {
   see ready
 }
 
-# complete_line LINE: $completed gets the words that it consists of when Tab was pressed behind it.
+# complete_line LINE: sets $completed to the words of the line after Tab was pressed at its end.
 complete_line() {
   rm -f "$BATS_TEST_TMPDIR/got"
   # To its beginning, and to its end again.
@@ -48,8 +48,8 @@ completed() {
   assert_equal "$1: $completed" "$1: $2"
 }
 
-# The same for a key. On a busy machine the server may take longer than a person is kept waiting:
-# then Tab is pressed once more.
+# The same for a key. On a busy machine the server may exceed the time limit of completion: then Tab
+# is pressed again.
 completed_key() {
   local tries
   for ((tries = 0; tries < 20; ++tries)); do
@@ -59,7 +59,7 @@ completed_key() {
   assert_equal "$1: $completed" "$1: $2"
 }
 
-# complete_everything SHELL: the same in each of them.
+# complete_everything SHELL: the same checks for each shell.
 complete_everything() {
   mkdir -p "$BATS_TEST_TMPDIR/a-directory"
   : >"$BATS_TEST_TMPDIR/a-file.toml"
@@ -72,7 +72,7 @@ complete_everything() {
   completed 'redlock-cli status --config=a-f' '<redlock-cli><status><--config=a-file.toml>'
   completed 'redlock-cli completion f' '<redlock-cli><completion><fish>'
   completed 'redlock-cli help rel' '<redlock-cli><help><release>'
-  # The process that a lease may be kept for: this shell.
+  # The process for --while-pid: this shell.
   complete_line 'redlock-cli acquire --while-pid '
   assert_regex "$completed" '^<redlock-cli><acquire><--while-pid><[0-9]+>$'
   assert_equal "$(ps -o comm= -p "${completed//[^0-9]/}")" "$1"
@@ -86,7 +86,7 @@ complete_everything() {
   completed 'redlock-cli run -k a greet he' '<redlock-cli><run><-k><a><greet><hello-world>'
   completed 'redlock-cli run -S redis://h:1 -nk a -- greet he' \
     '<redlock-cli><run><-S><redis://h:1><-nk><a><--><greet><hello-world>'
-  # Nothing fits, and nothing is said.
+  # Nothing matches, and no message appears.
   completed 'redlock-cli run --no-such' '<redlock-cli><run><--no-such>'
   completed 'redlock-cli status -S redis://127.0.0.1:1 nigh' \
     '<redlock-cli><status><-S><redis://127.0.0.1:1><nigh>'
@@ -127,7 +127,7 @@ hold_two_keys() {
   see 'run +-- run a command while holding a lock'
 }
 
-@test "suggestions are those of the program that is called: a line for the kind, then one for each" {
+@test "suggestions come from the called program: a line for the kind, then one for each" {
   run -0 --separate-stderr redlock-cli completion suggest run --isolate ''
   assert_equal "$output" $'words\t\nnone\ncgroup\npidns'
   run -0 redlock-cli completion suggest run -k a --
@@ -140,7 +140,7 @@ hold_two_keys() {
   assert_equal "$output" $'directories\tlocal:'
 }
 
-@test "keys are suggested without a word of what is wrong, and only if the servers answer at once" {
+@test "keys are suggested without error messages, and only if the servers answer at once" {
   run -0 --separate-stderr env REDLOCK_CONFIG=/no/such/file redlock-cli completion suggest run -k ''
   assert_equal "$output$stderr" $'words\t'
   run -0 --separate-stderr env -u REDLOCK_SERVER redlock-cli completion suggest run -k ''
@@ -149,7 +149,7 @@ hold_two_keys() {
   assert_equal "$output$stderr" $'words\t'
 }
 
-@test "a key with what a terminal or a shell's lines would act on is not suggested" {
+@test "a key that a terminal or a shell would interpret is not suggested" {
   local key
   for key in $'esc\e[2J' $'line\nbreak' $'c1\u009b2J' $'del\x7f' 'back\slash' plain '"$(reboot)' \
     "'quoted"; do
@@ -162,11 +162,11 @@ hold_two_keys() {
     grep -qx plain suggestions
   }
   wait_until suggested
-  # The others are the kind and the options, which say what they mean.
+  # The other lines are the kind and the options with their meanings.
   assert_equal "$(grep -v $'\t' suggestions | sort)" $'back\\slash\nplain'
 }
 
-@test "bash inserts nothing that runs of a word that begins with a quote" {
+@test "after a leading quote bash inserts nothing that would run" {
   local word
   # shellcheck source=/dev/null
   source <(redlock-cli completion bash)
@@ -183,7 +183,7 @@ hold_two_keys() {
 @test "a server that is silent, or has many keys, does not keep the user waiting for keys" {
   redis 0 eval 'for i = 1, 200000 do redis.call("SET", "other:" .. i, "") end' 0
   run -0 redlock-cli acquire -k nightly --ttl 10m
-  # Whichever it is: all keys in time, or none.
+  # Either all keys in time, or none.
   run -0 --separate-stderr timeout 10 redlock-cli completion suggest status ''
   assert_equal "$stderr" ""
   pause_server 0
@@ -192,7 +192,7 @@ hold_two_keys() {
   resume_server 0
 }
 
-@test "completion needs a shell that it knows: 64" {
+@test "completion of an unknown shell: 64" {
   assert_refused 64 "name a shell: bash, zsh or fish" redlock-cli completion
   assert_refused 64 "bash, zsh or fish" redlock-cli completion tcsh
   assert_refused 64 "unexpected argument" redlock-cli completion bash zsh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# One lock that several want: the holder keeps it, and the others learn who that is.
+# Several processes compete for one lock: the holder keeps it, and the others report the holder.
 load helper/common
 
 setup() { setup_one_server; }
@@ -8,8 +8,7 @@ setup() { setup_one_server; }
 has_lines() { (($(wc -l <"$2") >= $1)); }
 
 @test "a command of thirty seconds holds a lock of nine throughout" {
-  # The command itself looks: each line is the key's value and what is left of its ttl, at one
-  # instant.
+  # The command itself reads the key: each line has its value and its remaining ttl at one instant.
   local seen=$BATS_TEST_TMPDIR/seen at start=$SECONDS
   start_background holder redlock-cli run -t 9s -k demo -- sh -c '
     echo "$REDLOCK_TOKEN"
@@ -28,8 +27,8 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
   assert [ $((SECONDS - start)) -ge 29 ]
 
-  # Never gone (the script would have failed), never another's, never without expiry or with a
-  # longer one.
+  # The key never disappeared (the script would have failed), never belonged to another process, and
+  # always had an expiry within the ttl.
   assert_equal "${#lines[@]}" 301
   local token=${lines[0]}
   run awk -v token="$token" '
@@ -42,7 +41,7 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "a second run with -n learns who holds the lock" {
+@test "a second run with -n reports who holds the lock" {
   hold first --note 'release 1.2'
   run --separate-stderr redlock-cli run -n -k demo -- touch "$BATS_TEST_TMPDIR/entered"
   assert_failure 75
@@ -57,7 +56,7 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   assert_equal "$status" 0
 }
 
-@test "what the holder says of itself cannot harm a terminal" {
+@test "the holder's record cannot harm a terminal" {
   hold first --note $'red \e[31m and \u202e bidi\nnext line'
   run --separate-stderr redlock-cli run -n -k demo -- true
   assert_failure 75
@@ -102,7 +101,7 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "a wait that ends says so with 75, and it did last" {
+@test "a wait that times out exits with 75, and not too soon" {
   hold first
   local start=${EPOCHREALTIME/[.,]/}
   run --separate-stderr redlock-cli run -w 1s -k demo -- touch "$BATS_TEST_TMPDIR/entered"
@@ -154,20 +153,20 @@ has_lines() { (($(wc -l <"$2") >= $1)); }
   assert_equal "$(redis 0 dbsize)" 0
 }
 
-@test "the wait covers the wait only, never the command" {
+@test "--wait limits only the wait, never the command" {
   run redlock-cli run -w 100ms -k demo -- sh -c 'sleep 0.5; echo done'
   assert_success
   assert_output 'done'
 }
 
-@test "a lock that expires lets a waiter in" {
+@test "a waiter gets a lock that expires" {
   redis 0 set demo x px 700
   run redlock-cli run -w 20s -k demo -- echo entered
   assert_success
   assert_line entered
 }
 
-@test "of many who want in, one at a time is in" {
+@test "many processes compete, and one at a time holds the lock" {
   local worker inside=$BATS_TEST_TMPDIR/inside count=$BATS_TEST_TMPDIR/count
   echo 0 >"$count"
   for worker in {1..8}; do

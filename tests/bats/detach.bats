@@ -8,8 +8,8 @@ setup() {
   FILE=$BATS_TEST_TMPDIR/lease
 }
 
-# detach OPTION…: the pid of the holder process is HOLDER then. It has to let go of our pipe, or
-# this would wait for it.
+# detach OPTION…: sets HOLDER to the pid of the holder process. It must close our pipe, or this
+# would wait for it.
 detach() {
   local printed
   printed=$(redlock-cli acquire -k demo --detach --token-file "$FILE" "$@")
@@ -23,10 +23,10 @@ is_older_than() {
     jq -es --argjson ms "$1" 'any(.[].locks[0].holder; .age_ms > $ms)' >/dev/null
 }
 
-# Until a lease of 6 s has lived for longer.
+# Waits until a lease of 6 s has lived longer than that.
 outlive_ttl() { wait_until is_older_than 7000; }
 
-# Should a test fail, its holder must not stay.
+# The holder of a failed test must not stay.
 teardown() {
   [[ -z ${HOLDER-} ]] || kill -KILL "$HOLDER" 2>/dev/null || true
   common_teardown
@@ -56,14 +56,14 @@ teardown() {
   run -79 redlock-cli release --token-file "$FILE"
 }
 
-@test "one that is killed leaves the lock until its ttl" {
+@test "a killed holder leaves the lock until its ttl ends" {
   detach --max-hold 1h --ttl 9s --server-timeout 1s
   kill -KILL "$HOLDER"
   run -75 redlock-cli status demo --exit-code
   wait_for_no_key 0 demo
 }
 
-@test "a lock that is broken ends it, and no signal of the terminal does" {
+@test "a broken lock ends the holder, a signal from the terminal does not" {
   detach --max-hold 1h --ttl 6s --server-timeout 1s
   kill -HUP "$HOLDER"
   kill -INT "$HOLDER"
@@ -73,7 +73,7 @@ teardown() {
   wait_until has_ended "$HOLDER"
 }
 
-@test "a lock that is held is waited for, or is 75" {
+@test "it waits for a held lock, or exits with 75" {
   hold other
   run -75 redlock-cli acquire -k demo --detach --max-hold 1h --token-file "$FILE" -n
   assert [ ! -e "$FILE" ]
@@ -82,8 +82,8 @@ teardown() {
 
 fence_of_demo() { redlock-cli status demo --json | jq .locks[0].holder.fence; }
 
-# detach_within KEY…: tries it below a lock of demo, and prints the result and the exit code. The
-# lock and FILE are to stay as they are.
+# detach_within KEY…: tries to detach within a run of demo, and prints the result and the exit code.
+# The lock and FILE must stay unchanged.
 detach_within() {
   local fence
   fence=$(fence_of_demo)
@@ -92,7 +92,7 @@ detach_within() {
   [[ $(fence_of_demo) == "$fence" && $(<"$FILE") == before ]] || echo "not as it was"
 }
 
-@test "within a run of the same key it is refused, since that lease ends with the run" {
+@test "it is refused within a run of the same key, because that lease ends with the run" {
   export FILE
   export -f detach_within fence_of_demo
   echo before >"$FILE"
@@ -107,14 +107,14 @@ run or acquire holds the lock: use --detach outside of that, or with another key
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "within a run of one of its keys it is refused before a wait for another" {
+@test "it is refused within a run of one of its keys, before it waits for another" {
   redlock-cli acquire -k busy --ttl 60s >/dev/null
   run -0 --separate-stderr redlock-cli run -k demo -- sh -c 'redlock-cli acquire -w 0 \
     -k busy -k demo --detach --max-hold 1h --token-file "$0"; echo "$?"' "$FILE"
   assert_output 64
 }
 
-@test "under a lease of acquire it is refused, too, and that lease stands" {
+@test "it is also refused under a lease of acquire, which stays valid" {
   eval "$(redlock-cli acquire -k demo --ttl 60s --export)"
   echo before >"$FILE"
   run -0 --separate-stderr detach_within demo
@@ -124,7 +124,7 @@ run or acquire holds the lock: use --detach outside of that, or with another key
   assert_unlocked demo 0
 }
 
-@test "within a run of another key it takes the lock, and keeps it when that run has ended" {
+@test "within a run of another key it acquires the lock, and keeps it after that run" {
   run -0 redlock-cli run -k other -q --descendants leave -- \
     redlock-cli acquire -k demo --detach --max-hold 1h --token-file "$FILE"
   HOLDER=$(redlock-cli status demo --json | jq .locks[0].holder.pid)
@@ -134,7 +134,7 @@ run or acquire holds the lock: use --detach outside of that, or with another key
 }
 
 # bats test_tags=redis
-@test "a lease for whose file and result there is no room is released, and nothing else is said: 71" {
+@test "a lease is released if its file and result cannot be written, and nothing else is reported: 71" {
   local -a keys=()
   local i how
   for i in {1..60}; do keys+=(-k "key-for-a-lease-without-room-$i"); done

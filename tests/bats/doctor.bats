@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# doctor: what makes servers unfit is found, from outside, and nothing is left there.
+# doctor: it finds what makes servers unfit, and leaves nothing on them.
 load helper/common
 
-# What a server needs to be fit when it is alone.
+# The settings with which a single server is fit.
 readonly DURABLE=(--appendonly yes --appendfsync always --maxmemory-policy noeviction)
 
-# All questions of a kind have one server timeout together, and an answer that takes a quarter of it
-# is a warning: enough for a machine that is busy.
+# All queries of a kind share one server timeout, and an answer that takes a quarter of it is a
+# warning: long enough for a busy machine.
 doctor() { REDLOCK_SERVER_TIMEOUT=20s redlock-cli doctor "$@"; }
 
 # doctor_says CODE TEXT [OPTION…]: doctor exits with CODE, and a line says TEXT.
@@ -33,7 +33,7 @@ assert_nothing_left() {
   done
 }
 
-# What a run with this key leaves is all that is left.
+# Only the keys that any run with this key leaves are left.
 assert_nothing_left_but() {
   local key
   while read -r key; do
@@ -67,7 +67,7 @@ assert_nothing_left_but() {
   assert_nothing_left
 }
 
-@test "eviction, no persistence and fsync now and then are found" {
+@test "eviction, missing persistence and occasional fsync are found" {
   start_server --maxmemory-policy allkeys-lru
   start_server --maxmemory 100mb --maxmemory-policy volatile-lru --appendonly yes \
     --appendfsync everysec
@@ -95,7 +95,7 @@ name the master instead" -S "$SERVERS"
   assert_line --partial \
     "${SERVER_URL[1]}: it is not independent: it and ${SERVER_URL[0]} are replicas of each other"
   assert_line "fit, with warnings: 2 of 3 servers can vote now, 2 needed"
-  # One that takes writes is no better.
+  # A writable replica is no better.
   redis 1 config set replica-read-only no
   run -69 doctor -S "${SERVER_URL[0]},${SERVER_URL[1]}"
   assert_line "no quorum: 1 of 2 servers can vote now, 2 needed"
@@ -105,7 +105,7 @@ name the master instead" -S "$SERVERS"
   start_tcp_server "${DURABLE[@]}"
   doctor_says 78 "it is the same server as ${SERVER_URL[0]}, which has only one vote" \
     -S "${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}?db=1"
-  # There would be a quorum: but commands that lock refuse such a set.
+  # There would be a quorum, but commands that lock refuse such a set.
   start_servers 2 "${DURABLE[@]}"
   doctor_says 78 "refused: two of the servers are the same; name each server once; \
 3 of 4 servers can vote now, 3 needed" -S "$SERVERS,unix://${SERVER_SOCKET[0]}"
@@ -121,7 +121,7 @@ name the master instead" -S "$SERVERS"
       /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/wrong_clock.py" "${SERVER_PORT[0]}" "$offset"
     wait_for_stdout "relay$offset"
     doctor_says 1 "its clock is " -S "redis://127.0.0.1:$(<"$(background_stdout "relay$offset")")"
-    # An answer that was under way for long makes it a few seconds more or less.
+    # A slow answer may shift it by a few seconds.
     assert_output --regexp "its clock is (5[5-9]s|1m|1m[1-5]s) $text (of )?ours"
   done
 }
@@ -167,7 +167,7 @@ replica_is_at() { redis 0 info replication | grep -q "port=$1,state=online"; }
   assert_nothing_left
 }
 
-@test "a lease that is gone behind a connection made anew leads to doctor" {
+@test "a lease that is gone after a reconnect leads to doctor" {
   start_tcp_server
   start_tcp_server
   start_background balancer /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/relay.py" \
@@ -182,10 +182,10 @@ replica_is_at() { redis 0 info replication | grep -q "port=$1,state=online"; }
   assert_regex "$stderr" "behind a load balancer \(see .redlock-cli doctor.\)"
 }
 
-@test "a server that every host may use without a password is found, and one that has its own is not" {
+@test "a server that is open to every host without a password is found, one with a password is not" {
   unshare --mount true 2>/dev/null || skip "needs root with CAP_SYS_ADMIN"
   start_tcp_server "${DURABLE[@]}"
-  # To the program a host like any other; its own table of hosts leads it to this one.
+  # The program sees an ordinary host, which its own hosts file maps to this one.
   echo "127.0.0.1 server.example" >"$BATS_TEST_TMPDIR/hosts"
   doctor() {
     REDLOCK_SERVER_TIMEOUT=20s unshare --mount --propagation private sh -c '
@@ -213,13 +213,13 @@ replica_is_at() { redis 0 info replication | grep -q "port=$1,state=online"; }
   assert_line "no quorum: 0 of 3 servers can vote now, 2 needed"
 }
 
-@test "two of three gone: no quorum, and why for each" {
+@test "two of three servers gone: no quorum, and a reason for each" {
   start_server "${DURABLE[@]}"
   start_servers 2
   kill_server 1
   pause_server 2
   doctor_says 69 "bad: ${SERVER_URL[1]}: cannot connect: " -S "$SERVERS" --server-timeout 900ms
-  # Of the server timeout, connecting has taken a part.
+  # Connecting has used a part of the server timeout.
   assert_output --regexp "bad: ${SERVER_URL[2]}: no answer within [0-9]+ms"
   assert_line --regexp "^${SERVER_URL[1]} +no +- +-"
 }
@@ -248,11 +248,11 @@ replica_is_at() { redis 0 info replication | grep -q "port=$1,state=online"; }
   assert_line --regexp "bad: .*: cannot take a lock: .*'eval'"
   redis-cli -s "${SERVER_SOCKET[0]}" -a secret acl setuser default +eval 2>/dev/null
   run -0 doctor
-  # What could not be deleted ends by itself.
+  # A key that could not be deleted expires.
   wait_until eval '[[ -z $(redis-cli -s "${SERVER_SOCKET[0]}" -a secret keys "*" 2>/dev/null) ]]'
 }
 
-@test "what may not be asked is unknown, which is no warning" {
+@test "facts that may not be queried are unknown, which is not a warning" {
   start_server "${DURABLE[@]}"
   redis 0 acl setuser default -info -config >/dev/null
   run -0 doctor -S "$SERVERS"
@@ -274,7 +274,7 @@ proxy() {
   REDLOCK_SERVER=redis://127.0.0.1:$(<"$(background_stdout "$1")")
 }
 
-@test "a proxy that ends the connection on what it does not know can vote where runs work" {
+@test "a proxy that closes the connection on unknown commands can vote if runs work through it" {
   start_server "${DURABLE[@]}"
   proxy ending end info time config subscribe scan publish ping role
   run -0 redlock-cli run -k demo -n -- true
@@ -297,7 +297,7 @@ proxy() {
   assert_line --regexp "^warning: .*waiters cannot subscribe there, so they poll .*unknown command"
 }
 
-@test "a user who may lock some keys alone names one to probe with" {
+@test "a user who may only lock some keys names one to probe with" {
   start_server "${DURABLE[@]}"
   redis 0 acl setuser default resetkeys '~job:*' '~redlock:*:{job:*' >/dev/null
   run -69 doctor -S "$SERVERS"
@@ -323,7 +323,7 @@ proxy() {
   doctor_says 1 "it fails to save its data" -S "$SERVERS"
 }
 
-@test "--settings shows every setting with its place, and no password" {
+@test "--settings shows every setting with its origin, and no password" {
   mkdir -p "$XDG_CONFIG_HOME/redlock-cli"
   echo 'server = ["redis://:hunter2@a", "redis://b"]' >"$XDG_CONFIG_HOME/redlock-cli/config.toml"
   REDLOCK_TTL=40s run -0 redlock-cli doctor --settings --server-timeout 2s
@@ -338,8 +338,8 @@ proxy() {
     "['redis://...@a:6379,redis://b:6379']"
 }
 
-# The help of every command says "default X" of a setting where --settings does, and the same.
-@test "--settings shows the default of what is set nowhere" {
+# The help of every command has the same "default X" as --settings.
+@test "--settings shows the default of a setting that is not set" {
   run -0 redlock-cli doctor --settings
   local line expected=(
     'nonblock = false (default)' 'wait = infinity (default)' 'unavailable-wait = 10s (default)'
@@ -374,11 +374,11 @@ proxy() {
     grep -v '^config')
 }
 
-@test "without a server it is 78, as for every command" {
+@test "without a server it exits with 78, like every command" {
   assert_refused 78 "no server is set" redlock-cli doctor
 }
 
-@test "of this host's own store doctor tells no more than there is to tell" {
+@test "for the store on this host doctor reports only facts that apply to it" {
   mkdir "$BATS_TEST_TMPDIR/locks"
   run -0 doctor -S "local:$BATS_TEST_TMPDIR/locks"
   assert_equal "${#lines[@]}" 3
@@ -386,7 +386,7 @@ proxy() {
   refute_output --partial unknown
 }
 
-@test "-q says nothing but by its exit status" {
+@test "-q reports only by its exit status" {
   start_server
   run -1 --separate-stderr doctor -q -S "$SERVERS"
   assert_equal "$output$stderr" ""
@@ -397,7 +397,7 @@ proxy() {
   start_server --replicaof 127.0.0.1 "${SERVER_PORT[0]}"
   wait_until eval 'redis 0 info replication | grep -q slave0:.*state=online'
   run -0 doctor -S "${SERVER_URL[0]}" --replicas 1
-  # It waits for the other.
+  # It waits for the other replica.
   run -69 doctor -S "${SERVER_URL[0]}" --replicas 2 --server-timeout 3s
   assert_output --partial "1 of its replicas are in sync; --replicas needs 2"
 }

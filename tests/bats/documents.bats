@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Runs what the documents tell to run: each fenced block with a name behind its language, ```sh
+# Runs the examples of the documents: each fenced block with a name after its language, ```sh
 # run=NAME.
 load helper/common
 load helper/documents
@@ -11,7 +11,7 @@ setup() {
 
 teardown() {
   stop_postgresql
-  # Should a test fail, its detached holder must not stay.
+  # The detached holder of a failed test must not stay.
   [[ -z ${HOLDER-} ]] || kill -KILL "$HOLDER" 2>/dev/null || true
   common_teardown
 }
@@ -22,13 +22,13 @@ script() {
   chmod 755 "$3"
 }
 
-# crontab_command NAME [FILE]: the command of a line of the recipe for cron or of FILE, with
-# programs of ours.
+# crontab_command NAME [FILE]: the command of a line of the cron recipe or of FILE, with the tests'
+# programs.
 crontab_command() {
   block "${2:-recipes/cron.md}" "$1" | sed -E 's/^[^ ]+( [^ ]+){4} //; s|/usr/local/bin/||g'
 }
 
-@test "each block with a name is run by a test here" {
+@test "each named block is run by a test in this file" {
   local names name
   names=$(grep -rhoE '^ *```[a-z]+ run=[^ ]+$' "$DOCS" | sed 's/.*run=//')
   (($(wc -l <<<"$names") > 30)) || fail "there are $(wc -l <<<"$names") only"
@@ -41,7 +41,7 @@ crontab_command() {
 
 # --- cron ---
 
-@test "cron: of two hosts one does the work, the other says nothing and succeeds" {
+@test "cron: one of two hosts does the work, the other is silent and succeeds" {
   slow_job backup
   start_background one sh -c "$(crontab_command nightly)"
   wait_until count_runs 1
@@ -50,7 +50,7 @@ crontab_command() {
   : >enough
   wait_background one
   assert_equal "$status" 0
-  # It ended at once, and others are kept out for a minute more.
+  # It ended at once, and others are excluded for another minute.
   run -0 sh -c "$(crontab_command nightly)"
   assert count_runs 1
 }
@@ -76,7 +76,7 @@ crontab_command() {
   assert_equal "$(wc -l <pings)" 1
 }
 
-@test "cron: what succeeded is run again without --once-per" {
+@test "cron: a succeeded job is run again without --once-per" {
   program backup <<<$'#!/bin/sh\necho run >>runs'
   local command
   command=$(crontab_command nightly)
@@ -88,13 +88,13 @@ crontab_command() {
   assert count_runs 2
 }
 
-@test "cron: a job that hangs is stopped at the limit, and that is told" {
+@test "cron: a job that hangs is stopped at the limit, and that is reported" {
   slow_job backup
   run -124 sh -c "$(crontab_command hung | sed 's/max-hold 6h/max-hold 1s/; s/--min-hold 1m//')"
   assert_output --partial "held for 1s, the limit of --max-hold"
 }
 
-@test "cron: hosts that wait for the servers do the job once when these are back" {
+@test "cron: hosts that wait for the servers do the job once after these return" {
   program backup <<<$'#!/bin/sh\necho run >>runs'
   stop_server 0
   local host command
@@ -110,7 +110,7 @@ crontab_command() {
   assert count_runs 1
 }
 
-@test "cron: in the morning, a mail about what is overdue only" {
+@test "cron: in the morning, a mail only about overdue jobs" {
   program chronic <<<$'#!/bin/sh\n"$@" >said || { code=$?; cat said; exit "$code"; }'
   run -1 sh -c "$(crontab_command overdue)"
   assert_output --partial nightly
@@ -122,7 +122,7 @@ crontab_command() {
   assert_output --partial "nightly: last success "
 }
 
-@test "cron: the configuration is one" {
+@test "cron: the configuration is valid" {
   block recipes/cron.md configuration >system.toml
   run -0 env -u REDLOCK_SERVER redlock-cli doctor --settings --config system.toml
   assert_output --partial redis://10.0.0.1
@@ -130,13 +130,13 @@ crontab_command() {
 
 # --- systemd ---
 
-# unit_command NAME: the ExecStart of a unit, with programs of ours.
+# unit_command NAME: the ExecStart of a unit, with the tests' programs.
 unit_command() {
   block recipes/systemd.md "$1" | sed -En 's/^ExecStart=//p' |
     sed 's|/usr/bin/||; s|/usr/local/bin/||'
 }
 
-@test "systemd: the units are in order where systemd-analyze can tell" {
+@test "systemd: the units pass systemd-analyze, if it is installed" {
   command -v systemd-analyze >/dev/null || skip "no systemd-analyze here"
   block recipes/systemd.md timer-service |
     sed 's|^ExecStart=.*|ExecStart=/bin/true|' >report.service
@@ -145,7 +145,7 @@ unit_command() {
   run -0 systemd-analyze --man=no verify ./report.service ./report.timer ./importer.service
 }
 
-@test "systemd: the timer's second host ends with 75, and a later one finds the report made" {
+@test "systemd: the timer's second host exits with 75, and a later one finds the report done" {
   assert_regex "$(block recipes/systemd.md timer)" 'OnCalendar='
   local command
   command=$(unit_command timer-service | sed 's/--min-hold 2m //')
@@ -221,7 +221,7 @@ END_OF_JOB
   wait_background job
 }
 
-@test "monitoring: the metrics are replaced in one step, stay when no server answers, and are those that alert" {
+@test "monitoring: the metrics are replaced atomically, stay when no server answers, and are those of the alerts" {
   mkdir textfiles
   block recipes/monitoring.md textfile | sed "s|/var/lib/prometheus/node-exporter|$PWD/textfiles|" |
     executable metrics.sh >/dev/null
@@ -257,7 +257,7 @@ END_OF_JOB
   refute_line ran
 }
 
-@test "rights: a team locks and breaks its own locks alone" {
+@test "rights: a team locks and breaks only its own locks" {
   local rule name
   for name in team-a team-b; do
     rule=$(block recipes/rights.md team | tr -s ' \n' ' ')
@@ -274,7 +274,7 @@ END_OF_JOB
   run -0 as team-b release team-b:job --force
 }
 
-@test "rights: who may only look sees all, and changes nothing" {
+@test "rights: a read-only user sees everything, and changes nothing" {
   local rule
   rule=$(block recipes/rights.md look | tr -s ' \n' ' ')
   # shellcheck disable=SC2086  # words of the rule
@@ -292,7 +292,7 @@ END_OF_JOB
 
 # --- CI ---
 
-@test "CI: the action runs its command under the lock, waits, and passes on how it ended" {
+@test "CI: the action waits, runs its command under the lock, and passes on its status" {
   local action=$BATS_TEST_DIRNAME/../../packaging/github-action
   assert_regex "$(<"$action/action.yml")" 'GITHUB_ACTION_PATH/run.sh'
   LOCK_KEY=$'  staging \n\tschema\n' \
@@ -305,7 +305,7 @@ END_OF_JOB
     run -75 "$action/run.sh"
 }
 
-@test "CI: the action does not run without servers, a key, a command or the checksum of what it loads" {
+@test "CI: the action does not run without servers, a key, a command or the checksum of its download" {
   local action=$BATS_TEST_DIRNAME/../../packaging/github-action
   REDLOCK_SERVER='' LOCK_KEY=a LOCK_RUN='echo ran' run -78 "$action/run.sh"
   assert_output --partial "input servers is empty"
@@ -319,7 +319,7 @@ END_OF_JOB
   assert_output --partial "write --ttl=60s"
 }
 
-# A runner signals the first process of a step alone, and that is bash.
+# A runner signals only the first process of a step, which is bash.
 @test "CI: a step that is cancelled ends the action's command, and releases the lock" {
   local action=$BATS_TEST_DIRNAME/../../packaging/github-action
   sed -n "s/^ *run: '\(.*\)'\$/\1/p" "$action/action.yml" >step
@@ -344,7 +344,7 @@ END_OF_JOB
   HOLDER=
 }
 
-@test "CI: without a worker above it the step ends, and says so" {
+@test "CI: without a worker above it the step ends, and reports that" {
   program ps <<<$'#!/bin/sh\nexit 1'
   RUNNER_TEMP=$PWD run -1 bash -c "$(block recipes/ci.md job-lock)"
   assert_output --partial "no Runner.Worker above this step"
@@ -367,7 +367,7 @@ END_OF_WORKER
   wait_for_no_key 0 staging
 }
 
-# The processes that have Jenkins' cookie in their environment: those that it ends.
+# The processes with Jenkins' cookie in their environment, which it kills.
 of_the_build() { grep -lsFz "JENKINS_NODE_COOKIE=$1" /proc/[0-9]*/environ | cut -d / -f 3; }
 
 @test "CI: Jenkins ends every process of a build, and the lock is released" {
@@ -475,8 +475,7 @@ makefile() { sed 's/^  *\(redlock-cli\|+\|\.\)/\t\1/' >Makefile; }
   mkdir -m 700 locks
   { block recipes/make.md parallel; echo; block recipes/make.md slots; } |
     sed "s|local:|local:$PWD/locks|" | makefile
-  # The first stays inside until the second waits; one that came in meanwhile would end without a
-  # word.
+  # The first holds the lock until the second waits. A second holder would end silently.
   executable second_waits >/dev/null \
     <<<$'#!/bin/sh\nredlock-cli status "$REDLOCK_KEY" --json | jq -e ".locks[0].waiters.count > 0"'
   executable test.sh >/dev/null <<'END_OF_TEST'
@@ -495,7 +494,7 @@ END_OF_TEST
   assert_equal "$(grep -cxE 'slot [01]' slots)" 6
 }
 
-@test "GPUs: a job sees as many as it asked for" {
+@test "GPUs: a job sees as many as it requested" {
   mkdir -m 700 locks
   block recipes/gpus.md gpus | sed "s|local:|local:$PWD/locks|" | program on-gpus
   program train <<<$'#!/bin/sh\necho "$CUDA_VISIBLE_DEVICES for $*"'
@@ -517,7 +516,8 @@ END_OF_TEST
 # --- Databases ---
 
 PSQL_PID=
-# start_postgresql: a server of our own on a socket here; psql finds it by the environment.
+# start_postgresql: a private server on a socket in this directory; psql finds it by the
+# environment.
 start_postgresql() {
   local bin as=()
   bin=$(find /usr/lib/postgresql -name initdb -printf '%h\n' 2>/dev/null | sort -V | tail -n 1)
@@ -562,7 +562,7 @@ stop_postgresql() {
   block recipes/databases.md migration.sql >migration.sql
   GIT_COMMIT=abc run -0 sh -c "$(block recipes/databases.md migrate)"
   assert_equal "$(psql -qAtc 'SELECT note FROM orders')" ""
-  # One that was paused since before comes back.
+  # An earlier holder that was paused continues.
   sed -i 's/note/late/' migration.sql
   REDLOCK_FENCE=5 run -3 ./migrate.sh
   assert_output --partial "fence 5 is too old"
@@ -589,7 +589,7 @@ stop_postgresql() {
   REDLOCK_FENCE=5 run -1 ./publish.sh
   assert_output "refused: a later run was here"
   assert_equal "$(sqlite3 site.db 'SELECT config FROM site')" new
-  # The same holder once more.
+  # The same holder again.
   echo newer >new.conf
   REDLOCK_FENCE=$(sqlite3 site.db 'SELECT fence FROM site') run -0 ./publish.sh
   assert_equal "$(sqlite3 site.db 'SELECT config FROM site')" newer
@@ -616,7 +616,7 @@ stop_postgresql() {
     sed -n '/^## flock/,/^## /p' "$DOCS/migration.md" | grep -qE "^\|.*\`$option\`" ||
       fail "$option"
   done
-  # What the page says of two that both have.
+  # The page explains two options that both programs have.
   : >lock
   flock lock redlock-cli run -k lock -- true
   run -3 flock lock flock -w 0 -E 3 lock true
@@ -624,8 +624,8 @@ stop_postgresql() {
   run -3 redlock-cli run -k lock -w 0 -E 3 -- true
 }
 
-# client NAME: of a daemon; the file `started` is there while what it started goes on at the other
-# end, and `immortal` makes it refuse to stop that.
+# client NAME: a client of a daemon. The file `started` exists while the remote command runs, and
+# `immortal` makes the client refuse to stop it.
 client() {
   program "$1" <<'END_OF_CLIENT'
 #!/bin/sh
@@ -642,7 +642,7 @@ esac
 END_OF_CLIENT
 }
 
-# stop_recipe CLIENT BLOCK: what becomes of it when it gets a TERM.
+# stop_recipe CLIENT BLOCK: runs the block and sends it TERM.
 stop_recipe() {
   client "$1"
   start_background "$1" sh -c "exec $2"
@@ -652,7 +652,7 @@ stop_recipe() {
   wait_background "$1"
 }
 
-# What it called to stop that, and the status.
+# The commands that stopped it, and the status.
 assert_stopped_by() {
   assert_equal "$(tail -n 1 calls)" "$1"
   assert_equal "$status" 143
@@ -660,7 +660,7 @@ assert_stopped_by() {
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "remote: what docker, kubectl or ssh started has ended when the lock is free" {
+@test "remote: a command that docker, kubectl or ssh started has ended when the lock is free" {
   stop_recipe docker "$(block recipes/remote.md docker)"
   assert_stopped_by "docker kill c1"
   stop_recipe kubectl "$(block recipes/remote.md kubectl)"
@@ -671,14 +671,14 @@ assert_stopped_by() {
     "ssh app1 systemctl --user stop import; ! systemctl --user --quiet is-active import"
 }
 
-@test "remote: what cannot be stopped leaves the lock to expire: 80" {
+@test "remote: a command that cannot be stopped leaves the lock to expire: 80" {
   touch immortal
   stop_recipe docker "$(block recipes/remote.md docker)"
   assert_equal "$status" 80
   assert_equal "$(redis 0 exists import)" 1
 }
 
-@test "migration: both locks during the change exclude those who have either" {
+@test "migration: both locks during the change exclude holders of either" {
   mkdir -p "$BATS_TEST_TMPDIR/lock"
   slow_job nightly.sh
   cp "$BIN/nightly.sh" .
@@ -693,7 +693,7 @@ assert_stopped_by() {
   assert_equal "$status" 0
 }
 
-@test "migration: who names the old servers or the new ones is excluded while both are taken" {
+@test "migration: clients of the old or the new servers are excluded while both are taken" {
   start_servers 3
   executable nightly.sh <<<$'#!/bin/sh\necho run >>runs\nuntil [ -e enough ]; do sleep 0.1; done' \
     >/dev/null
@@ -711,7 +711,7 @@ assert_stopped_by() {
 @test "migration: in a crontab of several hosts, one does the job while both locks are taken" {
   local host
   slow_job backup
-  # Of two hosts, each with its own lock files.
+  # Two hosts, each with its own lock files.
   on_host() {
     mkdir -p "$1"
     echo "$(crontab_command flock-cron migration.md | sed "s|/run/lock|$PWD/$1|")"
@@ -730,7 +730,7 @@ assert_stopped_by() {
 }
 
 # bats test_tags=redis
-@test "migration: SET NX PX, SETNX and INCR exclude us, and are excluded" {
+@test "migration: SET NX PX, SETNX and INCR exclude redlock-cli, and are excluded" {
   executable job.sh <<<$'#!/bin/sh\ntrue' >/dev/null
   program redis-cli <<END_OF_CLI
 #!/bin/sh

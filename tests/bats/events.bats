@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
-# --events-fd: a line of JSON for each thing that happens; and the schema of all JSON that the
-# program writes.
+# --events-fd: a line of JSON for each event; and the schema of all JSON that the program writes.
 load helper/common
 load helper/supervision
 
@@ -15,11 +14,11 @@ valid() { /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py"; }
 
 # The names of the events in the file EVENTS, in one line.
 happened() { jq -r .event "$EVENTS" | paste -sd ' '; }
-# The same without what a busy machine may put in front of it where the lock is free: attempts that
-# took too long.
+# The same, without attempts that took too long: on a busy machine they may precede the grant of a
+# free lock.
 happened_at_last() { happened | sed -E 's/^(waiting )+//'; }
 has_happened() { grep -q "\"event\":\"$1\"" "$EVENTS"; }
-# of EVENT FILTER: what jq finds in the first event of that name.
+# of EVENT FILTER: the result of a jq filter on the first event of that name.
 of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
 
 @test "a lock that is free: acquired, ended, released, each with time, key and fence" {
@@ -67,7 +66,7 @@ of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
   wait_background new
 }
 
-@test "a run that gets no lock: not_acquired says why, and is the last" {
+@test "a run that gets no lock: not_acquired has the reason, and is the last" {
   hold first --note "for now"
   run -75 redlock-cli run -k demo -n -q --events-fd 8 -- true 8>"$EVENTS"
   assert_equal "$(happened)" not_acquired
@@ -100,7 +99,7 @@ of() { jq -rs "[.[] | select(.event == \"$1\")][0] | $2" "$EVENTS"; }
   valid <"$EVENTS"
 }
 
-@test "a run that is not needed: fresh tells the one that was, and is all" {
+@test "a run that is not needed: fresh names the one that succeeded, and is the only event" {
   run -0 redlock-cli run -k demo --once-per 20h --note "the first" -- true
   run -0 redlock-cli run -k demo --once-per 20h -q --events-fd 8 -- echo ran 8>"$EVENTS"
   assert_output ""
@@ -115,10 +114,10 @@ hold_in_queue() {
     -- sh -c 'until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/$1.end"
   wait_for_queued 1
 }
-# With -s: of no event at all jq 1.6 says that it succeeded.
+# With -s, because jq 1.6 succeeds on empty input.
 has_position() { jq -es "any(.position == $1)" "$EVENTS" >/dev/null; }
 
-@test "a lease that is lost: lost with the reason, stopping, ended, released" {
+@test "a lost lease: lost with the reason, stopping, ended, released" {
   start_background ours redlock-cli run -k demo -t 9s --server-timeout 1s --events-fd 8 \
     -- sleep 1000 8>"$EVENTS"
   wait_until has_happened acquired
@@ -160,14 +159,14 @@ has_position() { jq -es "any(.position == $1)" "$EVENTS" >/dev/null; }
   assert_equal "$(of renewal_failed '.faults | length')" 1
 }
 
-@test "--max-hold: stopping says why" {
+@test "--max-hold: stopping has the reason" {
   run -124 redlock-cli run -k demo --max-hold 300ms --events-fd 8 -- sleep 1000 8>"$EVENTS"
   valid <"$EVENTS"
   assert_equal "$(happened_at_last)" "acquired stopping ended released"
   assert_equal "$(of stopping .why) $(of ended .command_signal)" "max_hold 15"
 }
 
-@test "the holder is killed: the front process tells that it is lost" {
+@test "the holder is killed: the front process reports the loss" {
   start_background ours redlock-cli run -k demo --events-fd 8 -- sleep 1000 8>"$EVENTS"
   wait_until has_happened acquired
   kill -KILL "$(holder_of "${BACKGROUND_PID[ours]}")"
@@ -177,7 +176,7 @@ has_position() { jq -es "any(.position == $1)" "$EVENTS" >/dev/null; }
   assert_equal "$(happened_at_last)" "acquired lost"
 }
 
-@test "several keys: leases instead of fence, and what concerns one names it" {
+@test "several keys: leases instead of fence, and an event about one key names it" {
   run -0 redlock-cli run -k demo -k other --events-fd 8 -- true 8>"$EVENTS"
   valid <"$EVENTS"
   assert_equal "$(of ended '[.leases[].key] | join(" ")') $(of ended 'has("fence")')" \
@@ -205,10 +204,10 @@ has_position() { jq -es "any(.position == $1)" "$EVENTS" >/dev/null; }
   assert_equal "$(redis 0 exists demo)" 0
 }
 
-@test "a reader that reads nothing holds nothing up, and learns how much it missed" {
+@test "a reader that reads nothing delays nothing, and is told how many events it missed" {
   mkfifo "$BATS_TEST_TMPDIR/pipe"
   exec 7<>"$BATS_TEST_TMPDIR/pipe"
-  # Full but for what no event fits into.
+  # Full, except for less room than any event needs.
   /usr/bin/python3 -c '
 import fcntl, os
 os.set_blocking(7, False)
@@ -249,7 +248,7 @@ while text := ours.recv(65536): sys.stdout.write(text.decode())'
   assert_equal "$(happened_at_last)" "acquired ended released"
 }
 
-@test "what is written as JSON anywhere has the documented shape, with times beside spans" {
+@test "all JSON has the documented shape, with times beside durations" {
   local key=$'odd \xff key'
   {
     redlock-cli run -k demo --status-fd 8 -- true 8>&1

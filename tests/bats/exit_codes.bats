@@ -1,18 +1,17 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# The exit status: the command's own, or the one that the table of exit codes gives to what went
-# wrong.
+# The exit status: the command's own, or that of the failure in the table of exit codes.
 load helper/common
 
 setup() {
   setup_one_server
-  # What decides in one attempt has room on a busy machine: as much as the default ttl allows.
+  # On a busy machine a single attempt needs as much time as the default ttl allows.
   export REDLOCK_SERVER_TIMEOUT=4s
 }
 
 # --- The command's own ---
 
-@test "every exit code of the command comes back" {
+@test "every exit code of the command is returned" {
   local code got wrong=
   for code in {0..255}; do
     got=0
@@ -23,8 +22,8 @@ setup() {
   assert_equal "$(keys_at 0)" ""
 }
 
-# What a shell in which a command died of each signal that kills would see, and what we make of it;
-# one line each.
+# For each signal that kills: the status that a shell sees of a command that died of it, and the one
+# that it sees of run; one line each.
 all_deaths() {
   /usr/bin/python3 - "$@" <<'END'
 import signal, subprocess, sys
@@ -39,7 +38,7 @@ for number in sorted(signal.valid_signals()):
 END
 }
 
-@test "a command that dies of a signal makes us die of that signal, whichever it is" {
+@test "when any signal kills the command, run dies of the same signal" {
   run all_deaths env --default-signal
   assert_success
   assert_line "9 -9"
@@ -51,7 +50,7 @@ END
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "a signal that was ignored at the start and yet killed the command kills us too" {
+@test "a signal that was ignored at the start but killed the command also kills run" {
   run /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/ending.py" "$BATS_TEST_TMPDIR/pid" \
     env --ignore-signal=USR1,TERM \
     "$REDLOCK_CLI" run -k demo -- env --default-signal=USR1 sh -c 'kill -USR1 $$'
@@ -114,7 +113,7 @@ END
   assert_equal "$(redis 0 dbsize)" 0
 }
 
-@test "64 is told in JSON, too, whatever the words are" {
+@test "64 is also reported in JSON, whatever the words are" {
   run -64 --separate-stderr redlock-cli $'\xff' --json
   assert_regex "$output" '^\{"command":.*"exit_code":64,.*\}$'
 }
@@ -215,7 +214,7 @@ END
   assert [ ! -e entered ]
 }
 
-@test "79: the lock is not ours any more" {
+@test "79: no longer the holder" {
   redlock-cli acquire -k demo --ttl 60s --token-file "$BATS_TEST_TMPDIR/lease"
   redis 0 del demo
   run redlock-cli extend --ttl 60s --token-file "$BATS_TEST_TMPDIR/lease"
@@ -227,7 +226,7 @@ END
   assert_output --partial lost
 }
 
-@test "79 and the others stay what they are when no process reads stderr" {
+@test "79 and the others stay the same when no process reads stderr" {
   redlock-cli acquire -k demo --ttl 60s \
     --token-file "$BATS_TEST_TMPDIR/lease" >"$BATS_TEST_TMPDIR/out"
   redis 0 del demo

@@ -5,12 +5,12 @@ load helper/common
 
 setup() {
   common_setup
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER_TIMEOUT=4s
 }
 
-# next_fence: takes the lock, with the fence in $fence; fails unless it is above the one before.
-# Without -n, so that a first attempt that was too slow on a busy machine is repeated.
+# next_fence: acquires the lock, sets $fence, and fails unless it is above the previous one. Without
+# -n, so that a first attempt that is too slow on a busy machine is repeated.
 fence=0
 next_fence() {
   local before=$fence
@@ -30,7 +30,7 @@ counters_at_least() {
   echo "$count"
 }
 
-@test "the environment, status, the JSON and the counter tell the same fence" {
+@test "the environment, status, JSON and the counter have the same fence" {
   start_servers 1
   export REDLOCK_SERVER=$SERVERS
   run -0 --separate-stderr redlock-cli acquire -k demo -t 60s --json
@@ -43,12 +43,12 @@ counters_at_least() {
   assert_equal "$(json 'j["locks"][0]["holder"]["fence"]')" "$fence"
 }
 
-@test "a fence is on a quorum before the lease counts, also when only one server had a counter that high" {
+@test "a quorum has the fence before the lease counts, even if only one server's counter was that high" {
   start_servers 3
   export REDLOCK_SERVER=$SERVERS
   local ahead=$(($(date +%s%3N) + 10000000000)) high low other
-  # Two servers decide; one of them is far ahead. Then the one that was ahead is out, and what it
-  # knew must not be.
+  # Two servers decide, and one of them is far ahead. When that one is gone, its fence must not be
+  # lost.
   for high in 0 1 2; do
     low=$(((high + 1) % 3))
     other=$(((high + 2) % 3))
@@ -67,10 +67,10 @@ counters_at_least() {
   done
 }
 
-@test "fences grow over whatever quorum of five servers is there" {
+@test "fences grow with any quorum of five servers" {
   start_servers 5
   export REDLOCK_SERVER=$SERVERS
-  # Counters beyond the clock, or the clock alone would do.
+  # Counters must be beyond the clock, or the clock alone would suffice.
   local nr pair ahead=$(($(date +%s%3N) + 10000000000))
   for nr in 0 1 2 3 4; do redis "$nr" set 'redlock:fence:{demo}' $((ahead + nr * 1000)); done
   for pair in 01 23 40 12 34 02 13 24 30 41; do
@@ -107,7 +107,7 @@ counters_at_least() {
   assert_in_range "$(redis 0 ttl 'redlock:fence:{demo}')" $((86400 * 30 - 60)) $((86400 * 30 + 60))
 }
 
-@test "a counter that is no number is a clear error, and nothing stays locked" {
+@test "a counter that is not a number is a clear error, and nothing stays locked" {
   start_servers 1
   export REDLOCK_SERVER=$SERVERS
   local garbage

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# A server that stands still while we lock and release, and reads all of it when we are gone:
-# nothing may be left there. How much of it a server reads at a time, and what it does when no
-# client reads its answer, differs from one to the next.
+# A server that is frozen while a client locks and releases, and reads everything after the client
+# is gone: nothing may be left there. Servers differ in how much they read at a time, and in what
+# they do if no client reads the answer.
 load helper/common
 
 setup() {
@@ -10,10 +10,10 @@ setup() {
   export REDLOCK_TTL=5m
 }
 
-# While a server stands still no client can query it.
+# While a server is frozen no client can query it.
 ran_more_than() { (($(scripts_run "$1") > $2)); }
 
-# leaves_nothing I CMD…: CMD, while server I stands still. It goes on when CMD has ended.
+# leaves_nothing I CMD…: runs CMD while server I is frozen, which continues when CMD has ended.
 leaves_nothing() {
   local frozen=$1 before
   shift
@@ -26,7 +26,7 @@ leaves_nothing() {
   wait_for_no_key "$frozen" demo
 }
 
-# prepare N START…: N servers that know the scripts.
+# prepare N START…: starts N servers, which have loaded the scripts.
 prepare() {
   local n=$1 i
   shift
@@ -38,25 +38,25 @@ prepare() {
 a_run() { run -0 redlock-cli run -k demo -- true; }
 a_busy_run() { run -75 redlock-cli run -k demo -n -- true; }
 
-@test "a run leaves nothing at a server that stood still, over a unix socket" {
+@test "a run leaves nothing on a frozen server, over a unix socket" {
   prepare 3 start_server
   local nr
   for nr in 1 2 3 4 5 6 7 8; do leaves_nothing $((nr % 3)) a_run; done
 }
 
-@test "a run leaves nothing at a server that stood still, over TCP" {
+@test "a run leaves nothing on a frozen server, over TCP" {
   prepare 3 start_tcp_server
   local nr
   for nr in 1 2 3 4; do leaves_nothing $((nr % 3)) a_run; done
 }
 
-@test "a run leaves nothing at a server that stood still and does not know the scripts" {
+@test "a run leaves nothing on a frozen server without the scripts" {
   prepare 3 start_server
   redis 1 script flush
   leaves_nothing 1 a_run
 }
 
-@test "an attempt that failed leaves nothing at a server that stood still" {
+@test "a failed attempt leaves nothing on a frozen server" {
   prepare 3 start_server
   redis 0 set demo theirs
   redis 1 set demo theirs
@@ -64,7 +64,7 @@ a_busy_run() { run -75 redlock-cli run -k demo -n -- true; }
   for nr in 1 2 3; do leaves_nothing 2 a_busy_run; done
 }
 
-@test "a run that had waited leaves nothing at a server that stood still" {
+@test "a run that had waited leaves nothing on a frozen server" {
   prepare 3 start_server
   a_run_that_waits() {
     redis 0 set demo theirs px 500
@@ -75,7 +75,7 @@ a_busy_run() { run -75 redlock-cli run -k demo -n -- true; }
 }
 
 # A slow server has read the attempt when the run ends, and answers it when the client has gone.
-@test "a run leaves nothing at a server that answers when the run has ended" {
+@test "a run leaves nothing on a server that answers after the run has ended" {
   LATE_SERVER=1 start_servers 3
   export REDLOCK_SERVER=$SERVERS
   run -0 redlock-cli run -k demo -- "$(granted_by_all)" true
@@ -88,9 +88,9 @@ a_busy_run() { run -75 redlock-cli run -k demo -n -- true; }
   done
 }
 
-# An attempt on the longest of keys is 37 KB, more than any server reads at a time. This one comes
-# without a greeting before it, whose answer would tell the server sooner that the client has gone.
-@test "a run that had waited for the longest of keys leaves nothing at a server that stood still" {
+# An attempt on the longest key is 37 KB, more than any server reads at a time. There is no greeting
+# before it, whose answer would show the server earlier that the client is gone.
+@test "a run that had waited for the longest possible key leaves nothing on a frozen server" {
   printf -v long '%04096d' 0
   prepare 3 start_server
   redis 0 set "$long" theirs
@@ -108,14 +108,14 @@ a_busy_run() { run -75 redlock-cli run -k demo -n -- true; }
   wait_until is_free
 }
 
-# By the names of what is long only: they are not to be printed.
+# Only by names: the long texts must not be printed.
 has_fence() { [[ $(redis 2 exists "redlock:fence:{$long}") == 1 ]]; }
 no_other_client_is_connected() {
   redis 2 info clients | grep -q '^connected_clients:1[[:space:]]*$'
 }
 is_free() { [[ $(redis 2 exists "$long") == 0 ]]; }
 
-# Warm servers hold the scripts already, so that what is written to a silent one would lock it
+# The servers have loaded the scripts already, so that bytes written to a silent one would lock it
 # later.
 three_silent_servers_of_five() {
   export REDLOCK_SERVER=$SERVERS
@@ -140,25 +140,25 @@ three_silent_servers_of_five() {
 
 connections_are() { redis "$2" info clients | grep -q "^connected_clients:$1[[:space:]]*$"; }
 
-@test "three of five servers silent: 69 names each, and no ghost of the lock appears when they wake up" {
+@test "three of five servers silent: 69 names each, and no stale lock appears when they wake up" {
   start_servers 5
   three_silent_servers_of_five
 }
 
-@test "no ghost of the lock appears over TCP either when three of five silent servers wake up" {
+@test "no stale lock appears over TCP either when three of five silent servers wake up" {
   local nr
   for nr in 0 1 2 3 4; do start_tcp_server; done
   three_silent_servers_of_five
 }
 
-# More connections wait for the server than it has room for.
+# More connections wait for the server than its backlog allows.
 queue_is_full() {
   local waiting room
   read -r _ _ waiting room _ < <(ss -Hlx "src $SERVER_SOCKET")
   ((waiting > room))
 }
 
-@test "a unix socket whose queue of connections is full is asked again until the time is up" {
+@test "a connection to a unix socket with a full backlog is retried until the timeout" {
   local i
   start_server --tcp-backlog 1
   export REDLOCK_SERVER=$SERVERS

@@ -51,7 +51,7 @@ shows_the_same() {
   wait_until test ! -e "/proc/$pid"
 }
 
-@test "ask-redis repeats a question no longer than it may, and says which" {
+@test "ask-redis retries a query no longer than its limit, and names the query" {
   find_binary
   find_ask_redis || skip "this program was not built with the tests"
   start_servers 1
@@ -69,7 +69,7 @@ Error: Resource temporarily unavailable"
   assert_equal "$stderr" "ask-redis: not a number of seconds: 20s"
 }
 
-# failing LINE…: what bats says of a file whose only test has these lines, the first being line 3.
+# failing LINE…: bats' report of a file whose only test has these lines, the first being line 3.
 failing() {
   printf '%s\n' "load $BATS_TEST_DIRNAME/helper/common" '@test "fails" {' "$@" '}' \
     >"$BATS_TEST_TMPDIR/failing.bats"
@@ -87,7 +87,7 @@ failing() {
   assert_line --partial 'failing.bats, line 6)'
 }
 
-@test "background commands that are stopped or deaf to TERM end with the test" {
+@test "background commands that are stopped or ignore TERM end with the test" {
   start_background stopped sleep 60
   start_background deaf bash -c 'trap "" TERM; echo ready; while :; do sleep 0.1; done'
   local stopped=${BACKGROUND_PID[stopped]} deaf=${BACKGROUND_PID[deaf]}
@@ -99,7 +99,7 @@ failing() {
   assert_equal "${#BACKGROUND_PID[@]}" 0
 }
 
-@test "nothing of the caller's settings reaches a test" {
+@test "none of the caller's settings reaches a test" {
   REDLOCK_SERVER=redis://elsewhere
   export REDLOCK_SERVER REDLOCK_TTL=1s REDISCLI_AUTH=secret REDLOCK_CLI=/bin/true
   export BASH_ENV=/dev/null

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# status --runs: the runs that the servers keep, of all servers together.
+# status --runs: the runs that the servers have recorded, merged over all servers.
 load helper/common
 
 setup() {
   setup_one_server
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER_TIMEOUT=4s
 }
 
@@ -40,7 +40,7 @@ notes() {
   assert_regex "${lines[1]}" "signal 15"
 }
 
-@test "they are shown while the lock is held, too, and in JSON with the id of each lease" {
+@test "they are also shown while the lock is held, and in JSON with the id of each lease" {
   run_noted one two
   hold ours
   run -0 redlock-cli status demo --runs
@@ -72,7 +72,7 @@ notes() {
   assert_refused 64 "needs KEY" redlock-cli status --runs
 }
 
-@test "what --min-hold, --once-per and shares do is one run each" {
+@test "a run with --min-hold, --once-per or a share counts as one run" {
   run -0 redlock-cli run -k demo --note once --once-per 20h -- true
   run -0 redlock-cli run -k demo --note kept --min-hold 1ms -- true
   run -0 redlock-cli run -k demo --note fresh --once-per 20h -- true
@@ -85,7 +85,7 @@ notes() {
 
 skips() { redlock-cli status demo --json | jq -c '.locks[0].skips | [.count, .why]'; }
 
-@test "--record-skips counts what was not run, until the next run, and is no run" {
+@test "--record-skips counts skipped runs until the next run, and records no run itself" {
   run_noted one
   hold ours
   run -75 redlock-cli run -k demo -n --record-skips -- true
@@ -102,7 +102,7 @@ skips() { redlock-cli status demo --json | jq -c '.locks[0].skips | [.count, .wh
   assert_line 'redlock_lock_skips{key="demo"} 0'
 }
 
-@test "--record-skips counts what --once-per did not run, and leaves the success as it was" {
+@test "--record-skips counts what --once-per skipped, and leaves the success unchanged" {
   run_noted one
   local success='.locks[0].last_success | del(.started_ago_ms, .ended_ago_ms)' before
   before=$(redlock-cli status demo --json | jq "$success | .fence")
@@ -116,7 +116,7 @@ skips() { redlock-cli status demo --json | jq -c '.locks[0].skips | [.count, .wh
   assert_equal "$(skips)" '[2,"fresh"]'
 }
 
-@test "--record-skips counts before there is any run, and not what failed otherwise" {
+@test "--record-skips counts before any run exists, and does not count other failures" {
   hold ours
   run -75 redlock-cli run -k demo -n --record-skips -- true
   assert_equal "$(skips) $(notes)" '[1,"busy"] '
@@ -127,7 +127,7 @@ skips() { redlock-cli status demo --json | jq -c '.locks[0].skips | [.count, .wh
 }
 
 # bats test_tags=redis
-@test "--record-skips changes nothing else where the last runs may not be touched" {
+@test "--record-skips changes nothing else without the right to the last runs" {
   redis 0 acl setuser narrow on nopass '~demo' '~redlock:[^l]*' '&*' +@all >/dev/null
   hold ours
   run -75 --separate-stderr redlock-cli run -k demo --user narrow -n -q --record-skips -- true
@@ -136,9 +136,9 @@ skips() { redlock-cli status demo --json | jq -c '.locks[0].skips | [.count, .wh
 }
 
 # bats test_tags=redis
-@test "an older version that records a run forgets those before, and all goes on" {
+@test "an older version that records a run drops the earlier ones, and everything still works" {
   run_noted one two three
-  # It keeps three lines, and knows no more.
+  # It keeps only three lines.
   local record
   record=$(redis 0 get 'redlock:last:{demo}' | head -n 3)
   redis 0 set 'redlock:last:{demo}' "$record" px 100000 >/dev/null
@@ -148,7 +148,7 @@ skips() { redlock-cli status demo --json | jq -c '.locks[0].skips | [.count, .wh
 }
 
 # bats test_tags=redis
-@test "a server that missed runs is no gap: all servers together are shown, by fence" {
+@test "a server that missed runs leaves no gap: the runs of all servers are merged by fence" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS REDLOCK_RESTART_GUARD=0
   local nr
@@ -168,7 +168,7 @@ skips() { redlock-cli status demo --json | jq -c '.locks[0].skips | [.count, .wh
 }
 
 # bats test_tags=redis
-@test "a user that may not read the record is told so" {
+@test "a user who may not read the record is told so" {
   run_noted one
   redis 0 acl setuser narrow on nopass '~demo' '~redlock:[^l]*' '&*' +@all >/dev/null
   run -0 redlock-cli status demo --user narrow --runs

@@ -4,16 +4,16 @@
 load helper/common
 load helper/supervision
 
-# A command that leaves three processes: one that says what it was told when it gets TERM, one in a
+# A command that leaves three processes: one that reports the signal when it gets TERM, one in a
 # session of its own that has lost its parent, and, the last in the file $1, one that ignores TERM.
-# When the file $2 appears it ends with the code $3.
+# It exits with $3 when the file $2 appears.
 leaver() {
   executable leaver <<'EOF'
 #!/bin/bash
 pids=$1 end=$2 code=$3
 note='echo "$BASHPID" >>"$0"'
 echo "$$" >"$pids"
-# It has no child, not even for a moment: who is left is counted.
+# It has no child, not even for a moment, because the remaining processes are counted.
 bash -c "trap 'echo told; exit' TERM; exec {silent}<> <(:); wait \$!; $note
   while :; do read -r -t 1 <&\$silent; done" "$pids" &
 (setsid bash -c "$note; exec sleep 1000" "$pids" &)
@@ -65,14 +65,14 @@ end_leaver() {
   done
 }
 
-@test "-q says nothing of what is left where --descendants leave is given: it is expected" {
+@test "-q does not report what is left with an explicit --descendants leave: it is expected" {
   start_leaver 5 -q --descendants leave
   end_leaver
   wait_background ours
   assert_equal "$status $stderr" "5 "
 }
 
-@test "--descendants leave says nothing when nothing is left" {
+@test "--descendants leave reports nothing when nothing is left" {
   run -0 --separate-stderr redlock-cli run -k demo --descendants leave -- sh -c 'sleep 0.1 & wait'
   assert_equal "$output$stderr" ""
 }
@@ -95,7 +95,7 @@ end_leaver() {
     "('released', 5, 5, [])"
 }
 
-@test "--descendants wait: a signal that the command died of is passed on when the rest has ended" {
+@test "--descendants wait: run dies of the command's signal once the rest has ended" {
   start_leaver 0 --descendants wait
   kill -KILL "$COMMAND"
   wait_until is_dead "$COMMAND"
@@ -118,7 +118,7 @@ end_leaver() {
   assert_tree_dead
 }
 
-@test "--descendants wait: what is waited for is stopped when the lock is lost" {
+@test "--descendants wait: the remaining processes are stopped when the lock is lost" {
   start_leaver 0 -t 6s --grace 300ms --descendants wait
   end_leaver
   redis 0 del demo
@@ -129,7 +129,7 @@ end_leaver() {
     "('lost', 79, 0, [])"
 }
 
-@test "--descendants kill: they are told, killed after the grace, and dead before the lock is free; the status is the command's" {
+@test "--descendants kill: they get TERM, KILL after the grace, and are dead before the lock is free; the status is the command's" {
   start_leaver 0 --grace 4s --descendants kill
   watch_lock
   end_leaver
@@ -144,7 +144,7 @@ end_leaver() {
     "('released', 0, 0, True, [])"
 }
 
-@test "--descendants kill waits for the grace no longer than anything lives" {
+@test "--descendants kill does not wait out the grace once all are dead" {
   start_leaver 5 -t 200s --grace 100s --descendants kill
   kill -KILL "${LEFT_PIDS[2]}"
   end_leaver
@@ -155,7 +155,7 @@ end_leaver() {
   assert_tree_dead
 }
 
-@test "--descendants kill tells them with --stop-signal" {
+@test "--descendants kill sends --stop-signal" {
   start_background ours redlock-cli run -k demo --stop-signal USR1 --descendants kill -- bash -c '
     bash -c "trap \"echo USR1; exit\" USR1; trap \"echo TERM\" TERM
       echo ready; while :; do sleep 0.1; done" &
@@ -166,7 +166,7 @@ end_leaver() {
   assert_equal "$status ${lines[*]}" "0 ready USR1"
 }
 
-@test "--descendants takes nothing else" {
+@test "--descendants takes no other value" {
   local value
   for value in never Leave "" "leave " 1; do
     assert_refused 64 "must be leave, wait or kill" \
@@ -188,8 +188,8 @@ end_leaver() {
 
 # --- --grace and --stop-signal ---
 
-# start_telltale KEY OPTION…: a command under that lock that says which signal it was told with, and
-# ends with 7.
+# start_telltale KEY OPTION…: a command under that lock that reports the signal that it gets, and
+# exits with 7.
 start_telltale() {
   start_background "$1" redlock-cli run -k "$1" -t 9s --grace 4s "${@:2}" -- bash -c '
     for signal in HUP INT QUIT USR1 TERM RTMAX-1 RTMAX; do
@@ -202,7 +202,7 @@ start_telltale() {
 @test "--stop-signal: by name, with SIG, by number, and real-time" {
   local given
   local -A wanted=([INT]=INT [SIGHUP]=HUP [3]=QUIT [RTMAX-1]=RTMAX-1 [SIGRTMAX]=RTMAX)
-  # All at once, as each takes until its next renewal.
+  # In parallel, because each takes until its next renewal.
   for given in "${!wanted[@]}"; do start_telltale "$given" --stop-signal "$given"; done
   for given in "${!wanted[@]}"; do redis 0 del "$given"; done
   for given in "${!wanted[@]}"; do
@@ -211,7 +211,7 @@ start_telltale() {
   done
 }
 
-@test "--stop-signal is what the guard in front sends, too, when the holder hangs" {
+@test "the front process also sends --stop-signal, when the holder hangs" {
   start_background ours redlock-cli run -k demo -t 9s --grace 4s --stop-signal INT \
     --status-fd 8 -- bash -c '
     trap "echo INT; exit 7" INT; trap "echo TERM" TERM; echo ready; while :; do sleep 0.1; done' \
@@ -230,7 +230,7 @@ start_telltale() {
   assert_refused 64 "ttl" redlock-cli run -k demo --grace 1m -- true
 }
 
-@test "--grace 0: KILL comes right behind the stop signal" {
+@test "--grace 0: KILL follows the stop signal at once" {
   start_tree ours -t 6s --grace 0
   redis 0 del demo
   wait_background ours
@@ -240,7 +240,7 @@ start_telltale() {
 
 # --- --on-lost ---
 
-@test "--on-lost kill: guards that were both stopped for longer than the lease kill the tree as soon as they go on, and say 80 and by how much they were late" {
+@test "--on-lost kill: guards that were both stopped for longer than the lease kill the tree as soon as they continue, and report 80 and how late they were" {
   local first
   for first in FRONT HOLDER; do
     rm -f "$BATS_TEST_TMPDIR/pids"
@@ -264,7 +264,7 @@ expire"
   done
 }
 
-@test "--on-lost takes nothing else" {
+@test "--on-lost takes no other value" {
   assert_refused 64 "must be kill, term or warn" redlock-cli run -k demo --on-lost never -- true
   REDLOCK_ON_LOST=never assert_refused 78 "must be kill, term or warn" \
     redlock-cli run -k demo -- true

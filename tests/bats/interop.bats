@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# Other clients of the same servers, with the locks that the literature describes: on one key they
-# exclude us, and we them. The locks of libraries are in tests/peers.
+# Other clients of the same servers, with the locks of the literature: on the same key they and
+# redlock-cli exclude each other. The locks of libraries are in tests/peers.
 load helper/common
 
 setup() {
   /usr/bin/python3 -c 'import redis' 2>/dev/null || skip "python3-redis is not installed"
   setup_one_server
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER_TIMEOUT=4s
 }
 
@@ -20,13 +20,14 @@ refute_entering() {
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
 }
 
-# They hold: we stay out, their lock stays as it is, they can release it, and we get in.
+# They hold the lock: redlock-cli is excluded and leaves it unchanged; they can release it, and
+# redlock-cli gets it.
 stays_out_while_they_hold() {
   local token value
   token=$(recipe "$1" acquire demo)
   value=$(redis 0 get demo)
   refute_entering
-  # Waiting does not help, and does no harm.
+  # Waiting neither helps nor harms.
   run redlock-cli run -w 300ms -k demo -- touch "$BATS_TEST_TMPDIR/entered"
   assert_failure 75
   assert_equal "$(redis 0 get demo)" "$value"
@@ -39,7 +40,7 @@ stays_out_while_they_hold() {
   assert_equal "$(redis 0 exists demo)" 0
 }
 
-# We hold: they stay out, and cannot release what is ours; when we have left they get in.
+# redlock-cli holds the lock: they are excluded and cannot release it; afterwards they get it.
 stay_out_while_we_hold() {
   hold ours
   local value
@@ -86,7 +87,7 @@ stay_out_while_we_hold() {
   assert_equal "$(redis 0 get demo)" 1000000000
 }
 
-@test "the timestamp lock of SETNX and GETSET takes what is not its own, by design: our command is stopped, and the status is 79" {
+@test "the timestamp lock of SETNX and GETSET takes over foreign locks by design: our command is stopped, and the status is 79" {
   start_background ours redlock-cli run -t 9s --server-timeout 1s -k demo -- sleep 1000
   wait_for_key 0 demo
   local token
@@ -94,7 +95,7 @@ stay_out_while_we_hold() {
   wait_background ours
   assert_equal "$status" 79
   assert_regex "$stderr" "demo: lost: it is held by a foreign client"
-  # And theirs is theirs.
+  # And theirs stays theirs.
   assert_equal "$(redis 0 get demo)" "$token"
   recipe getset release demo "$token"
 }
@@ -104,7 +105,7 @@ stay_out_while_we_hold() {
   refute_output --regexp '^[0-9]+$'
 }
 
-@test "redis-py's Lock without a timeout is an orphan in waiting: held, without expiry" {
+@test "redis-py's Lock without a timeout can become an orphan: held, without expiry" {
   /usr/bin/python3 -c '
 import redis, sys
 assert redis.Redis(unix_socket_path=sys.argv[1]).lock("demo").acquire()' "$SERVER_SOCKET"

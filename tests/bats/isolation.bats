@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# --isolate: the command in a cgroup of its own, or in a pid namespace; else as without.
+# --isolate: the command in a cgroup of its own, or in a pid namespace; otherwise as without.
 load helper/common
 load helper/supervision
 
@@ -11,8 +11,8 @@ teardown() {
 
 # --- What this machine can do ---
 
-# Where our own cgroup (version 2) lies. A mount that shows a part of the hierarchy only is none
-# that our tests run under.
+# The directory of our own cgroup (version 2). The tests do not run under a mount that shows only a
+# part of the hierarchy.
 our_cgroup() {
   local mount path
   mount=$(awk '$4 == "/" && / - cgroup2 / { print $5; exit }' /proc/self/mountinfo)
@@ -36,7 +36,7 @@ needs_cgroup() {
   fi
 }
 
-# Whatever the test did: nothing of ours is left in there.
+# Whatever the test did, none of our processes may be left in it.
 leave_test_cgroup() {
   local cgroup=$TEST_CGROUP left
   TEST_CGROUP=
@@ -56,15 +56,14 @@ cgroup_of_run() { compgen -G "$(our_cgroup)/redlock-$1-*"; }
 
 no_cgroup_left() { ! compgen -G "$(our_cgroup)/redlock-*"; }
 
-# In a pid namespace the tree's pids are others than here. Afterwards TREE and COMMAND are as we see
-# them.
+# Pids differ within a pid namespace. This sets TREE and COMMAND to the pids outside it.
 find_tree() {
   local file pid inside child
   TREE=()
   for file in /proc/[0-9]*; do
     pid=${file#/proc/}
     holds_witness "$pid" || continue
-    # One that has ended meanwhile is none of those that we look for.
+    # A process that has ended meanwhile is not the one.
     inside=$(awk '/^NSpid:/ { print $NF }' "$file/status" 2>/dev/null) || continue
     if grep -qx "$inside" "$BATS_TEST_TMPDIR/pids"; then TREE+=("$pid"); fi
   done
@@ -80,7 +79,7 @@ start_isolated_tree() {
   [[ $2 != pidns ]] || find_tree
 }
 
-# assert_inherits_as_without MODE: what a command gets from us is the same with and without.
+# assert_inherits_as_without MODE: a command inherits the same with and without the mode.
 assert_inherits_as_without() {
   local show mode
   show=$(executable show <<'END'
@@ -179,7 +178,7 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout ours)") == "$2" ]]; }
 
 # --- The option ---
 
-@test "what --isolate does not know is refused" {
+@test "an unknown value of --isolate is refused" {
   assert_refused 64 "--isolate: must be none, cgroup or pidns" \
     redlock-cli run -k demo --isolate jail -- true
   REDLOCK_ISOLATE=jail assert_refused 78 "REDLOCK_ISOLATE: must be none, cgroup or pidns" \
@@ -207,8 +206,8 @@ as_nobody() {
     env HOME=/nonexistent XDG_CONFIG_HOME=/nonexistent "$@")
 }
 
-# assert_cannot_isolate MODE REASON CMD…: run under CMD says why not before it waits, and asks no
-# server anything.
+# assert_cannot_isolate MODE REASON CMD…: run under CMD reports the reason before it waits, and
+# sends nothing to a server.
 assert_cannot_isolate() {
   local mode=$1 reason=$2
   shift 2
@@ -233,12 +232,12 @@ assert_cannot_isolate() {
     "cannot make a cgroup in $ours: permission denied; run it as root" as_nobody
 }
 
-@test "cgroup where one may be made, but not be entered: 71, and it is gone again" {
+@test "a cgroup that may be created but not entered: 71, and it is removed" {
   as_root
   needs_cgroup
   local ours
   ours=$(our_cgroup)
-  # A delegation that was forgotten in part: the directory, but not its cgroup.procs.
+  # An incomplete delegation: the directory, but not its cgroup.procs.
   mkdir "$ours/half"
   chown 65534 "$ours/half"
   local status=0
@@ -277,7 +276,7 @@ permission denied; run it as root, or in a cgroup that is delegated to you \
   assert_equal "$(redis 0 keys '*') $(scripts_run 0)" "demo 0"
 }
 
-@test "what cannot be isolated is told in JSON, too" {
+@test "a failed isolation is also reported in JSON" {
   publish_program
   run --separate-stderr as_nobody redlock-cli run -k demo --isolate pidns --json -- true
   assert_failure 71
@@ -296,13 +295,13 @@ permission denied; run it as root, or in a cgroup that is delegated to you \
   assert no_cgroup_left
 }
 
-# empty_cgroup NAME: one beside that of the next command.
+# empty_cgroup NAME: a cgroup beside that of the next command.
 empty_cgroup() {
   mkdir "$(our_cgroup)/$1"
   echo "$(our_cgroup)/$1"
 }
 
-@test "cgroup: what is left of a process that was killed is removed by the next, and nothing else" {
+@test "cgroup: the next run removes the remains of a killed one, and nothing else" {
   needs_cgroup
   local dead left mine foreign claimed used me=$BASHPID
   sh -c 'exit 0' &
@@ -328,7 +327,7 @@ empty_cgroup() {
   rmdir "$mine" "$foreign" "$claimed"
 }
 
-@test "cgroup: status, inheritance, exec failures and signals are as without" {
+@test "cgroup: status, inheritance, exec failures and signals are the same as without" {
   needs_cgroup
   assert_statuses_as_without cgroup
   assert_inherits_as_without cgroup
@@ -336,7 +335,7 @@ empty_cgroup() {
   assert_each_signal_once cgroup
 }
 
-@test "cgroup: what is frozen, setsid, or ignores TERM dies when the lock is lost" {
+@test "cgroup: processes that are frozen, setsid, or ignore TERM die when the lock is lost" {
   needs_cgroup
   start_isolated_tree ours cgroup -t 8s --grace 300ms
   echo 1 >"$(cgroup_of_run "$FRONT")/cgroup.freeze"
@@ -355,7 +354,7 @@ add_stranger() {
   echo "$STRANGER" >"$(cgroup_of_run "$FRONT")/cgroup.procs"
 }
 
-@test "cgroup: the holder kills all that is in it, descendant or not" {
+@test "cgroup: the holder kills everything in it, descendant or not" {
   needs_cgroup
   start_isolated_tree ours cgroup -t 8s --grace 300ms
   add_stranger
@@ -367,7 +366,7 @@ add_stranger() {
   assert no_cgroup_left
 }
 
-@test "cgroup: holder killed: front kills all that is in it, descendant or not, and removes it" {
+@test "cgroup: holder killed: front kills everything in it, descendant or not, and removes it" {
   needs_cgroup
   start_isolated_tree ours cgroup -t 60s
   add_stranger
@@ -390,7 +389,7 @@ add_stranger() {
 
 no_keys() { [[ -z $(keys_at 0) ]]; }
 
-@test "cgroup: what the command leaves running goes back to our cgroup" {
+@test "cgroup: processes that the command leaves running return to our cgroup" {
   needs_cgroup
   start_isolated_tree ours cgroup -t 60s
   local pid
@@ -409,7 +408,7 @@ no_keys() { [[ -z $(keys_at 0) ]]; }
   assert [ "$left" -ge 2 ]
 }
 
-# One that is dying is in the cgroup that is gone, until it is dead.
+# A dying process remains in the removed cgroup until it is dead.
 is_dead_or_in_our_cgroup() {
   is_dead "$1" || [[ $(grep ^0:: "/proc/$1/cgroup") == "$(grep ^0:: /proc/self/cgroup)" ]]
 }
@@ -422,7 +421,7 @@ is_dead_or_in_our_cgroup() {
     -- "$(tree)" "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/end"
   assert grep -qE "^0::.*/redlock-$FRONT-[0-9a-f]+/redlock-[0-9]+-[0-9a-f]+$" \
     "/proc/$COMMAND/cgroup"
-  # The inner guards have no time to clear away.
+  # The inner guards have no time to clean up.
   echo 1 >"$(cgroup_of_run "$FRONT")/cgroup.freeze"
   redlock-cli release -k outer --force
   wait_background ours
@@ -431,7 +430,7 @@ is_dead_or_in_our_cgroup() {
   assert no_cgroup_left
 }
 
-@test "cgroup: nothing of it is left when the command cannot be executed, and while waiting only an empty one" {
+@test "cgroup: it is removed when the command cannot be executed, and is empty during the wait" {
   needs_cgroup
   run -127 redlock-cli run -k demo --isolate cgroup -- no-such-program
   redis 0 set demo theirs
@@ -450,7 +449,7 @@ is_dead_or_in_our_cgroup() {
 in_namespace() { find /proc -maxdepth 3 -path '/proc/[0-9]*/ns/pid' -lname "$1" 2>/dev/null; }
 namespace_is_gone() { [[ -z $(in_namespace "$1") ]]; }
 
-@test "pidns: the command sees itself and its own init alone, and the machine's /proc stays as it is" {
+@test "pidns: the command sees only itself and its init, and the machine's /proc stays unchanged" {
   needs_pidns
   local before
   before=$(</proc/self/mountinfo)
@@ -462,7 +461,7 @@ namespace_is_gone() { [[ -z $(in_namespace "$1") ]]; }
   assert_equal "$(</proc/self/mountinfo)" "$before"
 }
 
-@test "pidns: status, inheritance, exec failures and signals are as without" {
+@test "pidns: status, inheritance, exec failures and signals are the same as without" {
   needs_pidns
   assert_statuses_as_without pidns
   assert_inherits_as_without pidns
@@ -470,7 +469,7 @@ namespace_is_gone() { [[ -z $(in_namespace "$1") ]]; }
   assert_each_signal_once pidns
 }
 
-@test "pidns: a mount that the command makes is the machine's, as without" {
+@test "pidns: the command mounts for the whole machine, as without" {
   needs_pidns
   # In a mount namespace of this test's own, shared between its processes.
   local place=$BATS_TEST_TMPDIR/place
@@ -493,17 +492,17 @@ namespace_is_gone() { [[ -z $(in_namespace "$1") ]]; }
   assert_failure 6
 }
 
-@test "pidns: both guards killed in the same instant: nothing is left" {
+@test "pidns: both guards killed at the same instant: nothing is left" {
   needs_pidns
   start_isolated_tree ours pidns -t 60s
   local namespace
   namespace=$(readlink "/proc/$COMMAND/ns/pid")
   assert [ "$namespace" != "$(readlink /proc/self/ns/pid)" ]
-  # Stopped first, neither has time for a last deed.
+  # Stopped first, so that neither can react.
   kill -STOP "$FRONT" "$HOLDER" "$INIT"
   kill -KILL "$FRONT" "$HOLDER"
   wait_until namespace_is_gone "$namespace"
-  # A process that ends has no namespace any more a moment before it is dead.
+  # A process that ends leaves its namespace a moment before it is dead.
   wait_until is_tree_dead
   assert_tree_dead
   wait_background ours
@@ -536,7 +535,7 @@ namespace_is_gone() { [[ -z $(in_namespace "$1") ]]; }
   assert_tree_dead
 }
 
-@test "pidns: front killed: the tree is dead before the lock is released, and that is at once" {
+@test "pidns: front killed: the tree is dead before the lock is released, which happens at once" {
   needs_pidns
   start_isolated_tree ours pidns -t 60s
   watch_lock
@@ -568,7 +567,7 @@ namespace_is_gone() { [[ -z $(in_namespace "$1") ]]; }
   assert_equal "$status ${lines[*]}" "124 ready ended"
 }
 
-@test "pidns: only KILL harms the init, and that is the command's end" {
+@test "pidns: only KILL ends the init, and with it the command" {
   needs_pidns
   start_isolated_tree ours pidns -t 60s
   local signal
@@ -584,7 +583,7 @@ namespace_is_gone() { [[ -z $(in_namespace "$1") ]]; }
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "pidns: what the command leaves running is killed when it ends, and one line says so" {
+@test "pidns: processes that the command leaves are killed when it ends, and one line says so" {
   needs_pidns
   start_isolated_tree ours pidns -t 60s
   touch "$BATS_TEST_TMPDIR/end"
@@ -599,7 +598,7 @@ namespace_is_gone() { [[ -z $(in_namespace "$1") ]]; }
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "pidns: --descendants wait waits for what it leaves" {
+@test "pidns: --descendants wait waits for the processes that it leaves" {
   needs_pidns
   run redlock-cli run -k demo --isolate pidns --descendants wait -- sh -c '
     (setsid sh -c "sleep 0.5; redis-cli -s \"\$0\" exists demo" "$0" &) ; exit 4' "$SERVER_SOCKET"

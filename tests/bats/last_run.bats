@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# What the servers remember of the last run, and status shows: text, JSON, --max-age, --all.
+# The last run that the servers remember, in status: text, JSON, --max-age, --all.
 load helper/common
 
 setup() {
   setup_one_server
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER_TIMEOUT=4s
 }
 
@@ -45,7 +45,7 @@ setup() {
   release_hold ours
 }
 
-@test "a run that lost its lock is no success" {
+@test "a run that lost its lock is not a success" {
   run -0 redlock-cli run -k demo -- true
   run -79 redlock-cli run -k demo --ttl 20s --server-timeout 1s \
     -- sh -c 'redlock-cli release demo --force -q; exec sleep 100'
@@ -76,7 +76,7 @@ setup() {
   release_hold ours
 }
 
-@test "--max-age of more than runs are remembered for says so where no success is known" {
+@test "--max-age beyond the time for which runs are remembered is reported if no success is known" {
   run -1 redlock-cli status demo --max-age 71d
   assert_output \
     "demo: no successful run is known; runs are remembered for 70d only, less than --max-age 71d"
@@ -90,7 +90,7 @@ setup() {
   refute_output --partial "remembered"
 }
 
-@test "--max-age contradicts --watch, --exit-code and a status of all locks" {
+@test "--max-age cannot be combined with --watch, --exit-code and a status of all locks" {
   assert_refused 64 "needs KEY" redlock-cli status --max-age 26h
   assert_refused 64 "cannot be combined" redlock-cli status demo --max-age 26h --exit-code
   assert_refused 64 "cannot be combined" redlock-cli status demo --max-age 26h --watch
@@ -98,14 +98,14 @@ setup() {
 }
 
 # bats test_tags=redis
-@test "--max-age without a quorum is 69, not a verdict" {
+@test "--max-age without a quorum exits with 69, not with a result" {
   stop_server 0
   run -69 --separate-stderr redlock-cli status demo --max-age 26h
   assert_output "demo: unknown: no quorum of servers answered"
 }
 
 # bats test_tags=redis
-@test "a user that may not read the record is denied, not told that there is none" {
+@test "a user who may not read the record is denied, instead of shown none" {
   run -0 redlock-cli run -k demo -- true
   redis 0 acl setuser narrow on nopass '~demo' '~redlock:[^l]*' '&*' +@all >/dev/null
   run -77 --separate-stderr redlock-cli status demo --user narrow --max-age 26h
@@ -116,7 +116,7 @@ setup() {
   assert_line --partial "last run not shown: the user lacks access to the key"
 }
 
-@test "status --all lists locks that were used lately, status those that are held" {
+@test "status --all lists recently used locks, status those that are held" {
   run -0 redlock-cli run -k 'used}lately' -- true
   hold ours
   run -0 redlock-cli status
@@ -133,7 +133,7 @@ setup() {
   assert_output "no locks"
 }
 
-@test "shared runs and slots are remembered, the one that started last as the last" {
+@test "shared runs and slots are remembered, the latest start as the last run" {
   run -0 redlock-cli run -k demo -s -- true
   run -0 redlock-cli status demo --max-age 1h
   run -0 redlock-cli run -k demo --slots 2 -- redlock-cli run -k demo --slots 2 --note inner \

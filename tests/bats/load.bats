@@ -1,13 +1,12 @@
 #!/usr/bin/env bats
-# A command that loads its machine is dead before its lease can expire, or the exit status says that
-# it was not.
+# A command that overloads its machine is dead before its lease can expire, or the exit status
+# reports that it was not.
 load helper/common
 load helper/load
 
 setup() { common_setup; }
 
-# How this process is scheduled, and where it is: its session, policy, priority, nice level, and
-# limits.
+# How this process is scheduled: its session, policy, priority, nice level and limits.
 place_of() { ps -o sid=,cls=,rtprio=,ni= -p "$1" && sed -n '/nice\|real-time/p' "/proc/$1/limits"; }
 
 @test "the guards are scheduled apart from the command, and the command sees nothing of it" {
@@ -21,7 +20,7 @@ place_of() { ps -o sid=,cls=,rtprio=,ni= -p "$1" && sed -n '/nice\|real-time/p' 
   front=$(ps -o sid= -p "$FRONT")
   assert [ "$holder" != "$front" ]
   if ((EUID == 0)); then
-    # A real-time class; where no group of processes may have one, a nice level.
+    # A real-time class, or a nice level where process groups may not have one.
     run ps -o cls=,ni= -p "$HOLDER"
     assert_output --regexp '(RR +-|TS +-20)'
     run ps -o cls=,ni= -p "$FRONT"
@@ -32,7 +31,7 @@ place_of() { ps -o sid=,cls=,rtprio=,ni= -p "$1" && sed -n '/nice\|real-time/p' 
   teardown_supervision
 }
 
-@test "what was asked for with nice and chrt, the command has" {
+@test "the command keeps the priority set by nice and chrt" {
   setup_one_server
   run --separate-stderr nice -n 7 redlock-cli run -k demo -- sh -c 'ps -o cls=,ni= -p $$'
   assert_output --regexp '^ *TS +7$'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# A command that has a quota of the CPU, and loads it, is dead before its lease can expire, or the
-# exit status says that it was not. Other tests can run beside it.
+# A command with a CPU quota that exhausts it is dead before its lease can expire, or the exit
+# status reports that it was not. Other tests can run in parallel.
 load helper/common
 load helper/load
 
@@ -17,11 +17,11 @@ with_quota() {
     skip "no cgroup has the cpu controller here"
 }
 
-@test "however busy they are and however late it is, none of them is left alive" {
+@test "no busy process is left alive, however late it gets" {
   with_quota
-  # Only the walk reaches them, with a share of the CPU that is too small for it. The strike
-  # waits until the last is dead. Here and where there is hardly any CPU the lease may be lost
-  # before: that is judged as well.
+  # Only the walk reaches them, with too small a share of the CPU. The strike waits until the last
+  # is dead. Here, and where there is hardly any CPU, the lease may be lost earlier: that is checked
+  # as well.
   strike --user 65534 --terminal --quota 0.2 busy 100
   assert_success
   assert_output --regexp '"status": (79|80)'
@@ -46,7 +46,7 @@ with_quota() {
 }
 
 # About strike.py itself: no quota is needed.
-@test "a lease that is lost before the strike is judged, too, and was not struck" {
+@test "a lease that is lost before the strike is also checked, and was not struck" {
   LOAD_TREE=$(
     executable stops-its-holder <<'END'
 #!/bin/sh

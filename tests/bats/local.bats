@@ -10,7 +10,7 @@ setup() {
   export REDLOCK_SERVER=local:$STORE
 }
 
-# A lock of the user's own place that no other test has, gone with the test.
+# A private lock directory of the user, which is removed after the test.
 OWN_KEY=
 teardown() {
   common_teardown
@@ -43,7 +43,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 
 # --- The commands ---
 
-@test "run holds the lock while its command runs, and status says who it is" {
+@test "run holds the lock while its command runs, and status names it" {
   hold first --note "v1"
   run -75 redlock-cli run -k demo -n -- touch "$BATS_TEST_TMPDIR/ran"
   assert_output --partial "held by $(id -un)@"
@@ -59,7 +59,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   assert_output "no locks"
 }
 
-@test "status lists the locks beside files that are none, or that it may not read, and tells of these" {
+@test "status lists the locks, and reports other and unreadable files" {
   hold first
   local fifo directory link broken other
   fifo=$(file_of fifo) directory=$(file_of directory) link=$(file_of link) broken=$(file_of broken)
@@ -117,7 +117,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   assert_equal "$status" 79
 }
 
-@test "a lease taken in one place is none of another" {
+@test "a lease in one directory is not valid in another" {
   local lease
   lease=$(redlock-cli acquire -k demo -t 30s --export)
   eval "$lease"
@@ -129,7 +129,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 
 # --- The user's own place ---
 
-@test "-S local: needs no server, no variables and no certain directory" {
+@test "-S local: needs no server, no variables and no particular directory" {
   use_own_place
   start_background first redlock-cli run -S local: -k "$OWN_KEY" \
     -- sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/end"
@@ -142,7 +142,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   assert_equal "$(stat -c '%U %a' "/run/lock/redlock-cli-$EUID")" "$(id -un) 700"
 }
 
-@test "local: locks of two users do not meet, those in a shared directory do" {
+@test "local: locks of two users are independent, those in a shared directory are not" {
   ((EUID == 0)) || skip "only root can be two users"
   use_own_place
   local nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups env -i -C / "$REDLOCK_CLI")
@@ -175,7 +175,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   [[ ! -e $BATS_TEST_TMPDIR/ran ]]
 }
 
-@test "local: is never one of several servers" {
+@test "local: cannot be one of several servers" {
   for servers in "local:,redis://h" "redis://h,local:" "local:,local:" \
     "local:$STORE,local:$STORE"; do
     assert_refused 78 "cannot be one of several" redlock-cli run -S "$servers" -k demo -- true
@@ -184,7 +184,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
     redlock-cli run -S local: -S redis://h -k demo -- true
 }
 
-@test "a place that is none is 78" {
+@test "an unusable lock directory is 78" {
   assert_refused 78 "absolute path" redlock-cli run -S local:relative -k demo -- true
   assert_refused 78 "no such file or directory" \
     redlock-cli run -S "local:$STORE/none" -k demo -- true
@@ -197,7 +197,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   assert_refused 78 "any user can remove files there" redlock-cli run -k demo -- true
 }
 
-@test "a user's own place that is not theirs alone is 78, and local:/DIRECTORY is named" {
+@test "a user's own directory that others can access is 78, and local:/DIRECTORY is named" {
   needs_mounts
   run -0 in_mounts '
     mount -t tmpfs -o mode=1777 none /run/lock
@@ -229,7 +229,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 
 # --- What goes wrong ---
 
-@test "the file with the clock stays young while the directory is used, for what clears old files away" {
+@test "the clock file is touched while the directory is used, so that clean-up jobs keep it" {
   local clock
   run -0 redlock-cli run -k demo -- true
   clock=$(echo "$STORE"/clock-*)
@@ -268,7 +268,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   [[ ! -e $BATS_TEST_TMPDIR/ran ]]
 }
 
-@test "a file cut off anywhere never lets a second one in" {
+@test "a truncated lock file never admits a second holder" {
   local file size
   file=$STORE/$(file_of demo)
   # No renewal falls into this.
@@ -287,7 +287,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   assert_equal "$status" 0
 }
 
-@test "a lock whose file another program wrote over is no free lock: 69 names the file, and when to remove it" {
+@test "a lock file that another program overwrote does not free the lock: 69 names the file, and when to remove it" {
   local file
   file=$STORE/$(file_of demo)
   hold first -t 10m
@@ -316,7 +316,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   release_hold first
 }
 
-@test "where renameat2 is refused, as some containers do, locks work all the same" {
+@test "locks also work where renameat2 is refused, as in some containers" {
   local error
   for error in EPERM ENOSYS EINVAL; do
     run -0 strace -f -o /dev/null -e "inject=renameat2:error=$error" \
@@ -325,7 +325,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   done
 }
 
-@test "what another member of the group puts where a FIFO was made is neither shown to the group nor removed" {
+@test "a file that another member of the group puts in place of a FIFO is neither opened to the group nor removed" {
   ((EUID == 0)) || skip "only root can be two users"
   local group=$BATS_TEST_TMPDIR/group
   mkdir "$group"
@@ -347,10 +347,10 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   assert_output '600 '
 }
 
-@test "of many at once one is in at a time" {
+@test "of many processes one at a time holds the lock" {
   local counter=$BATS_TEST_TMPDIR/counter i worker
   echo 0 >"$counter"
-  # Reads, waits, writes: an overlap loses a count.
+  # Reads, waits, writes: an overlap loses an increment.
   WAIT_LIMIT=120
   local add='n=$(cat "$0"); sleep 0.002; echo $((n + 1)) >"$0"'
   for worker in 1 2 3 4; do
@@ -366,7 +366,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   assert_equal "$(<"$counter")" 60
 }
 
-@test "kill -9 of everything at any moment neither wedges the lock nor lets two in" {
+@test "kill -9 of everything at any moment neither blocks the lock nor admits two holders" {
   local i front holder witness=$BATS_TEST_TMPDIR/witness
   touch "$witness"
   start_background steady bash -c '
@@ -390,7 +390,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   run -0 redlock-cli run -k demo -w 20 -- true
 }
 
-@test "another time namespace, with its own time since boot, is refused: it would take every lock for expired" {
+@test "another time namespace, with its own time since boot, is refused: all locks would seem expired" {
   unshare --time --boottime 100000 true 2>/dev/null || skip "this user may not make time namespaces"
   hold holder -t 30s
   local command=(redlock-cli run -k demo -n -- touch "$BATS_TEST_TMPDIR/ran")

@@ -1,16 +1,16 @@
 #!/usr/bin/env bats
-# A lock that is lost at the server while the command runs: the command is stopped, and the status
+# A lock that is lost on the server while the command runs: the command is stopped, and the status
 # is 79.
 load helper/common
 load helper/supervision
 load helper/family
 
-@test "a lock that another client deletes: the command and all that descends from it is dead when we exit with 79" {
+@test "a lock that another client deletes: the command and all its descendants are dead when run exits with 79" {
   start_family ours -t 12s --grace 4s
   local expires
   expires=$(redis 0 <<<$'multi\npexpiretime demo\ndel demo\nexec' | sed -n 4p)
   wait_background ours
-  # Before the lease would have ended.
+  # Before the lease would have expired.
   assert_in_range "$(date +%s%3N)" 0 "$expires"
   assert_equal "$status" 79
   assert_family_dead
@@ -36,7 +36,7 @@ load helper/family
   assert_output --partial '"result":"lost","exit_code":79'
 }
 
-@test "an expiry that another client takes away is given back by the next renewal" {
+@test "an expiry that another client removes is restored by the next renewal" {
   hold ours -t 9s
   redis 0 persist demo
   wait_until has_expiry
@@ -47,7 +47,7 @@ load helper/family
 
 has_expiry() { (($(redis 0 pttl demo) > 0)); }
 
-@test "a lock that is broken by release --force: the command is stopped, and says who did it, why, and who is in now" {
+@test "a lock that is broken by release --force: the command is stopped, and the message says who broke it, why, and who holds it now" {
   start_family ours -t 20s
   local holder
   holder=$(holder_of "${BACKGROUND_PID[ours]}")
@@ -65,17 +65,17 @@ now it is held by .*\"the next one\""
   assert_equal "$(redis 0 get demo)" "$(<"$BATS_TEST_TMPDIR/token")"
 }
 
-@test "a lock that is broken while the command ends is told as such, too" {
+@test "a lock that is broken while the command ends is also reported as broken" {
   run -79 --separate-stderr redlock-cli run -k demo -- sh -c 'redlock-cli release -k demo --force'
   assert_regex "$stderr" \
     "lost while the command ran: $(id -un)@$(uname -n) broke it with \`release --force\`$"
 }
 
-@test "--reason goes with --force" {
+@test "--reason needs --force" {
   assert_refused 64 "--reason: goes with --force" redlock-cli release -k demo --reason why
 }
 
-@test "a lock that was lost unnoticed is 79 all the same, whatever the command's own status" {
+@test "a loss that is noticed only at the release is 79, whatever the command's status" {
   local code
   for code in 0 3; do
     run redlock-cli run -k demo --status-fd 9 \

@@ -2,11 +2,11 @@
 # Servers that lost the lock: a minority gets it back, a majority ends it.
 load helper/common
 
-@test "a server that lost its data while a command runs gets the key back, and the command goes on" {
+@test "a server that lost its data while a command runs gets the key back, and the command continues" {
   start_servers 3
   hold holder -S "$SERVERS" -t 9s
   local nr
-  # A quorum is enough to begin with.
+  # A quorum is enough for the start.
   for nr in 0 1 2; do wait_for_key "$nr" demo; done
   local token fence
   token=$(redis 0 get demo)
@@ -14,7 +14,7 @@ load helper/common
   wait_for_key 2 demo
   assert_equal "$(redis 2 get demo)" "$token"
   assert_in_range "$(redis 2 pttl demo)" 1 9000
-  # With the lease's fence, which a server that granted a lower one gets at the first extension.
+  # With the lease's fence: a server that granted a lower one gets it at the first extension.
   owner_is_back() {
     fence=$(redis 0 hget 'redlock:owner:{demo}' fence)
     [[ $(redis 2 hget 'redlock:owner:{demo}' fence) == "$fence" ]]
@@ -27,7 +27,7 @@ load helper/common
   assert_unlocked demo 0 1 2
 }
 
-@test "a restarted, empty server gets the key back, too" {
+@test "a restarted, empty server also gets the key back" {
   start_servers 3
   hold holder -S "$SERVERS" -t 9s
   local nr
@@ -55,7 +55,7 @@ load helper/common
   done
 }
 
-@test "a foreign lock that took the place of a lost one is left alone" {
+@test "a foreign lock in place of a lost one is left alone" {
   start_servers 3
   # On a slow machine it must not expire between the end of the command and the release.
   hold holder -S "$SERVERS" -t 9s
@@ -71,7 +71,7 @@ load helper/common
   assert_unlocked demo 0 1
 }
 
-@test "a majority that lost its data ends the command with 79, and nothing is brought back" {
+@test "a majority that lost its data ends the command with 79, and nothing is restored" {
   start_servers 3
   start_background holder redlock-cli run -S "$SERVERS" -k demo -t 9s -- sleep 60
   local nr
@@ -87,7 +87,7 @@ load helper/common
   assert_unlocked demo 0 1 2
 }
 
-@test "extend by hand does not bring back what a majority lost" {
+@test "extend by hand does not restore what a majority lost" {
   start_servers 3
   export REDLOCK_SERVER=$SERVERS
   acquire_at_all

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# A lock that is about to be lost, as no server confirms the lease any more: the command is stopped
-# in time, and the status is 79.
+# A lock that is about to be lost, because no server confirms the lease: the command is stopped in
+# time, and the status is 79.
 load helper/common
 load helper/family
 
-# silence_servers I…: in one step each server says when the key expires and falls silent. EXPIRES is
-# when the last of those keys does, in milliseconds.
+# silence_servers I…: in one step each server reports when the key expires, and falls silent.
+# EXPIRES is the time in milliseconds when the last of these keys expires.
 silence_servers() {
   local i at
   EXPIRES=0
@@ -16,8 +16,7 @@ silence_servers() {
   done
 }
 
-# Looks at the first instant at which another client may have the key, and says who of FAMILY lives
-# then.
+# Checks at the first instant at which another client may have the key which of FAMILY are alive.
 watch_expiry() {
   start_background expiry /usr/bin/python3 -c '
 import sys, time
@@ -65,7 +64,7 @@ assert_dead_at_expiry() {
   assert_family_dead
 }
 
-@test "a quorum that falls silent: the same, whatever the rest says" {
+@test "a quorum that falls silent: the same, whatever the others answer" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
   # The release does not wait long for the silent servers.
@@ -78,11 +77,11 @@ assert_dead_at_expiry() {
   wait_background ours
   assert_equal "$status" 79
   assert_family_dead
-  # Where we are still heard the lock is released.
+  # Servers that still read release the lock.
   assert_equal "$(keys_at 1)" ""
 }
 
-@test "without a server the command runs on until its lease is nearly over" {
+@test "without a server the command continues until its lease is about to expire" {
   start_background ours redlock-cli run -t 15s --grace 3s --server-timeout 1500ms -k demo -- \
     bash -c 'trap "echo \${EPOCHREALTIME/[.,]/}; exit 0" TERM
       echo ready; while :; do sleep 0.1; done'
@@ -90,13 +89,13 @@ assert_dead_at_expiry() {
   silence_servers 0
   wait_background ours
   assert_equal "$status" 79
-  # Told not before: grace, margin, drift, and the time that the answer may have taken, before the
-  # key's end, and what a busy machine adds to the margin. Later is another test.
+  # The stop signal comes no earlier than grace, margin, drift and the time of the answer before the
+  # key's end, plus what a busy machine adds to the margin. Another test checks the latest time.
   local told=${lines[1]}
   assert [ $((told / 1000)) -ge $((EXPIRES - 3000 - 250 - 152 - 1500 - 500)) ]
 }
 
-@test "a server that comes back in time saves the lease, and the command notices nothing" {
+@test "a server that returns in time saves the lease, and the command notices nothing" {
   start_family ours -vv -t 15s
   pause_server 0
   wait_for_stderr ours "cannot renew; retrying"
@@ -113,7 +112,7 @@ assert_dead_at_expiry() {
   assert_equal "$(sed '/renewed again/q' <<<"$stderr" | grep -c "cannot renew")" 1
 }
 
-@test "a server that comes back empty has lost the lock, and that is 79" {
+@test "a server that returns empty has lost the lock: 79" {
   start_family ours -t 9s
   restart_server 0
   wait_background ours

@@ -3,7 +3,7 @@
 load helper/common
 load helper/family
 
-@test "the command is told first, and may clean up" {
+@test "the command gets the stop signal first, and may clean up" {
   start_background ours redlock-cli run -t 12s --grace 4s -k demo -- \
     bash -c 'trap "echo cleaned up; exit 7" TERM; echo ready; while :; do sleep 0.1; done'
   wait_for_stdout ours ready
@@ -13,7 +13,7 @@ load helper/family
   assert_equal "${lines[*]}" "ready cleaned up"
 }
 
-@test "a command that is stopped is woken to be told" {
+@test "a stopped command is continued to receive the stop signal" {
   start_family ours -t 9s
   kill -STOP "${FAMILY[@]}"
   redis 0 del demo
@@ -22,7 +22,7 @@ load helper/family
   assert_family_dead
 }
 
-@test "between TERM and KILL lies the grace" {
+@test "the grace lies between TERM and KILL" {
   start_background ours redlock-cli run -t 15s --grace 6s -k demo -- /usr/bin/python3 -uc '
 import os, signal, time
 def say(word):
@@ -36,7 +36,8 @@ while True:
   redis 0 del demo
   wait_background ours
   assert_equal "$status" 79
-  # From being told to the last sign of life, less what one of a hundred signs a second may miss.
+  # From the signal to the last sign of life, less one interval between signs, of which there are a
+  # hundred per second.
   run awk '$1 == "told" { told = $2; ++times }
     { last = $2 }
     END { print times, (last - told > 2.5 ? "lived" : last - told) }' <<<"$output"
@@ -49,7 +50,7 @@ outlast_the_lease() {
   wait_for_no_key 0 timer
 }
 
-@test "--on-lost term: the command is told, and may end in its own time" {
+@test "--on-lost term: the command gets TERM, and may end in its own time" {
   start_background ours redlock-cli run -t 8s --grace 100ms --on-lost term -k demo \
     --status-fd 9 -- \
     bash -c 'trap "echo told" TERM; echo ready; until [[ -e $0 ]]; do sleep 0.1; done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Runs the examples of the manual: each literal display, named by the comment above it, .\"
+# Runs the examples of the manual: each literal display that the comment above it names, .\"
 # run=NAME.
 load helper/common
 load helper/documents
@@ -25,7 +25,7 @@ example() {
 # crontab_command PAGE NAME: the command of a line of a crontab.
 crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
 
-@test "each example has a name of its own and is run by a test here" {
+@test "each example has a unique name and is run by a test in this file" {
   local page name names=()
   for page in "$MAN"/*.[157]; do
     [[ ! -L $page ]] || continue
@@ -46,18 +46,18 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
 
 # --- redlock-cli(1) ---
 
-@test "the overview: a quick start" {
+@test "the overview: the quick start" {
   executable deploy.sh <<<$'#!/bin/sh\nredlock-cli status' >/dev/null
   example .1 quick-start | sed "s|redis://10.0.0.1|$REDLOCK_SERVER|" >start
   run bash start
   assert_line --regexp '^deploy +held '
   assert_line --partial "no locks"
   assert_line --partial "can vote"
-  # A server of the tests keeps nothing on a disk, of which doctor warns.
+  # A test server keeps nothing on disk, which is a warning of doctor.
   assert_in_range "$status" 0 1
 }
 
-@test "the overview and run: a job of the night is done by one host" {
+@test "the overview and run: a nightly job is done by one host" {
   slow_job backup
   start_background one sh -c "$(crontab_command .1 nightly)"
   wait_until count_runs 1
@@ -98,7 +98,7 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
   assert_output --partial "release 4.2"
 }
 
-@test "run: a job of each minute is not done twice" {
+@test "run: a job of every minute is not done twice" {
   program tick <<<$'#!/bin/sh\necho run >>runs'
   run -0 sh -c "$(crontab_command -run.1 tick)"
   run -0 sh -c "$(crontab_command -run.1 tick)"
@@ -130,7 +130,7 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
     run -0 sh -c "$(sed -n 2p "$kind")"
     run -0 redlock-cli status db --exit-code
   done
-  # It learns at its next renewal that its lease was released.
+  # It notices at its next renewal that its lease was released.
   wait_until has_ended "$holder"
 }
 
@@ -159,7 +159,7 @@ start_deploy() {
   assert_regex "$stderr" 'broke it .*"web1 does not answer"'
 }
 
-@test "release: a lock is broken if it is still the one that was seen" {
+@test "release: a lock is broken only if it is still the inspected one" {
   redlock-cli acquire -k deploy --ttl 1m >/dev/null
   example -release.1 break >lines
   run -79 sh -e lines
@@ -169,7 +169,7 @@ start_deploy() {
   wait_for_no_key 0 deploy
 }
 
-@test "release: what another program left is shown, and then broken" {
+@test "release: a key that another program left is shown, and then broken" {
   redis 0 set job crashed-before-expire >/dev/null
   run -0 sh -c "$(example -release.1 foreign)"
   assert_output --partial "job: left alone"
@@ -178,7 +178,7 @@ start_deploy() {
 
 # --- redlock-cli-stop(1) ---
 
-@test "stop: what runs is stopped, and no other slot" {
+@test "stop: the running command is stopped, and no other slot" {
   start_deploy
   run -0 sh -c "$(example -stop.1 stop)"
   wait_background ours
@@ -190,7 +190,7 @@ start_deploy() {
 
 # --- redlock-cli-status(1), redlock-cli-doctor(1) ---
 
-@test "status: who holds it, and whether it is free" {
+@test "status: the holder, and whether the lock is free" {
   run -0 sh -c "$(example -status.1 status)"
   assert_line free
   redlock-cli acquire -k deploy --ttl 1m >/dev/null
@@ -199,13 +199,13 @@ start_deploy() {
   refute_line free
 }
 
-@test "status: whether the job succeeded lately" {
+@test "status: whether the job succeeded recently" {
   run -1 sh -c "$(example -status.1 max-age)"
   redlock-cli run -k nightly -- true
   run -0 sh -c "$(example -status.1 max-age)"
 }
 
-@test "status: what the job did, and whether it hangs" {
+@test "status: past runs, and whether the job hangs" {
   redlock-cli run -k nightly --note why -- true
   run -0 sh -c "$(example -status.1 history)"
   assert_line --partial '"why"'
@@ -214,7 +214,7 @@ start_deploy() {
 
 has_shown() { grep -q "$1" "$(background_stdout watch)"; }
 
-@test "status: what is held, again and again" {
+@test "status: the held locks, repeatedly" {
   redlock-cli acquire -k job:1 --ttl 1m >/dev/null
   redlock-cli acquire -k other --ttl 1m >/dev/null
   start_background watch sh -c "exec $(example -status.1 watch)"
@@ -225,7 +225,7 @@ has_shown() { grep -q "$1" "$(background_stdout watch)"; }
   end_background watch
 }
 
-@test "doctor: all that it says, and where the settings come from" {
+@test "doctor: the whole report, and the origin of settings" {
   example -doctor.1 doctor >lines
   REDLOCK_SERVER_TIMEOUT=20s run bash lines
   assert_output --partial "can vote"
@@ -234,7 +234,7 @@ has_shown() { grep -q "$1" "$(background_stdout watch)"; }
 }
 
 # bats test_tags=redis
-@test "doctor and redlock-cli-servers(7): as a user with the rights that the manual names" {
+@test "doctor and redlock-cli-servers(7): as a user with the documented rights" {
   start_servers 2
   local nr
   echo PASSWORD >locker.password
@@ -260,7 +260,7 @@ has_shown() { grep -q "$1" "$(background_stdout watch)"; }
   assert_output $'"released"\n7'
 }
 
-@test "output: who holds each lock" {
+@test "output: the holder of each lock" {
   redlock-cli acquire -k deploy --ttl 1m >/dev/null
   redis 0 set job theirs >/dev/null
   run -0 sh -c "$(example -output.5 holders)"
@@ -288,7 +288,7 @@ has_shown() { grep -q "$1" "$(background_stdout watch)"; }
   assert_equal "$(sqlite3 site.db 'SELECT config FROM site')" of-7
 }
 
-@test "redlock-cli.toml(5): the file is one, and says what it seems to say" {
+@test "redlock-cli.toml(5): the file is valid, and sets what it appears to set" {
   example .toml.5 file >system.toml
   run -0 env -u REDLOCK_SERVER redlock-cli doctor --settings --config system.toml
   assert_line --partial "server = redis://10.0.0.1"

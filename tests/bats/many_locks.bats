@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# status of thousands of locks, and what it asks a server for.
+# status of thousands of locks, and the queries that it sends.
 load helper/common
 
 setup() {
   setup_one_server
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER_TIMEOUT=4s
   LOCKS=2000
 }
@@ -21,7 +21,7 @@ lock_many() {
   end' 0 "$LOCKS" >/dev/null
 }
 
-# told CMD…: how many bytes the server sent meanwhile, with the answer to one INFO.
+# told CMD…: the number of bytes that the server sent meanwhile, including the answer to one INFO.
 told() {
   local before after
   before=$(bytes_sent)
@@ -47,7 +47,7 @@ $LOCKS"
   assert_equal "$(grep -c '^redlock_lock_held{.* 1$' <<<"$output")" "$LOCKS"
 }
 
-@test "a server is asked for the runs that it keeps by --runs alone" {
+@test "only --runs asks a server for the recorded runs" {
   local i note bytes
   printf -v note '%200s' ''
   for ((i = 0; i < 20; ++i)); do redlock-cli run -k demo -q --note "$note$i" -- true; done
@@ -60,7 +60,7 @@ $LOCKS"
   done
 }
 
-@test "--watch says once that it cannot keep its interval" {
+@test "--watch reports once that it cannot keep its interval" {
   start_servers 2
   pause_server 2
   start_background watcher redlock-cli status -S "$SERVERS" --server-timeout 300ms --watch 100ms

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# --max-hold: no command holds a lock for longer, and it is released only when all that ran under it
-# is dead.
+# --max-hold: no command holds a lock for longer, and the lock is released only when everything that
+# ran under it is dead.
 load helper/common
 load helper/supervision
 load helper/while_pid
 
-@test "at the end of it the whole tree is told, then killed, and dead before the lock is free; 124" {
+@test "at its end the whole tree gets TERM, then KILL, and is dead before the lock is free; 124" {
   await_lock
   start_tree ours --max-hold 12s --grace 300ms
   wait_background ours
@@ -21,7 +21,7 @@ load helper/while_pid
   assert_in_range "$(reported 'j["held_ms"]')" 12000 100000
 }
 
-@test "a command that ignores TERM has the grace, and forks meanwhile in vain" {
+@test "a command that ignores TERM has the grace, and forking does not save it" {
   local events=$BATS_TEST_TMPDIR/events
   await_lock
   start_under_witness ours -k demo --max-hold 12s --grace 400ms --events-fd 7 -- bash -c '
@@ -53,20 +53,20 @@ load helper/while_pid
   assert_equal "$output$stderr" ""
 }
 
-@test "a command that ends well when it is told has not done its work: 124" {
+@test "a command that exits with 0 after TERM has not done its work: 124" {
   run -124 redlock-cli run -k demo --max-hold 5s --status-fd 8 -- \
     bash -c 'trap "exit 0" TERM; while :; do sleep 0.1; done' 8>"$BATS_TEST_TMPDIR/report"
   assert_equal "$(reported '(j["result"], j["exit_code"], j["command_exit"])')" \
     "('timed_out', 124, 0)"
 }
 
-@test "--stop-signal is what is sent first" {
+@test "--stop-signal is sent first" {
   run -124 --separate-stderr redlock-cli run -k demo --max-hold 5s --stop-signal USR1 -- \
     bash -c 'trap "echo USR1; exit 3" USR1; trap "echo TERM" TERM; while :; do sleep 0.1; done'
   assert_output USR1
 }
 
-@test "a stopped command is stopped all the same: the time counts" {
+@test "the limit also applies to a suspended command" {
   start_background ours redlock-cli run -k demo --max-hold 5s --grace 300ms \
     -- bash -c 'echo ready; kill -STOP $$; echo went on'
   wait_background ours
@@ -74,7 +74,7 @@ load helper/while_pid
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "whatever --on-lost says" {
+@test "the limit applies whatever --on-lost says" {
   local on_lost
   for on_lost in term warn; do
     run -124 redlock-cli run -k demo --on-lost "$on_lost" --max-hold 200ms --grace 200ms -- \
@@ -92,7 +92,7 @@ load helper/while_pid
   assert_tree_dead
 }
 
-@test "a lease that is lost while the command is being stopped: 124, and the report tells of both" {
+@test "a lease that is lost while the command is being stopped: 124, and the report has both" {
   start_background ours redlock-cli run -k demo -t 15s --max-hold 5500ms --grace 6500ms \
     --status-fd 8 -- \
     bash -c 'trap "echo told" TERM; while :; do sleep 0.1; done' 8>"$BATS_TEST_TMPDIR/report"
@@ -107,14 +107,14 @@ load helper/while_pid
   assert_equal "$(redis 0 get demo)" theirs
 }
 
-@test "--descendants wait: what is waited for is bounded, too" {
+@test "--descendants wait: the limit also covers the remaining processes" {
   run -124 redlock-cli run -k demo --max-hold 5s --grace 200ms --descendants wait --status-fd 8 -- \
     bash -c "(trap '' TERM; exec sleep 1000) &" 8>"$BATS_TEST_TMPDIR/report"
   assert_equal "$(reported '(j["result"], j["command_exit"], j["left"], j["released"])')" \
     "('timed_out', 0, [], True)"
 }
 
-@test "a run within it that the command left behind is dead before the lock is free" {
+@test "a nested run that the command left is dead before the lock is free" {
   await_lock
   start_under_witness ours -k demo --max-hold 12s --grace 300ms -- bash -c '
     redlock-cli run -k demo -- sh -c "trap \"\" TERM; echo \$\$ >>$0
@@ -126,20 +126,20 @@ load helper/while_pid
   assert_dead_before_free
 }
 
-@test "--min-hold goes on after it" {
+@test "--min-hold still applies after it" {
   run -124 redlock-cli run -k demo --max-hold 300ms --grace 100ms --min-hold 300ms -- sleep 1000
   assert_refused 64 "--min-hold: 2s is longer than the --max-hold of 1s" \
     redlock-cli run -k demo --max-hold 1s --min-hold 2s -- true
 }
 
-@test "a configuration bounds all, and a run of its own says otherwise" {
+@test "a configuration limits all runs, and the command line overrides it" {
   echo 'max-hold = "300ms"' >"$BATS_TEST_TMPDIR/config.toml"
   run -124 redlock-cli run --config "$BATS_TEST_TMPDIR/config.toml" -k demo \
     --grace 100ms -- sleep 1000
   run -0 redlock-cli run --config "$BATS_TEST_TMPDIR/config.toml" -k demo \
     --max-hold infinity -- sleep 0.6
   REDLOCK_MAX_HOLD=300ms run -124 redlock-cli run -k demo -- sleep 1000
-  # What a script holds by hand nothing can stop: its lease must not last longer.
+  # Nothing can stop a script that renews by hand, so its lease must not last longer.
   assert_refused 64 "--ttl: 10s is longer than the --max-hold of 300ms" \
     redlock-cli acquire --config "$BATS_TEST_TMPDIR/config.toml" -k demo -t 10s
   run -0 redlock-cli acquire --max-hold 10s -k demo -t 10s
@@ -150,7 +150,7 @@ load helper/while_pid
   assert_refused 64 "is not a duration" redlock-cli run -k demo --max-hold soon -- true
 }
 
-@test "--while-pid: the script and all that descends from it is dead, and then the lock is free" {
+@test "--while-pid: the script and all its descendants are dead before the lock is free" {
   start_script ours --max-hold 11s --grace 3s
   wait_until is_dead "$HOLDER"
   assert_tree_dead
@@ -162,7 +162,7 @@ descendants"
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "--while-pid: whatever --on-lost says" {
+@test "--while-pid: the limit applies whatever --on-lost says" {
   start_script ours --max-hold 11s --grace 300ms --on-lost warn
   wait_until is_dead "$HOLDER"
   assert_tree_dead

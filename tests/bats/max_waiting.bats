@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# run --max-waiting: a queue with an end.
+# run --max-waiting: a queue of limited length.
 load helper/common
 
 setup() { setup_one_server; }
@@ -15,7 +15,7 @@ note_waits() {
     jq -es --arg note "$1" 'any(.[].locks[0].waiters.first[]?; .note == $note)' >/dev/null
 }
 
-# hold_and_wait NAME…: the lock is held, and these wait for it, in this order.
+# hold_and_wait NAME…: holds the lock, and lets these wait for it in this order.
 hold_and_wait() {
   hold holder
   find_promptly
@@ -26,7 +26,7 @@ hold_and_wait() {
   done
 }
 
-@test "who finds as many waiting as may wait exits with 75 at once, and the others get the lock" {
+@test "a run that finds the queue full exits with 75 at once, and the others get the lock" {
   hold_and_wait first second
   assert_refused 75 "demo: the queue is full (2 wait)" \
     redlock-cli run -k demo --max-waiting 2 -- true
@@ -41,7 +41,7 @@ hold_and_wait() {
   assert_equal "$status" 0
 }
 
-@test "a lock that is free is taken, and the bound is each one's own" {
+@test "a free lock is acquired, and each run has its own limit" {
   redlock-cli run -k demo --max-waiting 1 -- true
   hold_and_wait first second
   waits third --max-waiting 3
@@ -62,7 +62,7 @@ hold_and_wait() {
   assert_equal "$status" 0
 }
 
-@test "acquire has it, too" {
+@test "acquire supports it, too" {
   hold_and_wait first second
   assert_refused 75 "demo: the queue is full (2 wait)" \
     redlock-cli acquire -k demo --ttl 1m --max-waiting 2
@@ -71,7 +71,7 @@ hold_and_wait() {
 }
 
 # bats test_tags=redis
-@test "of eight that come together to three servers exactly one stays" {
+@test "of eight simultaneous runs on three servers exactly one stays in the queue" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
   hold holder
@@ -95,7 +95,7 @@ hold_and_wait() {
   assert_equal "$status" 0
 }
 
-@test "it is refused with what does not wait, or comes first" {
+@test "it is refused with options that do not wait, or come first" {
   assert_refused 64 "--max-waiting: 0 lets none wait: that is -n" \
     redlock-cli run -k demo --max-waiting 0 -- true
   assert_refused 64 "--max-waiting: limits how many wait, and -n (or --wait 0) does not wait" \

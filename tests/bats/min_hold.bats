@@ -29,7 +29,7 @@ ended [0-9.]+m?s ago, exit status 0$"
   assert [ "$(redis 0 pttl demo)" -le "$left" ]
 }
 
-@test "--min-hold: what is kept has no process any more, so release of it works" {
+@test "--min-hold: a kept lock has no process, so it can be released by hand" {
   local mode
   for mode in -x -s '--slots 2'; do
     # shellcheck disable=SC2086
@@ -39,7 +39,7 @@ ended [0-9.]+m?s ago, exit status 0$"
   done
 }
 
-@test "--min-hold: what is kept is free when it has ended, and not sooner" {
+@test "--min-hold: a kept lock is free when the time has passed, and not sooner" {
   local began now
   began=$(date +%s%3N)
   run -0 redlock-cli run -k demo --min-hold 1500ms -- true
@@ -48,12 +48,12 @@ ended [0-9.]+m?s ago, exit status 0$"
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "--min-hold: a command that takes longer is not held for a moment more" {
+@test "--min-hold: a longer command does not extend the hold" {
   run -0 redlock-cli run -k demo --min-hold 300ms -- sleep 0.4
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "--min-hold holds, however the command ended" {
+@test "--min-hold applies however the command ended" {
   local how told
   for how in 'exit 3' 'kill -TERM $$'; do
     run redlock-cli run -k demo --min-hold 100s -- sh -c "$how"
@@ -64,7 +64,7 @@ ended [0-9.]+m?s ago, exit status 0$"
   done
 }
 
-@test "--min-hold: also after TERM; who finds the lock kept is told what frees it, and its token does" {
+@test "--min-hold: also after TERM; the busy message names the command that frees the lock, and the token frees it, too" {
   start_background ours redlock-cli run -k demo --min-hold 100s -- \
     sh -c 'echo "$REDLOCK_TOKEN"; exec sleep 1000'
   wait_until grep -qs . "$(background_stdout ours)"
@@ -77,7 +77,7 @@ ended [0-9.]+m?s ago, exit status 0$"
   run -0 redlock-cli run -k demo -n -- true
 }
 
-@test "--min-hold: a slot that is kept says so, too" {
+@test "--min-hold: a kept slot is shown as kept" {
   run -0 redlock-cli run -k demo --slots 2 --min-hold 100s -- true
   run -0 redlock-cli status -k demo
   assert_line --regexp \
@@ -85,7 +85,7 @@ ended [0-9.]+m?s ago, exit status 0$"
 }
 
 # bats test_tags=redis
-@test "--min-hold holds at every server" {
+@test "--min-hold applies on every server" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
   run -0 redlock-cli run -k demo --min-hold 100s -- "$(granted_by_all)" true
@@ -102,7 +102,7 @@ ended [0-9.]+m?s ago, exit status 0$"
   assert_equal "$(redis 0 get demo) $(redis 0 pttl demo)" "theirs -1"
 }
 
-@test "--min-hold is not applied to a command that was stopped since the lock was lost" {
+@test "--min-hold is not applied to a command that was stopped because the lock was lost" {
   start_background ours redlock-cli run -k demo -t 6s --grace 300ms --server-timeout 1s \
     --min-hold 100s -- sh -c 'echo ready; exec sleep 1000'
   wait_for_stdout ours ready
@@ -132,7 +132,7 @@ ended [0-9.]+m?s ago, exit status 0$"
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "--min-hold: within a run of the same key it is refused, and the outer run goes on" {
+@test "--min-hold: it is refused within a run of the same key, and the outer run continues" {
   run -0 --separate-stderr redlock-cli run -k demo -- \
     sh -c 'redlock-cli run -k demo --min-hold 100s -- echo ran; echo "$?"
       redlock-cli run -k other -k demo --min-hold 100s -- echo ran; echo "$?"
@@ -143,7 +143,7 @@ the enclosing run or acquire holds the lock: give --min-hold to that run"
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "--min-hold, --once-per: within a run they are refused before a wait for another key" {
+@test "--min-hold, --once-per: they are refused within a run before a wait for another key" {
   redlock-cli acquire -k busy --ttl 60s >/dev/null
   run -0 --separate-stderr redlock-cli run -k demo -- \
     sh -c 'for option in "--min-hold 100s" "--once-per 1h"; do
@@ -154,7 +154,7 @@ the enclosing run or acquire holds the lock: give --min-hold to that run"
 }
 
 # bats test_tags=redis
-@test "--min-hold: within a run that no server tells of at first it is refused once one does" {
+@test "--min-hold: within a run that no server reports at first it is refused once one does" {
   local events=$BATS_TEST_TMPDIR/events
   start_background outer redlock-cli run -k demo -t 60s -- sh -c 'kill -STOP "$1"
     redlock-cli run -q -w 60 -k demo --min-hold 100s --events-fd 8 -- echo ran 8>"$0"
@@ -165,7 +165,7 @@ the enclosing run or acquire holds the lock: give --min-hold to that run"
   assert_equal "$(cat "$(background_stdout outer)")" 64
 }
 
-@test "--min-hold: under a lease of acquire it is refused, too, and that lease stands" {
+@test "--min-hold: it is also refused under a lease of acquire, which stays valid" {
   eval "$(redlock-cli acquire -k demo --ttl 60s --export)"
   assert_refused 64 "the enclosing run or acquire holds the lock" \
     redlock-cli run -k demo --min-hold 100s -- echo ran
@@ -173,7 +173,7 @@ the enclosing run or acquire holds the lock: give --min-hold to that run"
   assert_unlocked demo 0
 }
 
-@test "--min-hold: as a setting, or of 0, it does not break a nested run, and keeps only what is its own" {
+@test "--min-hold: as a setting, or of 0, it does not affect a nested run, and keeps only its own lock" {
   local events=$BATS_TEST_TMPDIR/events
   run -0 --separate-stderr redlock-cli run -k demo -- \
     sh -c 'redlock-cli run -k demo --min-hold 0 -- echo zero

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Names whose lookup takes longer than an attempt. A network, a resolv.conf and a name server of our
-# own, so it needs root.
+# Names whose lookup takes longer than an attempt. This needs a private network, resolv.conf and
+# name server, and therefore root.
 load helper/common
 
 setup() {
@@ -25,7 +25,7 @@ in_network() {
     '"$1"
 }
 
-@test "a lookup that outlasts an attempt serves the next, and messages say that it is the lookup" {
+@test "a lookup that outlasts an attempt serves the next, and messages name the lookup as the cause" {
   touch "$D/held"
   run -69 in_network 'redlock-cli run -k demo -n --server-timeout 500ms -- true'
   assert_output --partial "no answer to the name lookup (DNS) of redis.example within 500ms"
@@ -37,7 +37,7 @@ in_network() {
   assert_equal "$status $output" "0 ran"
 }
 
-@test "a run whose connection breaks goes on by the address that it knows" {
+@test "a run whose connection breaks reconnects to the known address" {
   start_background holder in_network '
     redlock-cli run -k demo -t 9s -- sh -c "echo entered; until [ -e \$D/end ]; do sleep 0.2; done"'
   wait_for_stdout holder entered
@@ -59,6 +59,6 @@ in_network() {
   refute background_has_ended limit
 }
 
-@test "a name of 127.0.0.1 is found on a host with IPv6 alone" {
+@test "a name for 127.0.0.1 is found on a host with only IPv6" {
   run -0 in_network 'ip addr add fd00::1/64 dev lo; redlock-cli run -k demo -n -- true'
 }

@@ -3,7 +3,7 @@
 load helper/common
 load helper/supervision
 
-# What an inner run does at the server: it looks.
+# The inner run's command on the server: it only reads.
 token() { redis 0 get demo; }
 
 # bats test_tags=redis
@@ -14,12 +14,12 @@ token() { redis 0 get demo; }
   assert_success
   assert_equal "${lines[0]}" "${lines[1]}"
   assert_line --index 2 3
-  # It is still the outer one's.
+  # The lock is still that of the outer run.
   assert_equal "${lines[3]}" "${lines[0]}"
   assert_equal "$(redis 0 exists demo)" 0
 }
 
-@test "as deep as one likes, and through another lock" {
+@test "to any depth, and through another lock" {
   run redlock-cli run -k demo -- redlock-cli run -k other -- redlock-cli run -n -k demo \
     -- redlock-cli run -n -k other -k demo -- echo here
   assert_success
@@ -28,19 +28,19 @@ token() { redis 0 get demo; }
 }
 
 # bats test_tags=redis
-@test "of several keys those that enclose it are inherited, the others acquired and released" {
+@test "of several keys those of the enclosing run are inherited, the others acquired and released" {
   run redlock-cli run -k demo -- redlock-cli run -n -k demo -k other \
     -- sh -c 'redis-cli -s "$0" exists demo other' "${SERVER_SOCKET[0]}"
   assert_output 2
   assert_equal "$(redis 0 exists demo other)" 0
 }
 
-@test "the inner run tells that it did not release" {
+@test "the inner run reports that it did not release" {
   run redlock-cli run -k demo -- sh -c 'redlock-cli run --json -n -k demo -- true 2>&1'
   assert_equal "$(jq -r '"\(.result) \(.released) \(.exit_code)"' <<<"$output")" "inherited false 0"
 }
 
-@test "what the command of the inner run leaves goes on under the outer lease: -q is silent" {
+@test "processes that the inner command leaves continue under the outer lease: -q is silent" {
   run -0 --separate-stderr redlock-cli run -k demo -q --descendants kill -- \
     redlock-cli run -k demo -q -- sh -c 'sleep 1000 >/dev/null 2>&1 3>&- &'
   assert_equal "$stderr" ""
@@ -55,7 +55,7 @@ token() { redis 0 get demo; }
 }
 
 @test "a process that only inherited the variable acquires for itself" {
-  # As a tmux does that was started under the lock and outlives it.
+  # Like a tmux that was started under the lock and outlives it.
   start_background outer redlock-cli run -k demo \
     -- sh -c 'env -0 >"$0/env"; echo ready; exec sleep 1000' "$BATS_TEST_TMPDIR"
   wait_for_stdout outer ready
@@ -83,7 +83,7 @@ token() { redis 0 get demo; }
   done
 }
 
-@test "when the outer lease is lost, the inner command is stopped, too, and nothing is granted on its account" {
+@test "when the outer lease is lost, the inner command is stopped, too, and nothing is granted under it" {
   start_background outer redlock-cli run -t 9s -k demo -- redlock-cli run -k demo \
     -- sh -c 'echo $$ ready; exec sleep 1000'
   wait_for_stdout outer ready
@@ -96,7 +96,7 @@ token() { redis 0 get demo; }
   assert_equal "$(redis 0 get demo)" theirs
 }
 
-@test "an inner run that starts when the outer lease is gone does not run on its account" {
+@test "an inner run that starts after the outer lease is gone does not use it" {
   start_background outer redlock-cli run -t 30s --on-lost warn -k demo -- sh -c '
     until [ -e "$0/gone" ]; do sleep 0.1; done
     redlock-cli run -n -k demo -- touch "$0/ran"; echo "inner $?"' "$BATS_TEST_TMPDIR"
@@ -108,7 +108,7 @@ token() { redis 0 get demo; }
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
 }
 
-@test "the outer run waits for inner ones that are left behind before it releases" {
+@test "the outer run waits for inner runs that are left before it releases" {
   start_background outer redlock-cli run -k demo -- sh -c '
     redlock-cli run -k demo -- sh -c "echo \$\$ ready
       until [ -e \$0/end ]; do sleep 0.1; done" "$0" &
@@ -155,7 +155,7 @@ token() { redis 0 get demo; }
   assert_equal "$(redis 0 exists demo)" 0
 }
 
-@test "killed while it waits for inner runs, it takes them with it" {
+@test "an outer run that is killed while it waits for inner runs takes them with it" {
   start_background outer redlock-cli run -k demo -- sh -c '
     redlock-cli run -k demo -- sh -c "echo \$\$ ready; exec sleep 1000" &
     until [ -e "$0/go" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR"
@@ -168,21 +168,21 @@ token() { redis 0 get demo; }
   wait_for_no_key 0 demo
 }
 
-@test "an inner run with a longer ttl looks often enough" {
+@test "an inner run with a longer ttl checks often enough" {
   run redlock-cli run -t 12s -k demo -- redlock-cli run -n -t 60s --grace 500ms -k demo \
     -- sh -c 'sleep 16; echo survived'
   assert_success
   assert_output survived
 }
 
-@test "an inner run lives by the ttl of the outer one, however short" {
+@test "an inner run uses the ttl of the outer one, however short" {
   run redlock-cli run -t 9s -k demo -- redlock-cli run -n -k demo \
     -- sh -c 'sleep 12; echo survived'
   assert_success
   assert_output survived
 }
 
-@test "an inner run that would need a longer ttl says so at once" {
+@test "an inner run that would need a longer ttl reports that at once" {
   run redlock-cli run -t 9s -k demo -- redlock-cli run -t 60s --grace 10s -k demo -- true
   assert_failure 64
   assert_output --partial "the enclosing run holds it with a ttl too short"
@@ -202,7 +202,7 @@ token() { redis 0 get demo; }
 }
 
 # bats test_tags=redis
-@test "run under a lease from acquire renews it and leaves it to who acquired it" {
+@test "run under a lease from acquire renews it and does not release it" {
   eval "$(redlock-cli acquire -k demo -t 8s --export)"
   run redlock-cli run -n -t 8s --server-timeout 1s -k demo \
     -- sh -c 'sleep 9; redis-cli -s "$0" get demo' "${SERVER_SOCKET[0]}"
@@ -226,7 +226,7 @@ token() { redis 0 get demo; }
 }
 
 # bats test_tags=redis
-@test "an inner run that starts while no quorum answers waits for one, and then runs" {
+@test "an inner run that starts without a quorum waits for one, and then runs" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
   start_background outer redlock-cli run -t 60s -k demo -- sh -c '
@@ -246,7 +246,7 @@ token() { redis 0 get demo; }
 }
 
 # bats test_tags=redis
-@test "another set of servers is another lock" {
+@test "a different set of servers is a different lock" {
   start_servers 1
   run redlock-cli run -k demo -- redlock-cli run -n -S "${SERVER_URL[1]}" -k demo \
     -- sh -c 'redis-cli -s "$0" exists demo' "${SERVER_SOCKET[1]}"
@@ -258,7 +258,7 @@ token() { redis 0 get demo; }
 # As sudo, su and env -i do.
 STRIPPED=(env -u REDLOCK_HELD -u REDLOCK_LEASE -u REDLOCK_TOKEN)
 
-@test "a run that waits for the run around it, which waits for it, is refused at once and told what to do" {
+@test "a run that would wait for its enclosing run is refused at once with advice" {
   local how
   for how in 'exec' '' 'exec setsid -w'; do
     run -0 --separate-stderr redlock-cli run -k demo -- sh -c "$how \"\$@\"; exit" sh \
@@ -274,7 +274,7 @@ command: .*--preserve-env=REDLOCK_HELD"
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "with -w it says so in one line, and waits; with -n the lock is busy" {
+@test "with -w it reports that in one line, and waits; with -n the lock is busy" {
   run -0 --separate-stderr redlock-cli run -k demo -- sh -c '"$@"; [ "$?" = 75 ]' sh \
     "${STRIPPED[@]}" redlock-cli run -k demo -w 1500ms -- true
   assert_equal "$(grep -c "which waits for this command" <<<"$stderr")" 1
@@ -290,7 +290,7 @@ command: .*--preserve-env=REDLOCK_HELD"
   assert_regex "$stderr" "which waits for this command: .*REDLOCK_LEASE"
 }
 
-@test "what outlives the command of the run around it gets the lock when that has ended" {
+@test "a run that outlives the command of its enclosing run gets the lock when that has ended" {
   cd "$BATS_TEST_TMPDIR"
   printf '%s\n' 'exec env -u REDLOCK_HELD -u REDLOCK_LEASE redlock-cli run -k demo --events-fd 8 \
     -- touch entered 8>events 2>inner.err' >inner
@@ -300,7 +300,7 @@ command: .*--preserve-env=REDLOCK_HELD"
   assert_equal "$(grep "waits for this command" inner.err)" ""
 }
 
-@test "so does what outlives a command that a signal has ended, while its group is waited for" {
+@test "so does a run that outlives a command ended by a signal, while its group is waited for" {
   cd "$BATS_TEST_TMPDIR"
   printf '%s\n' 'until [ -e go ]; do sleep 0.1; done
     exec env -u REDLOCK_HELD -u REDLOCK_LEASE redlock-cli run -k demo --events-fd 8 \

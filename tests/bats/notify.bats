@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# --sd-notify: what a service manager learns.
+# --sd-notify: the messages to a service manager.
 load helper/common
 load helper/supervision
 
@@ -20,7 +20,7 @@ while True:
 }
 told() { grep -qE "$1" "$(background_stdout manager)"; }
 
-@test "a standby says what it waits for, and is ready when it leads; all from the main process" {
+@test "a standby reports its wait, and is ready when it leads; all from the main process" {
   start_manager "$BATS_TEST_TMPDIR/notify"
   hold leader --note "on a"
   start_background standby redlock-cli run -k demo --sd-notify \
@@ -30,7 +30,7 @@ told() { grep -qE "$1" "$(background_stdout manager)"; }
   assert [ "$(grep -c READY "$(background_stdout manager)")" = 0 ]
   release_hold leader
   wait_until told "^$pid READY=1"
-  # In one message with the other, if the one before was on its way.
+  # STATUS may be in one message with READY=1, if the previous message was still being sent.
   wait_until told "^$pid (READY=1\|)?STATUS=holds demo, fence [0-9]+\$"
   wait_for_stdout standby entered
   kill -TERM "$pid"
@@ -46,7 +46,7 @@ told() { grep -qE "$1" "$(background_stdout manager)"; }
   wait_until told "STOPPING=1"
 }
 
-@test "a lease that is lost: the status says why" {
+@test "a lost lease: the status has the reason" {
   start_manager "$BATS_TEST_TMPDIR/notify"
   start_background ours redlock-cli run -k demo -t 2s --sd-notify -- sleep 1000
   wait_until told READY=1
@@ -57,7 +57,7 @@ told() { grep -qE "$1" "$(background_stdout manager)"; }
   wait_until told "STOPPING=1"
 }
 
-@test "a run that is asked to stop, or replaced: the status says for whom" {
+@test "a run that is asked to stop, or replaced: the status names the requester" {
   start_manager "$BATS_TEST_TMPDIR/notify"
   start_background ours redlock-cli run -k demo -t 9s --replace --sd-notify -- sleep 1000
   wait_until told READY=1
@@ -72,7 +72,7 @@ told() { grep -qE "$1" "$(background_stdout manager)"; }
   wait_until told "STATUS=stops the command under demo: asked to stop by .*\"why\""
 }
 
-@test "a run that is left out was ready, too: a service that exits before is a failed one" {
+@test "a skipped run also reports ready: a service that exits before that has failed" {
   start_manager "$BATS_TEST_TMPDIR/notify"
   run -0 redlock-cli run -k demo --once-per 20h -- true
   run -0 redlock-cli run -k demo --once-per 20h --sd-notify -q -- echo ran
@@ -85,7 +85,7 @@ told() { grep -qE "$1" "$(background_stdout manager)"; }
   assert_equal "$(grep -v STATUS <<<"$output")" $'READY=1\nSTOPPING=1'
 }
 
-@test "without a manager, with one that is gone, or hangs, nothing changes" {
+@test "a missing, dead or hanging manager changes nothing" {
   local address
   for address in "" relative "vsock:2:1" "$BATS_TEST_TMPDIR/no-socket" \
     "/$(printf 'x%.0s' {1..200})"; do
@@ -109,7 +109,7 @@ time.sleep(1000)' "$BATS_TEST_TMPDIR/full"
   NOTIFY_SOCKET=$BATS_TEST_TMPDIR/full run -0 redlock-cli run -k demo --sd-notify -- true
 }
 
-@test "without --sd-notify no word" {
+@test "without --sd-notify nothing is sent" {
   start_manager "$BATS_TEST_TMPDIR/notify"
   run -0 redlock-cli run -k demo -- true
   run -0 redlock-cli run -k demo --sd-notify -- true

@@ -14,20 +14,20 @@ teardown() {
   terminal_teardown
 }
 
-# What a hook does first: it notes why, and holds the witness.
+# The beginning of a hook: it records the reason, and holds the witness.
 readonly NOTE='exec 9<"$WITNESS"; flock -s 9; echo "$REDLOCK_STOP_REASON $REDLOCK_KEY" >>"$STOPPED"'
 
-# start OPTION… -- SCRIPT: a command that notes its pid, says so, and does SCRIPT.
+# start OPTION… -- SCRIPT: a command that records its pid, reports ready, and runs SCRIPT.
 start() {
   start_under_witness ours -k demo --status-fd 8 "${@:1:$#-1}" \
     bash -c "echo \$\$ >$BATS_TEST_TMPDIR/pids; echo ready; ${*: -1}"
 }
 readonly SLEEP='exec sleep 1000'
 
-# A hook that ends only by KILL, and so do its children; the witness tells.
+# A hook that only KILL ends, like its children; the witness shows them.
 readonly HANG='trap "" TERM; setsid sleep 1000 & while :; do sleep 1000 & sleep 0.1; done'
 
-# waits_for FILE: what goes on until the test lets it.
+# waits_for FILE: waits until the test creates the file.
 waits_for() { echo "until [ -e $BATS_TEST_TMPDIR/$1 ]; do sleep 0.05; done"; }
 
 stopped() { paste -sd , "$STOPPED"; }
@@ -60,7 +60,7 @@ assert_not_released() {
   assert_equal "$(stopped)" "lost demo"
 }
 
-@test "when the process that asked for it has ended" {
+@test "when the parent process has ended" {
   start_background asker bash -c 'redlock-cli run -k demo --with-parent --on-stop "$1" -- \
     bash -c "echo ready; exec sleep 1000" & wait' - "$NOTE"
   wait_for_stdout asker ready
@@ -84,7 +84,7 @@ assert_not_released() {
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "^C ends the command at once: it is run all the same, and the lock is kept until it has ended" {
+@test "^C ends the command at once: the hook still runs, and the lock is kept until it has ended" {
   open_terminal
   type_line "redlock-cli run -k demo --on-stop '$NOTE; $(waits_for go)' -- sh -c 'echo read\"\"y; exec sleep 1000'"
   see ready
@@ -111,7 +111,7 @@ assert_not_released() {
   assert_equal "$stderr" "a b, , $(reported 'j["fence"]')"
 }
 
-@test "one that hangs, forks and ignores TERM is dead when the lock could expire: 80" {
+@test "a hook that hangs, forks and ignores TERM is dead before the lock could expire: 80" {
   start -t 5s --grace 500ms --on-stop "$NOTE; $HANG" -- "$SLEEP"
   stop_servers_for_good 5000 0
   assert_dead_before_expiry
@@ -122,7 +122,7 @@ assert_not_released() {
   assert_equal "$(reported '"late_ms" in j')" False
 }
 
-@test "one that hangs at --max-hold is killed with the tree, and the lock is not released" {
+@test "a hook that hangs at --max-hold is killed with the tree, and the lock is not released" {
   start --max-hold 5s --grace 500ms --on-stop "$NOTE; $HANG" -- "trap '' TERM; $(waits_for never)"
   wait_background ours
   assert_equal "$status" 80
@@ -130,7 +130,7 @@ assert_not_released() {
   assert_not_released
 }
 
-@test "one that fails leaves the lock to expire, also after a signal: 80" {
+@test "a hook that fails leaves the lock to expire, also after a signal: 80" {
   start --on-stop 'exit 3' -- "$SLEEP"
   kill -TERM "$FRONT"
   wait_background ours
@@ -139,7 +139,7 @@ assert_not_released() {
   assert_not_released
 }
 
-@test "one that hangs after a signal has until the lease could end" {
+@test "a hook that hangs after a signal has until the lease could expire" {
   start -t 5s --grace 300ms --on-stop "$NOTE; $HANG" -- "$SLEEP"
   kill -TERM "$FRONT"
   wait_background ours
@@ -148,7 +148,7 @@ assert_not_released() {
   assert_not_released
 }
 
-@test "front killed: all but the hook is dead at once, and the release waits for the hook" {
+@test "front killed: everything but the hook dies at once, and the release waits for the hook" {
   start_tree ours -t 60s --on-stop "$NOTE; $(waits_for go); echo done >>\$STOPPED"
   watch_lock
   kill -KILL "$FRONT"
@@ -162,7 +162,7 @@ assert_not_released() {
   wait_background ours
 }
 
-@test "front killed while the hook runs: it goes on" {
+@test "front killed while the hook runs: the hook continues" {
   start_tree ours -t 60s --grace 10s --on-stop "$NOTE; $(waits_for go); echo done >>\$STOPPED"
   kill -TERM "$FRONT"
   wait_until test -e "$STOPPED"
@@ -176,7 +176,7 @@ assert_not_released() {
   wait_background ours
 }
 
-@test "holder killed or stopped: it is not run, which is said" {
+@test "holder killed or stopped: the hook is not run, and a message says so" {
   start --on-stop "$NOTE" -- "$SLEEP"
   kill -KILL "$HOLDER"
   wait_background ours
@@ -207,7 +207,7 @@ assert_not_released() {
   wait_background ours
 }
 
-@test "not with --on-lost term or warn, which let the command go on: 64" {
+@test "not with --on-lost term or warn, which let the command continue: 64" {
   local on_lost
   for on_lost in term warn; do
     assert_refused 64 "--on-stop: needs --on-lost kill" \

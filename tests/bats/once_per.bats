@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# run --once-per: at most one successful run in a period, on one server or on local:. What a quorum
-# makes of it is in once_per_quorum.bats.
+# run --once-per: at most one successful run in a period, on one server or on local:. Quorums are in
+# once_per_quorum.bats.
 load helper/common
 
 setup() { setup_one_server; }
 
-# once PERIOD CMD…: a run of the key demo that says `ran` if it does.
+# once PERIOD CMD…: a run of the key demo that prints `ran` if it runs CMD.
 once() { redlock-cli run -k demo --once-per "$1" -- "${@:2}"; }
 
 # The period is open, and closed by a run that succeeds now.
@@ -16,14 +16,14 @@ assert_runs_once() {
   refute_line ran
 }
 
-# record_success IN: the server knows of a success that starts in so many ms by its clock; negative:
-# so many ms ago.
+# record_success IN: records a success that starts in IN ms by the server's clock; negative: in the
+# past.
 record_success() {
   local at=$(($(redis 0 time | head -n 1) * 1000 + $1))
   redis 0 set 'redlock:last:{demo}' "0 $at 7"$'\n'"1 7 $at $at 0 released 0 - {}" >/dev/null
 }
 
-@test "a run that succeeded closes the period for the next, which says so and exits with 0" {
+@test "a successful run closes the period for the next, which reports that and exits with 0" {
   run -0 --separate-stderr once 20h echo ran
   assert_equal "$output$stderr" "ran"
   run -0 --separate-stderr once 20h echo ran
@@ -34,13 +34,13 @@ next run possible in 19h59m$"
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "the period ends: the next run is made" {
+@test "the period ends: the next run runs its command" {
   run -0 once 20h true
   run -0 redlock-cli run -k demo --once-per 1ms -- echo ran
   assert_output ran
 }
 
-@test "-q is silent, --fresh-exit-code replaces the 0, and --json tells the run" {
+@test "-q is silent, --fresh-exit-code replaces the 0, and --json shows the successful run" {
   run -0 once 20h true
   run -0 redlock-cli run -k demo --once-per 20h -q -- echo ran
   assert_output ""
@@ -58,7 +58,7 @@ next run possible in 19h59m$"
 @test "a failed, a killed and a lost run leave the period open" {
   run -3 once 20h sh -c 'exit 3'
   run -137 once 20h sh -c 'kill -9 $$'
-  # Broken by force at the end: nothing may be recorded under another's lease.
+  # Broken by force at the end: nothing may be recorded under another holder's lease.
   run -79 once 20h sh -c 'redlock-cli release demo --force -q; exit 0'
   run -127 once 20h /no/such/command
   run -0 once 20h echo ran
@@ -74,7 +74,7 @@ next run possible in 19h59m$"
   assert_line ran
 }
 
-@test "a waiter behind a run that succeeds finds it fresh; behind one that fails it runs" {
+@test "a waiter after a successful run finds it fresh; after a failed one it runs" {
   local code expected
   for code in 4 0; do
     rm -f "$BATS_TEST_TMPDIR/end"
@@ -114,7 +114,7 @@ next run possible in 19h59m$"
   refute_line ran
 }
 
-@test "with several keys each of them must know of a success" {
+@test "with several keys each of them must have a success" {
   run -0 redlock-cli run -k one -- true
   run -0 redlock-cli run -k one -k two --once-per 20h -- echo ran
   assert_output ran
@@ -153,7 +153,7 @@ next run possible in 19h59m$"
   assert_output ran
 }
 
-# For so many days the server keeps the record.
+# The number of days for which the server keeps the record.
 days_kept() { echo $(($(redis 0 pttl 'redlock:last:{demo}') / 86400000)); }
 
 @test "the record is kept for 70 days, or for as long as the longest --once-per asks" {
@@ -165,14 +165,14 @@ days_kept() { echo $(($(redis 0 pttl 'redlock:last:{demo}') / 86400000)); }
 }
 
 # bats test_tags=redis
-@test "whatever a server was once told, it keeps the record for 400 days at most" {
+@test "a server keeps the record for 400 days at most, whatever it was told" {
   redis 0 set 'redlock:last:{demo}' $'99999999999 0 0\n1 7 1 2 0 released 3 - {}' >/dev/null
   run -0 redlock-cli run -k demo -- true
   assert_in_range "$(days_kept)" 399 400
 }
 
 # bats test_tags=redis
-@test "after the fence counter was reset a success closes the period all the same" {
+@test "a success also closes the period after the fence counter was reset" {
   # From a server's clock that was ahead, or from another counter.
   redis 0 set 'redlock:fence:{demo}' 4503599627370000 >/dev/null
   run -0 redlock-cli run -k demo -- true
@@ -189,7 +189,7 @@ days_kept() { echo $(($(redis 0 pttl 'redlock:last:{demo}') / 86400000)); }
 }
 
 # bats test_tags=redis
-@test "the record of a newer version tells when the last success started" {
+@test "the record of a newer version shows when the last success started" {
   local now
   now=$(redis 0 time | head -n 1)
   redis 0 set 'redlock:last:{demo}' \
@@ -204,7 +204,7 @@ days_kept() { echo $(($(redis 0 pttl 'redlock:last:{demo}') / 86400000)); }
 }
 
 # bats test_tags=redis
-@test "what is no record counts for nothing, and is replaced" {
+@test "a malformed record is ignored, and replaced" {
   local value
   for value in "rubbish" "0 x 7" ""; do
     redis 0 set 'redlock:last:{demo}' "$value" >/dev/null
@@ -213,12 +213,12 @@ days_kept() { echo $(($(redis 0 pttl 'redlock:last:{demo}') / 86400000)); }
 }
 
 # bats test_tags=redis
-@test "a record that cannot be read is an error, and the run is not made again" {
+@test "an unreadable record is an error, and the command is not run again" {
   redis 0 rpush 'redlock:last:{demo}' x >/dev/null
   assert_refused 69 WRONGTYPE redlock-cli run -k demo -n --once-per 20h -- touch "$BATS_TEST_TMPDIR/ran"
   [[ ! -e $BATS_TEST_TMPDIR/ran ]]
   run -0 redlock-cli status demo
-  # Without a period nobody asks for it, and the run is recorded in its place.
+  # Without a period the record is not read, and the run replaces it.
   run -0 redlock-cli run -k demo -- true
   run -0 redlock-cli status demo --max-age 1h
 }
@@ -238,7 +238,7 @@ days_kept() { echo $(($(redis 0 pttl 'redlock:last:{demo}') / 86400000)); }
 }
 
 # bats test_tags=redis
-@test "by a clock that was set back a success counts for longer, and one far in the future for nothing" {
+@test "with a clock that was set back a success counts for longer, and one far in the future is ignored" {
   record_success 3600000
   run -0 once 20h echo ran
   refute_line ran

@@ -9,7 +9,7 @@ setup() {
   export REDLOCK_SERVER=$SERVERS REDLOCK_RESTART_GUARD=0 REDLOCK_SERVER_TIMEOUT=3s
 }
 
-# a_day_later: as if it were, by the servers' clocks: what they know of runs is a day older.
+# a_day_later: makes all recorded runs a day older, as if the servers' clocks had advanced.
 a_day_later() {
   local i
   for i in 0 1 2; do
@@ -21,8 +21,8 @@ a_day_later() {
   done
 }
 
-# What a host of these nights runs; $1 is its number, $2 the night, $3 the log. Never two at once:
-# a job that fails to lock $3 exclusively says so.
+# The job of a host; $1 is its number, $2 the night, $3 the log. A job that cannot lock $3
+# exclusively reports an overlap.
 nightly_job() {
   executable job <<'EOF'
 #!/bin/bash
@@ -46,7 +46,7 @@ EOF
   # NIGHTS=20, for example, for more of them.
   for ((night = 1; night <= ${NIGHTS:-3}; ++night)); do
     ((night % 3 != 2)) || kill_server 1
-    # Whose clock is ahead begins first.
+    # The host whose clock is ahead begins first.
     for host in {39..0}; do
       shift=$((host * 180 / 39 - 90))
       start_background "c$night.$host" shifted "$shift" redlock-cli run -k demo --once-per 20h -q \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# run --once-per on several servers: any quorum knows of a success that a quorum recorded.
+# run --once-per on several servers: any quorum finds a success that a quorum recorded.
 load helper/common
 
 setup() {
@@ -32,7 +32,7 @@ succeed_at_all_servers() {
   done
 }
 
-@test "one server that is left with the record is enough for a quorum, and the other learns of it" {
+@test "one server with the record is enough for a quorum, and the other gets it" {
   succeed_at_all_servers
   restart_server 1
   pause_server 2
@@ -59,9 +59,9 @@ succeed_at_all_servers() {
   refute_line ran
 }
 
-@test "a success that no quorum recorded is told, and may be repeated" {
+@test "a success that no quorum recorded is reported, and may be repeated" {
   local one=${SERVER_PID[1]} two=${SERVER_PID[2]}
-  # Both stand still from before the release until the run has given up.
+  # Both are frozen from before the release until the run has given up.
   run -0 --separate-stderr redlock-cli run -k demo --once-per 20h --ttl 1m \
     --server-timeout 1s -- \
     "$(granted_by_all)" kill -STOP "$one" "$two"
@@ -75,7 +75,7 @@ succeed_at_all_servers() {
   refute_line ran
 }
 
-@test "a release that is refused records the success when it is repeated in the background" {
+@test "a refused release records the success when it is retried in the background" {
   local i
   start_background ours redlock-cli run -k demo --once-per 20h --ttl 1m --server-timeout 1s -- \
     "$(granted_by_all)" sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.1; done' \

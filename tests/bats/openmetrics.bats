@@ -1,15 +1,15 @@
 #!/usr/bin/env bats
-# status --openmetrics: what Prometheus reads of the locks.
+# status --openmetrics: the metrics of the locks for Prometheus.
 load helper/common
 
 setup() {
   setup_one_server
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER_TIMEOUT=4s
 }
 
-# metrics [OPTION…]: runs it, and fails unless what it prints is OpenMetrics; promtool reads it as
-# well, where it is installed.
+# metrics [OPTION…]: runs it, and fails unless it prints valid OpenMetrics; promtool also checks it,
+# if installed.
 metrics() {
   run -0 --separate-stderr redlock-cli status --openmetrics "$@"
   assert_equal "$stderr" ""
@@ -17,10 +17,10 @@ metrics() {
   if command -v promtool >/dev/null; then promtool check metrics <<<"$output"; fi
 }
 
-# value NAME [KEY]: of a sample; fails if there is none.
+# value NAME [KEY]: the value of a sample; fails if there is none.
 value() { grep -oP "^redlock_lock_$1\{key=\"${2-demo}\"\} \K.*" <<<"$output"; }
 
-@test "the check of the format refuses what is none" {
+@test "the check of the format refuses malformed metrics" {
   local check=(python3 "$BATS_TEST_DIRNAME/helper/openmetrics.py") head=$'# TYPE a gauge\n# HELP a Text.\n'
   printf '%sa{k="\\"\\\\"} 1.5\n# EOF\n' "$head" | "${check[@]}"
   printf '# TYPE a_seconds gauge\n# UNIT a_seconds seconds\na_seconds 1\n# EOF\n' | "${check[@]}"
@@ -38,7 +38,7 @@ value() { grep -oP "^redlock_lock_$1\{key=\"${2-demo}\"\} \K.*" <<<"$output"; }
   refute_line --regexp '^[^#]'
 }
 
-@test "a lock that is held, free or kept, who waits, and how the last run ended" {
+@test "a lock that is held, free or kept, its waiters, and how its last run ended" {
   local before
   before=$(date +%s)
   run -0 redlock-cli run -k demo -- true
@@ -76,7 +76,7 @@ value() { grep -oP "^redlock_lock_$1\{key=\"${2-demo}\"\} \K.*" <<<"$output"; }
   assert_equal "$(value slots_taken) $(value slots) $(value held)" "0 3 0"
 }
 
-@test "keys with quotes, backslashes, newlines and bytes that are no UTF-8 are labels of their own" {
+@test "keys with quotes, backslashes, newlines and bytes that are not UTF-8 have distinct labels" {
   local key
   for key in 'a"b' 'a\b' $'a\nb' $'a\xffb' $'a\xfeb'; do
     run -0 redlock-cli run -k "$key" -- true
@@ -89,14 +89,14 @@ value() { grep -oP "^redlock_lock_$1\{key=\"${2-demo}\"\} \K.*" <<<"$output"; }
 }
 
 # bats test_tags=redis
-@test "without a quorum it exits with 69, and nothing is told of the lock" {
+@test "without a quorum it exits with 69, and has no sample of the lock" {
   stop_server 0
   run -69 --separate-stderr redlock-cli status demo --openmetrics
   refute_line --regexp '^[^#]'
   assert_line "# EOF"
 }
 
-@test "--openmetrics contradicts what shows or checks something else" {
+@test "--openmetrics cannot be combined with options that show or check something else" {
   local other
   for other in --watch --exit-code '--max-age 1h' '--max-held 1h' --runs; do
     # shellcheck disable=SC2086  # an option and its value

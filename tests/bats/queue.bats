@@ -6,12 +6,12 @@ load helper/supervision
 setup() {
   setup_one_server
   find_promptly
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER_TIMEOUT=4s
 }
 
-# joins NAME [OPTION…]: a `run` that notes its name when it has the lock; returns when it stands in
-# line.
+# joins NAME [OPTION…]: a `run` that records its name when it has the lock; returns when it is
+# queued.
 joins() {
   local name=$1 before
   shift
@@ -21,7 +21,7 @@ joins() {
   wait_for_queued $((before + 1))
 }
 
-# kill_9 NAME: both guards of it, in the same instant.
+# kill_9 NAME: kills both of its guards at the same instant.
 kill_9() { kill -KILL "${BACKGROUND_PID[$1]}" "$(holder_of "${BACKGROUND_PID[$1]}")"; }
 
 order() { paste -sd ' ' "$BATS_TEST_TMPDIR/order"; }
@@ -34,7 +34,7 @@ all_end() {
   done
 }
 
-@test "waiters are served in order of arrival, and nothing stays behind" {
+@test "waiters are served in order of arrival, and nothing is left behind" {
   hold first
   local name names=(a b c d e f g h)
   for name in "${names[@]}"; do joins "$name"; done
@@ -44,7 +44,7 @@ all_end() {
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "waiters that were killed are passed over, wherever they stood" {
+@test "killed waiters are skipped, wherever they were in the queue" {
   hold first
   local name
   for name in a b c d e f; do joins "$name"; done
@@ -55,7 +55,7 @@ all_end() {
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "the first in the queue is passed over while it is stopped, and keeps its turn for later" {
+@test "the first in the queue is skipped while it is stopped, and keeps its position" {
   hold first
   joins a
   joins b
@@ -70,7 +70,7 @@ all_end() {
   assert_equal "$(order)" "b a"
 }
 
-@test "a waiter that gives up blocks no other: by the end of its wait, by a signal" {
+@test "a waiter that gives up, by a timeout or a signal, blocks no other" {
   hold first
   joins a
   # Long enough for a busy machine to let c join before it ends.
@@ -137,7 +137,7 @@ forget_notification() {
   assert_equal "$(order)" "a b"
 }
 
-@test "a lock that is broken is for the first in the queue" {
+@test "a broken lock goes to the first in the queue" {
   start_background first redlock-cli run -k demo --on-lost warn -- sleep 60
   wait_for_key 0 demo
   joins a
@@ -164,7 +164,7 @@ forget_notification() {
   all_end a b
 }
 
-@test "-v says how many are before us" {
+@test "-v reports how many waiters come first" {
   hold first
   joins a
   joins b -vv
@@ -174,7 +174,7 @@ forget_notification() {
 }
 
 # bats test_tags=redis
-@test "without the rights to publish and subscribe it works, and -v says so" {
+@test "without the rights to publish and subscribe it works, and -v reports that" {
   redis 0 acl setuser default resetchannels
   hold first
   joins a -v

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# Several servers: what a quorum can do without the rest, and that less than a quorum does nothing.
+# Several servers: a quorum suffices without the others, and less than a quorum does nothing.
 load helper/common
 
-# Every command that a lock goes through, once, on the servers in REDLOCK_SERVER.
+# Every command in the life of a lock, once, on the servers in REDLOCK_SERVER.
 use_all_commands() {
   run -0 redlock-cli run -k demo -- true
   run -0 --separate-stderr redlock-cli acquire -k demo -t 60s --export
@@ -17,7 +17,7 @@ use_all_commands() {
 
 @test "everything works whichever two of five servers were killed" {
   start_servers 5
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER=$SERVERS REDLOCK_SERVER_TIMEOUT=4s
   local a b nr
   for a in 0 1 2 3; do
@@ -36,7 +36,7 @@ use_all_commands() {
 
 @test "everything works whichever two of five servers are silent" {
   start_servers 5
-  # A status waits for the silent ones as long.
+  # A status waits as long for the silent servers.
   export REDLOCK_SERVER=$SERVERS REDLOCK_SERVER_TIMEOUT=1500ms
   local pair nr
   for pair in 01 12 34 40; do
@@ -64,7 +64,7 @@ use_all_commands() {
   refute background_has_ended three_quarters_of_the_server_timeout
 }
 
-@test "nor does a release wait for silent servers when a quorum has confirmed it" {
+@test "a release that a quorum has confirmed does not wait for silent servers either" {
   start_servers 5
   export REDLOCK_SERVER=$SERVERS
   # A server that never granted confirms no release.
@@ -87,10 +87,10 @@ use_all_commands() {
   assert_line --partial "${SERVER_URL[3]}: no answer"
 }
 
-@test "a command goes on when two of five servers fall silent while it runs" {
+@test "a command continues when two of five servers fall silent while it runs" {
   start_servers 5
   hold holder -S "$SERVERS" -t 12s
-  # A quorum is enough to begin with.
+  # A quorum is enough for the start.
   local nr
   for nr in 2 3 4; do wait_for_key "$nr" demo; done
   pause_server 0
@@ -129,7 +129,7 @@ use_all_commands() {
   assert_regex "$stderr" "${SERVER_URL[2]}"
 }
 
-@test "a wait bears a missing quorum until --unavailable-wait is over, and is rewarded when the servers come back" {
+@test "a wait tolerates a missing quorum for --unavailable-wait, and gets the lock when the servers return" {
   start_servers 3
   export REDLOCK_SERVER=$SERVERS
   kill_server 0
@@ -145,7 +145,7 @@ use_all_commands() {
   assert_equal "$output" ran
 }
 
-@test "four servers, two of them with another's lock: busy in a moment, and the other two stay free" {
+@test "four servers, two of them with another holder's lock: busy at once, and the other two stay free" {
   start_servers 4
   run -0 redlock-cli acquire -S "${SERVER_URL[0]},${SERVER_URL[1]}" -k demo -t 5m
   start_background marker sleep 60
@@ -159,8 +159,8 @@ use_all_commands() {
   assert_equal "$(redis 0 exists demo) $(redis 1 exists demo)" "1 1"
 }
 
-# Starts three `run -n` that wait for the lock on $gate, and lets them go together. One that gets in
-# stays until $leave exists. BEGAN is when they were let go.
+# Starts three `run -n` that wait for the file lock on $gate, and releases them together. A run that
+# gets the lock holds it until $leave exists. BEGAN is the time of their release.
 start_three() {
   local name gate=$BATS_TEST_TMPDIR/gate leave=$1 door
   exec {door}>"$gate"
@@ -214,7 +214,7 @@ two_have_ended() {
   assert_refused 78 "is named twice" env REDLOCK_SERVER=redis://h,redis://h redlock-cli status
 }
 
-@test "-v says which servers a quorum does without" {
+@test "-v names the servers that are missing from a quorum" {
   start_servers 3
   local nr dead=unix://$BATS_TEST_TMPDIR/none
   run -0 redlock-cli run -v -k demo -S "${SERVER_URL[0]},${SERVER_URL[1]},$dead" -- true
@@ -237,7 +237,7 @@ two_have_ended() {
 # shows_fence I FENCE: server I granted the lease late, with a fence of its own.
 shows_fence() { redis "$1" hset 'redlock:owner:{demo}' fence "$2" >/dev/null; }
 
-@test "--if-fence breaks the lease of that fence also where a server shows it with another" {
+@test "--if-fence breaks the lease with that fence also on a server that has it with another" {
   start_servers 3
   export REDLOCK_SERVER=$SERVERS
   acquire_at_all
@@ -252,7 +252,7 @@ shows_fence() { redis "$1" hset 'redlock:owner:{demo}' fence "$2" >/dev/null; }
   assert_unlocked demo 0 1 2
 }
 
-@test "--if-fence says when it broke the lock at too few servers" {
+@test "--if-fence reports that it broke the lock on too few servers" {
   start_servers 3
   export REDLOCK_SERVER=$SERVERS
   acquire_at_all

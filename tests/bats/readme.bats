@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The README's blocks work as they stand, pasted by a user who has the programs that they name.
+# The README's blocks work as printed, for a user who has the programs that they name.
 load helper/common
 load helper/documents
 
@@ -14,7 +14,7 @@ paste() {
   bash -e "$1.sh"
 }
 
-@test "each block that a user would paste has a name, and is run by a test here" {
+@test "each block that a user would paste has a name, and is run by a test in this file" {
   local language name count=0
   while read -r language name; do
     # An output, or the two commands that tests/packages.sh and CI run.
@@ -67,7 +67,7 @@ END_OF_DEPLOY
   assert_equal "$(<runs)" $'--prod\n--prod'
 }
 
-@test "of the hosts with the same line of cron one does the job of the night" {
+@test "of the hosts with the same crontab line one does the nightly job" {
   local command
   command=$(block README.md nightly | sed -E 's/^[^ ]+( [^ ]+){4} //; s|/usr/local/bin/||')
   slow_job backup
@@ -94,7 +94,7 @@ END_OF_DEPLOY
   refute_output --partial "staging: deploy"
 }
 
-@test "a slot tells its number, and searches share their lock" {
+@test "a command knows its slot, and searches share their lock" {
   executable train <<<$'#!/bin/sh\necho "train $*"' >/dev/null
   executable search.sh >/dev/null \
     <<<$'#!/bin/sh\nredlock-cli run -k index --shared -n -- echo "searched twice"'
@@ -108,13 +108,13 @@ END_OF_DEPLOY
   run -0 bash job
   assert_line "status 75"
   wait_for_no_key 0 deploy
-  # A lock that cannot be had ends the script.
+  # A busy lock ends the script.
   redlock-cli acquire -k deploy --ttl 1m >/dev/null
   run -75 bash -c "$(block README.md script | sed 's/acquire /acquire -n /'); echo went on"
   refute_output --partial "went on"
 }
 
-@test "stop ends what runs, and says why" {
+@test "stop ends the running command, with the reason" {
   start_background ours redlock-cli run -k deploy --ttl 9s --server-timeout 1s -- \
     sh -c 'echo entered; exec sleep 1000'
   wait_for_stdout ours entered
@@ -124,7 +124,7 @@ END_OF_DEPLOY
   assert_regex "$stderr" '"wrong branch"'
 }
 
-@test "status tells of every lock, and of one" {
+@test "status shows every lock, or one" {
   redlock-cli acquire -k deploy --ttl 1m --note "release 4.2" >/dev/null
   run -0 paste who
   assert_line --regexp '^deploy +held '

@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# A server that refuses the release did nothing: it is asked again in the background, while the
-# caller goes on, until it has done it.
+# A server that refuses the release has done nothing: the release is retried in the background,
+# while the caller continues, until the server has executed it.
 load helper/common
 
 setup() {
   common_setup
-  # Longer than any test: whatever is free before was released.
+  # Longer than any test: a lock that is free earlier was released.
   export REDLOCK_TTL=5m
 }
 
@@ -15,7 +15,7 @@ start_hold() {
   start_background hold redlock-cli run -S "$SERVERS" -k demo "$@" \
     -- sh -c 'until test -e "$0"; do sleep 0.1; done' "$go"
   local i
-  # One that answered late has the key from the first extension on.
+  # A server that answered late has the key from the first extension on.
   for i in "${!SERVER_PID[@]}"; do WAIT_LIMIT=110 wait_for_key "$i" demo; done
 }
 
@@ -47,7 +47,7 @@ start_hold() {
   assert_unlocked demo 0
 }
 
-@test "silence that turns into a refusal when the command has ended" {
+@test "a silent server that refuses after the command has ended" {
   start_servers 3 --lua-time-limit 4000
   start_hold --server-timeout 1s
   local begun=$SECONDS
@@ -63,7 +63,7 @@ start_hold() {
   wait_until says 0 BUSY ping
   end_busy 0
   wait_for_no_key 0 demo
-  # What was asked in the silence was refused.
+  # The requests of the silent time were refused.
   assert_regex "$(redis 0 info commandstats)" 'cmdstat_evalsha:[^ ]*rejected_calls=[1-9]'
 }
 # are_over SECONDS SINCE
@@ -95,11 +95,11 @@ server_is_silent() { ! timeout 0.2 redis-cli -s "${SERVER_SOCKET[$1]}" ping >/de
   wait_for_no_key 0 demo
 }
 
-@test "what goes on in the background keeps no pipe, no descriptor and no terminal" {
+@test "the background process keeps no pipe, no descriptor and no terminal open" {
   start_servers 1 --lua-time-limit 50
   local pipe=$BATS_TEST_TMPDIR/pipe
   mkfifo "$pipe"
-  # Ends when the last process has let go of it.
+  # Ends when the last process has closed it.
   start_background reader cat "$pipe"
   redlock-cli run -S "$SERVERS" -k demo -- sh -c '
     echo said
@@ -113,7 +113,7 @@ server_is_silent() { ! timeout 0.2 redis-cli -s "${SERVER_SOCKET[$1]}" ping >/de
   wait_for_no_key 0 demo
 }
 
-@test "release by hand is repeated within the server timeout, and then says what is left" {
+@test "release by hand is retried within the server timeout, and then reports what is left" {
   start_tcp_server --lua-time-limit 50
   start_servers 2
   start_background relay /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/relay.py" \
@@ -155,7 +155,7 @@ server_is_silent() { ! timeout 0.2 redis-cli -s "${SERVER_SOCKET[$1]}" ping >/de
 }
 has_refused() { (($(grep -c BUSY "$(background_stdout relay)") >= $1)); }
 
-@test "a server is busy when the process ends that a lock was kept for" {
+@test "a server is busy when the process of --while-pid ends" {
   start_servers 1 --lua-time-limit 50
   start_background script \
     bash -c 'redlock-cli acquire -S "$0" -k demo --while-pid $$ && exec sleep infinity' "$SERVERS"
@@ -167,7 +167,7 @@ has_refused() { (($(grep -c BUSY "$(background_stdout relay)") >= $1)); }
   wait_for_no_key 0 demo
 }
 
-@test "a lock that must be kept for a while is not given away when its release is repeated" {
+@test "a lock with --min-hold stays kept when its release is retried" {
   start_servers 1 --lua-time-limit 50
   start_hold --min-hold 1h
   make_busy 0

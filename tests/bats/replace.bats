@@ -1,12 +1,13 @@
 #!/usr/bin/env bats
-# run --replace: the newest wins, and what runs is stopped for it if it was started so, too.
+# run --replace: the newest wins, and a running command is stopped for it if it was started with
+# --replace, too.
 load helper/common
 load helper/supervision
 
-# Whether each line of stdin is of the documented shape.
+# Whether each line of stdin has the documented shape.
 valid() { /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py"; }
 
-# replaces NAME [OPTION…]: a run that says when it begins, and ends when the file NAME.end is there.
+# replaces NAME [OPTION…]: a run that reports its start, and ends when the file NAME.end exists.
 replaces() {
   local name=$1
   shift
@@ -21,7 +22,7 @@ note_waits() {
 stop_request() { redlock-cli status demo --json | jq -er '.locks[0].holder.stop_request.reason'; }
 
 # bats test_tags=redis
-@test "the newest stops the running one, and starts when the whole tree is dead" {
+@test "the newest run stops the running one, and starts when the whole tree is dead" {
   await_lock
   start_tree old -t 12s --grace 300ms --on-lost term --replace --events-fd 7 7>"$BATS_TEST_TMPDIR/events"
   replaces new
@@ -50,13 +51,13 @@ stop_request() { redlock-cli status demo --json | jq -er '.locks[0].holder.stop_
   assert_equal "$status" 0
 }
 
-@test "a run without it is never touched, and the newest waits for its end" {
+@test "a run without --replace is never touched, and the newest waits for its end" {
   local option
   for option in --nonblock --supersede; do
     [[ $option == --nonblock ]] && hold old -t 9s -n || hold old -t 9s "$option"
     replaces new
     wait_until note_waits new
-    # For longer than a request takes to be heard.
+    # For longer than a request takes to arrive.
     wait_for_renewal
     wait_for_renewal
     run ! stop_request
@@ -79,7 +80,7 @@ wait_for_renewal() {
 ends_at() { date -d "$(redlock-cli status demo --json | jq -r '.locks[0].holder.expires_at')" +%s; }
 ends_after() { (($(ends_at) > $1 + 1)); }
 
-@test "one that only supersedes or waits stops none" {
+@test "a run that only supersedes or waits stops no other" {
   replaces old
   wait_for_stdout old entered
   start_background superseding redlock-cli run -k demo --supersede --note superseding -- true
@@ -94,7 +95,7 @@ ends_after() { (($(ends_at) > $1 + 1)); }
   assert_equal "$status" 0
 }
 
-@test "of those that wait the newest stays, and waiters without it keep their places" {
+@test "of the waiters with --replace the newest stays, and waiters without it keep their positions" {
   hold holder
   start_background plain redlock-cli run -k demo --note plain -- echo plain
   wait_until note_waits plain
@@ -113,7 +114,8 @@ ends_after() { (($(ends_at) > $1 + 1)); }
   release_hold new
 }
 
-# all_at_once: ten that come at once while one runs. Each has the witness alone or says so in `ran`.
+# all_at_once: ten simultaneous runs while another one runs. Each holds the witness alone, or
+# reports in `ran` that it does not.
 all_at_once() {
   local ran=$BATS_TEST_TMPDIR/ran witness=$BATS_TEST_TMPDIR/witness end=$BATS_TEST_TMPDIR/end i
   local -a codes=()
@@ -146,12 +148,12 @@ one_is_left() {
   ((left == 1)) && [[ $(tail -n 1 "$BATS_TEST_TMPDIR/ran") == "$LAST" ]]
 }
 
-@test "of ten that come at once never two run at the same time, and one is left" {
+@test "of ten simultaneous runs never two run at the same time, and one is left" {
   all_at_once
 }
 
 # bats test_tags=redis
-@test "of ten that come at once to three servers the one with the last ticket runs last" {
+@test "of ten simultaneous runs on three servers the one with the last ticket runs last" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
   all_at_once
@@ -176,7 +178,7 @@ one_is_left() {
   refute_output --partial again
 }
 
-@test "a wait that ends is 75, and the request stands" {
+@test "a wait that times out exits with 75, and the request stands" {
   replaces old
   wait_for_stdout old entered
   run -75 --separate-stderr redlock-cli run -k demo --replace -w 1s --note new -- true
@@ -185,7 +187,7 @@ one_is_left() {
   assert_equal "$status" 143
 }
 
-@test "status shows for whom it is to stop, and a request by hand comes first" {
+@test "status shows for whom the run is to stop, and a request by hand has priority" {
   replaces old
   wait_for_stdout old entered
   run -75 redlock-cli run -k demo --replace -w 1s --note new -- true
@@ -198,7 +200,7 @@ one_is_left() {
   assert_regex "$stderr" 'asked to stop by .* \("wrong branch"\)'
 }
 
-@test "what --min-hold keeps is waited for" {
+@test "it waits for a lock that --min-hold keeps" {
   start_background old redlock-cli run -k demo -t 9s --replace --min-hold 5m -- \
     sh -c 'echo ready; exec sleep 99'
   wait_for_stdout old ready
@@ -212,7 +214,7 @@ one_is_left() {
   release_hold new
 }
 
-@test "within a run of the same key it has no effect, and all that runs in it is replaced together" {
+@test "within a run of the same key it has no effect, and everything within that run is replaced together" {
   start_background old redlock-cli run -k demo -t 9s --replace -- \
     redlock-cli run -k demo --replace -- sh -c 'echo ready; exec sleep 99'
   wait_for_stdout old ready
@@ -225,7 +227,7 @@ one_is_left() {
   release_hold new
 }
 
-@test "a run does not stop the run around it that it should have been within" {
+@test "a run does not stop its enclosing run" {
   run --separate-stderr redlock-cli run -k demo -t 9s --replace -- \
     env -u REDLOCK_HELD redlock-cli run -k demo --replace -w 1m -- true
   assert_equal "$status" 64
@@ -233,7 +235,7 @@ one_is_left() {
   refute_regex "$stderr" "asked to stop"
 }
 
-@test "it is for those who wait for one lock, and for a command that can be stopped" {
+@test "it needs a wait for a single lock, and a command that can be stopped" {
   local -a replace=(redlock-cli run -k demo --replace)
   assert_refused 64 "--replace supersedes older waiters, too; leave out --supersede" \
     "${replace[@]}" --supersede -- true

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# --replicas: a vote counts only when replicas have it; and a server that refuses to write without.
+# --replicas: a vote counts only when replicas have it; and a server that refuses writes without
+# them.
 load helper/common
 
 # Server 0 and its replica, server 1.
@@ -18,14 +19,14 @@ replica_is_in_step() {
 @test "a lock is granted when the replica has it" {
   start_pair
   hold holder --replicas 1 --server-timeout 5s -t 1m
-  # On no later sign than that the command runs.
+  # At the latest when the command runs.
   assert_equal "$(redis 1 exists demo)" 1
   release_hold holder
   assert_equal "$status" 0
   assert_unlocked demo 0
 }
 
-@test "without the replica nothing is granted, the line says why, and nothing stays" {
+@test "without the replica nothing is granted, the message says why, and nothing is left behind" {
   start_pair
   kill_server 1
   assert_refused 69 "only 0 of the 1 replicas that --replicas needs have confirmed it in time" \
@@ -36,14 +37,14 @@ replica_is_in_step() {
   run -0 redlock-cli run -k demo -n -- true
 }
 
-@test "nor when there are fewer replicas than wanted" {
+@test "nor is it granted with fewer replicas than required" {
   start_pair
   assert_refused 69 "only 1 of the 2 replicas" \
     redlock-cli run -k demo -n --replicas 2 --server-timeout 8s -t 2m -- true
   assert_unlocked demo 0
 }
 
-@test "a lease that no replica confirms any more is not extended: the command is stopped" {
+@test "a lease that no replica confirms is not extended: the command is stopped" {
   start_pair
   # Several answers of the server are needed: a server that is slow is not what this is about.
   hold holder --replicas 1 -t 12s --server-timeout 1500ms
@@ -52,7 +53,7 @@ replica_is_in_step() {
   assert_equal "$status" 79
 }
 
-@test "extend wants the replica, too" {
+@test "extend needs the replica, too" {
   start_pair
   eval "$(redlock-cli acquire -k demo -t 1m --export)"
   run -0 redlock-cli extend -t 2m --replicas 1 --server-timeout 5s
@@ -76,14 +77,14 @@ replica_is_in_step() {
   assert_unlocked demo 0 2 4
 }
 
-@test "the right that is missing is named" {
+@test "the missing right is named" {
   start_pair
   redis 0 acl setuser default -wait >/dev/null
   assert_refused 77 "'wait' command" redlock-cli run -k demo -n --replicas 1 -- true
   assert_unlocked demo 0
 }
 
-@test "a number that is none is refused" {
+@test "an invalid number is refused" {
   local text
   for text in -1 x 1.5 1001 ''; do
     assert_refused 64 "--replicas" \
@@ -91,8 +92,8 @@ replica_is_in_step() {
   done
 }
 
-# The lock of another stays held there: what is written is refused, and looking is not.
-@test "a server that can be read and not written is a missing quorum: not asked without end, and not for ever" {
+# Another holder's lock stays held there: writes are refused, reads are not.
+@test "a server that can be read but not written is a missing quorum: the attempts are limited in rate and time" {
   start_servers 1
   redlock-cli acquire -S "$SERVERS" -k demo --ttl 5m \
     --token-file "$BATS_TEST_TMPDIR/token" >/dev/null
@@ -100,7 +101,7 @@ replica_is_in_step() {
   run -69 --separate-stderr redlock-cli run -S "$SERVERS" -k demo --unavailable-wait 3s \
     -- touch "$BATS_TEST_TMPDIR/ran"
   assert_regex "$stderr" "too few replicas"
-  # A look and a refused attempt after each pause: of 20 ms at first, doubling up to half a second.
+  # A read and a refused attempt after each pause, which doubles from 20 ms up to half a second.
   assert_in_range "$(scripts_run 0)" 6 60
 
   start_background waiter redlock-cli run -S "$SERVERS" -k demo --unavailable-wait 5m -- true

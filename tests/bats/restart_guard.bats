@@ -5,16 +5,16 @@ load helper/common
 
 readonly GUARD=12
 
-# A pattern: what a client says when only recently restarted servers keep it from the lock.
+# The message of a client that only lacks the votes of recently restarted servers, as a pattern.
 readonly RESTARTED='no quorum without recently restarted servers \(--restart-guard\)'
 
 uptime() { redis "$1" info server | tr -d '\r' | sed -n 's/^uptime_in_seconds://p'; }
 
-# Whether server I is so old that its vote counts under $GUARD.
+# Whether server I has run long enough for its vote to count under $GUARD.
 is_old() { (($(uptime "$1") > GUARD + 1)); }
 
-# start_old_servers N: N servers whose votes count; the guard is shorter than what they say of
-# themselves. Restarted, they say what is so.
+# start_old_servers N: N servers whose votes count, because they report an uptime above the guard.
+# After a restart they report the real one.
 start_old_servers() {
   local nr library
   library=$(preload aged_server)
@@ -24,8 +24,8 @@ start_old_servers() {
   for ((nr = 0; nr < $1; ++nr)); do wait_until is_old "$nr"; done
 }
 
-# A lease lies on the first three of five servers, of a client that reaches no others, for as long
-# as the guard. Then one of these three restarts, empty.
+# A client that only reaches the first three of five servers has a lease there for as long as the
+# guard. Then one of these three restarts, empty.
 lock_three_and_restart_one() {
   start_old_servers 5
   local dead=unix://$BATS_TEST_TMPDIR/none
@@ -35,8 +35,7 @@ lock_three_and_restart_one() {
   assert_equal "$(redis 2 exists demo)" 0
 }
 
-# A client that reaches all five; prints the tokens that lie at the first two servers when it is let
-# in.
+# A client that reaches all five; prints the tokens on the first two servers when it gets the lock.
 second_client() {
   redlock-cli run -S "$SERVERS" -k demo "$@" -- \
     sh -c 'for socket; do redis-cli -s "$socket" get demo; done' sh "${SERVER_SOCKET[@]:0:2}"
@@ -51,7 +50,7 @@ second_client() {
   assert_equal "$output" "$first"$'\n'"$first"
 }
 
-@test "with the guard it does not, whatever the second client's ttl" {
+@test "with the guard it does not, whatever the ttl of the second client" {
   lock_three_and_restart_one
   local ttl
   for ttl in 6s "${GUARD}s"; do
@@ -62,22 +61,22 @@ second_client() {
       "^redlock-cli: demo: $RESTARTED: ${SERVER_URL[2]} started [0-9.]+m?s ago \
 and may have forgotten a lock; its vote counts in [0-9.]+s; the command was not run$"
   done
-  # And nothing of it stays.
+  # And nothing of it is left.
   assert_unlocked demo 2 3 4
 }
 
-@test "a waiter gets the lock when the first lease has expired, and was told what it waited for" {
+@test "a waiter gets the lock when the first lease has expired, and reports what it waits for" {
   lock_three_and_restart_one
   local first
   first=$(redis 0 get demo)
-  # With -vv it is told at once, however short the wait.
+  # With -vv it is reported at once, however short the wait.
   run -0 --separate-stderr second_client -vv -t 6s --restart-guard "$GUARD"
   # The three votes are those of the last two servers and of one where the first lease has expired.
   refute [ "$output" == "$first"$'\n'"$first" ]
   assert_regex "$stderr" "demo: $RESTARTED: ${SERVER_URL[2]} started "
 }
 
-@test "a waiter gets the lock when the guard is over" {
+@test "a waiter gets the lock when the guard ends" {
   start_servers 3
   run -0 --separate-stderr redlock-cli run -S "$SERVERS" -k demo -vv -t 2s \
     --restart-guard "$GUARD" -- true
@@ -85,7 +84,7 @@ and may have forgotten a lock; its vote counts in [0-9.]+s; the command was not 
   assert_in_range "$(uptime 0)" $((GUARD + 1)) 60
 }
 
-@test "a wait that ends within the guard is no busy lock" {
+@test "a wait that times out within the guard does not report a busy lock" {
   start_servers 3
   run -69 redlock-cli run -S "$SERVERS" -k demo -w 300ms --restart-guard 1h -- true
   assert_line --regexp "$RESTARTED: .* started .*; .* started "
@@ -108,7 +107,7 @@ and may have forgotten a lock; its vote counts in [0-9.]+s; the command was not 
   release_hold holder
 }
 
-@test "a holder goes on extending its lease while servers restart" {
+@test "a holder keeps extending its lease while servers restart" {
   start_old_servers 3
   local nr
   hold holder -S "$SERVERS" -t 9s --restart-guard "$GUARD"
@@ -123,7 +122,7 @@ and may have forgotten a lock; its vote counts in [0-9.]+s; the command was not 
   assert_equal "$status" 0
 }
 
-# The server's vote has counted: the lease has got a later end there than when it was given back.
+# The server's vote has counted: the lease expires later there than when it was restored.
 wait_until_extended_by() {
   local before
   before=$(redis "$1" pexpiretime demo)
@@ -138,7 +137,7 @@ wait_until_extended_by() {
   run -0 redlock-cli run -S "$SERVERS" -k demo -n -t 2h --restart-guard 1h -- true
 }
 
-@test "a ttl or a --min-hold above the guard raises it, and -v says what the others need" {
+@test "a ttl or a --min-hold above the guard raises it, and -v reports what other clients need" {
   start_servers 3
   local option
   for option in '--ttl 1h' '--min-hold 1h'; do
@@ -176,7 +175,7 @@ lines_with() {
 
 @test "the examples with a long ttl or a --min-hold work as printed on three servers" {
   unset REDLOCK_RESTART_GUARD
-  # No server is there: 69 is what is left when nothing is wrong with the line.
+  # There is no server: 69 is the result if the line itself is valid.
   export REDLOCK_SERVER=redis://127.0.0.1:1,redis://127.0.0.1:2,redis://127.0.0.1:3
   cd "$BATS_TEST_TMPDIR"
   local line count=0
@@ -190,7 +189,7 @@ lines_with() {
   assert_in_range "$count" 3 20
 }
 
-@test "every crontab line says for how long it keeps the others out" {
+@test "every crontab line sets how long it excludes the others" {
   local line root=$BATS_TEST_DIRNAME/../.. count=0
   while read -r line; do
     [[ $line == *" --min-hold "* || $line == *" --once-per "* ]] ||
@@ -201,7 +200,7 @@ lines_with() {
   assert_in_range "$count" 4 20
 }
 
-@test "a server that may not be asked for its uptime has no vote, and the line says what to allow" {
+@test "a server that refuses to report its uptime has no vote, and the message says what to allow" {
   local nr
   for nr in 0 1 2; do
     start_server

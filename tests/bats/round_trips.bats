@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# What an uncontended lock costs, counted at the server and at the socket.
+# The cost of an uncontended lock, counted at the server and at the socket.
 load helper/common
 load helper/tls
 load helper/deployments
@@ -31,8 +31,8 @@ watch_commands() {
   wait_until grep -qx OK "$(background_stdout monitor)"
 }
 
-# end_watch I [REDIS-CLI-OPTION…]: the names of the commands, one a line, in $seen. What a script
-# calls is marked "lua" and does not count.
+# end_watch I [REDIS-CLI-OPTION…]: sets $seen to the names of the commands, one per line. Calls by a
+# script are marked "lua" and do not count.
 end_watch() {
   local i=$1
   shift
@@ -45,7 +45,7 @@ end_watch() {
   unset "BACKGROUND_PID[monitor]"
 }
 
-# is_scripts N: all that was seen is N calls of scripts.
+# is_scripts N: the commands are exactly N calls of scripts.
 is_scripts() {
   assert_equal "$(grep -Ec '^EVAL(SHA)?$' <<<"$seen")" "$1"
   assert_equal "$(grep -c . <<<"$seen")" "$1"
@@ -61,14 +61,14 @@ trace() {
   "${strace[@]}" -o "$BATS_TEST_TMPDIR/probe" true 2>/dev/null || skip "strace cannot run here"
   shift 2
   run -0 "${strace[@]}" -o "$calls" "$@"
-  # What goes to the server begins with a RESP array.
+  # Requests to the server begin with a RESP array.
   cat "$calls".* | grep '"\*[0-9]*\\r\\n' >"$calls"
 }
 
 # teach: each server in SERVERS knows the scripts from now on.
 teach() { run -0 redlock-cli status -S "$SERVERS" -k demo; }
 
-@test "a run costs a server two commands, and two more at one that has never seen the scripts" {
+@test "a run costs a server two commands, and two more if it does not know the scripts" {
   start_servers 1
   local commands seen
   for commands in 4 2 2; do
@@ -89,7 +89,7 @@ teach() { run -0 redlock-cli status -S "$SERVERS" -k demo; }
   ((lengths[0] < 1460 && lengths[1] < 1460))
 }
 
-@test "each of three servers gets two commands, and one in front that it identifies itself with" {
+@test "each of three servers gets two commands, and first one that identifies it" {
   start_servers 3
   teach
   local seen
@@ -122,7 +122,7 @@ teach() { run -0 redlock-cli status -S "$SERVERS" -k demo; }
   is_scripts 1
 }
 
-@test "a login and a database add commands but no round trips: they travel in front of the first script" {
+@test "a login and a database add commands but no round trips: they are sent with the first script" {
   start_tcp_server --requirepass secret
   REDISCLI_AUTH=secret teach
   local seen
@@ -183,7 +183,7 @@ costs() {
   costs 2
 }
 
-@test "with three servers, a login, a database and INFO it is two, and 1.5 KB either way" {
+@test "with three servers, a login, a database and INFO it takes two, and 1.5 KB each way" {
   start_wire
   local i
   for i in 1 2 3; do start_tcp_server --requirepass secret; done
@@ -197,7 +197,7 @@ costs() {
 }
 
 # bats test_tags=glibc
-@test "with TLS it is one more, for its handshake" {
+@test "with TLS it takes one more, for the handshake" {
   start_wire
   prepare_tls
   make_authority ca
@@ -210,7 +210,7 @@ costs() {
   done
 }
 
-@test "in a cluster it is two at the key's master, and one at the server that names it" {
+@test "in a cluster it takes two at the key's master, and one at the server that names it" {
   start_wire
   # In force are the last of each: masters that answer late are not down.
   start_cluster --protected-mode no --cluster-node-timeout 15000
@@ -224,7 +224,7 @@ costs() {
   costs 2
 }
 
-@test "behind a sentinel it is two at the master, which is asked whether it is one" {
+@test "with a sentinel it takes two at the master, which is asked whether it is one" {
   start_wire
   start_tcp_server --protected-mode no
   start_sentinels 1 'protected-mode no'
@@ -237,7 +237,7 @@ costs() {
   costs 2
 }
 
-@test "a replica that became the master is told the scripts" {
+@test "a replica that became the master is sent the scripts" {
   start_wire
   start_tcp_server --protected-mode no
   start_replica 0 --protected-mode no

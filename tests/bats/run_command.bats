@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke
-# What the command of `run` gets, and what comes back of it.
+# What the command of `run` inherits, and how its status is returned.
 load helper/common
 
 setup() {
@@ -12,7 +12,7 @@ locked() { redlock-cli run -k demo "$@"; }
 
 # --- Arguments and input ---
 
-# Says how many arguments there are, and each of them.
+# Prints the number of arguments, and each of them.
 show_arguments() {
   executable show-arguments <<'END'
 #!/bin/sh
@@ -47,13 +47,13 @@ END
   assert_output 100000
 }
 
-@test "the command is known to itself by the name that the user gave" {
+@test "the command sees the name that the user gave as its own" {
   ln -s "$(command -v bash)" "$BATS_TEST_TMPDIR/other-name"
   PATH=$BATS_TEST_TMPDIR:$PATH run locked -- other-name -c 'echo "$0"'
   assert_output other-name
 }
 
-@test "the command reads our stdin, every byte of it" {
+@test "the command reads all of our stdin" {
   local sent=$BATS_TEST_TMPDIR/sent received=$BATS_TEST_TMPDIR/received
   head -c 1000000 /dev/urandom >"$sent"
   locked -- cat <"$sent" >"$received"
@@ -62,7 +62,7 @@ END
   cmp "$sent" "$received"
 }
 
-@test "nothing of stdin is read but by the command" {
+@test "only the command reads stdin" {
   run sh -c 'printf "first\nsecond\n" | {
     redlock-cli run -k demo -- sh -c "read line; echo command: \$line"
     cat
@@ -83,7 +83,7 @@ END
   assert_line --index 0 demo
 }
 
-@test "the lease's variables replace those that we were given" {
+@test "the lease's variables replace inherited ones" {
   REDLOCK_KEY=old REDLOCK_TOKEN=old REDLOCK_FENCE=old REDLOCK_LEASE=old run locked -- env
   assert_line REDLOCK_KEY=demo
   refute_line --regexp '^REDLOCK_[A-Z]*=old$'
@@ -121,7 +121,7 @@ END
   assert [ "$output" -gt 0 ]
   assert [ "$output" -le 20000 ]
   assert_equal "$(keys_at 0)" ""
-  # What stays, stays not for ever.
+  # The remaining keys expire.
   assert [ "$(redis 0 pttl 'redlock:fence:{demo}')" -gt 0 ]
 }
 
@@ -134,7 +134,7 @@ END
 }
 
 # bats test_tags=redis
-@test "a key of any bytes is locked as it is" {
+@test "a key of any bytes is locked unchanged" {
   local key=$'a b{c}\n\xff}'
   run redlock-cli run -k "$key" -- sh -c '
     test "$REDLOCK_KEY" = "$1" && test "$(redis-cli -s "$0" get "$1")" = "$REDLOCK_TOKEN"' \
@@ -144,7 +144,7 @@ END
 
 # --- Descriptors ---
 
-@test "the command inherits our descriptors" {
+@test "the command inherits the caller's descriptors" {
   echo input >"$BATS_TEST_TMPDIR/in"
   locked -- sh -c 'cat <&8; echo output >&9' 8<"$BATS_TEST_TMPDIR/in" 9>"$BATS_TEST_TMPDIR/out" \
     >"$BATS_TEST_TMPDIR/stdout"
@@ -152,7 +152,7 @@ END
   assert_equal "$(<"$BATS_TEST_TMPDIR/out")" output
 }
 
-@test "the command inherits no descriptor of ours" {
+@test "the command inherits no descriptor of redlock-cli" {
   local list=(sh -c 'cd /proc/$$/fd && echo *')
   run "${list[@]}"
   local outside=$output
@@ -179,7 +179,7 @@ $stdin $stdout $stderr"
       done
     done
   done
-  # A message that went to the server would be an unknown command there.
+  # A message sent to the server would be an unknown command there.
   refute grep -q errorstat_ERR <(redis 0 info errorstats)
   assert_equal "$(keys_at 0)" ""
 }
@@ -199,14 +199,14 @@ $stdin $stdout $stderr"
   refute grep -q errorstat_ERR <(redis 0 info errorstats)
 }
 
-@test "a stderr that no process reads, or that is full, changes nothing" {
+@test "a stderr that is not read, or is full, changes nothing" {
   open_broken_pipe 7
   exec 8>/dev/full
   local fd
   for fd in 7 8; do
     run sh -c "redlock-cli run -vv -k demo -- sh -c 'exit 3' 2>&$fd"
     assert_equal "$status" 3
-    # There is something to say about what is left.
+    # There is a message about the processes that are left.
     run sh -c "redlock-cli run -k demo -- \
 sh -c 'sleep 1 </dev/null >/dev/null 2>&1 & exit 4' 2>&$fd"
     assert_equal "$status" 4
@@ -224,14 +224,14 @@ sh -c 'sleep 1 </dev/null >/dev/null 2>&1 & exit 4' 2>&$fd"
 
 # --- -c ---
 
-@test "-c gives the text to the user's shell" {
+@test "-c passes the text to the user's shell" {
   local shell
   shell=$(show_arguments)
   SHELL=$shell run locked -c $'echo "$A" | wc -l\n-x'
   assert_output $'2\n<-c>\n<echo "$A" | wc -l\n-x>'
 }
 
-@test "-c means a shell even where there is no SHELL" {
+@test "-c uses a shell even without SHELL" {
   local shell
   for shell in -u -; do
     if [[ $shell == - ]]; then
@@ -244,7 +244,7 @@ sh -c 'sleep 1 </dev/null >/dev/null 2>&1 & exit 4' 2>&$fd"
   done
 }
 
-@test "-c and the lease go together" {
+@test "-c passes the lease on" {
   SHELL=/bin/bash run locked -c 'echo "$REDLOCK_KEY ${BASH_VERSION:+bash}"'
   assert_output "demo bash"
 }
@@ -256,7 +256,7 @@ sh -c 'sleep 1 </dev/null >/dev/null 2>&1 & exit 4' 2>&$fd"
 
 # --- Command lines that are refused ---
 
-@test "the first word that is no option begins the command, and everything behind it is the command's" {
+@test "the first word that is not an option begins the command, and all further words belong to it" {
   local show
   show=$(show_arguments)
   local -a arguments=(-xzf --help '' $'two\nlines' -- -k other -n --json -- '[a,b]' -h --version)
@@ -269,7 +269,7 @@ sh -c 'sleep 1 </dev/null >/dev/null 2>&1 & exit 4' 2>&$fd"
   assert_equal "$output" "$expected"
 }
 
-@test "options that take a value are told from those that do not, whether -- follows or not" {
+@test "options with and without a value are distinguished, whether -- follows or not" {
   local options
   for options in -n -w5s '--wait=5s -q' '--on-lost warn -E 0' -x '-nE 3' \
     -qnE3 '--note=' '--note why' '-q -q'; do
@@ -282,7 +282,7 @@ sh -c 'sleep 1 </dev/null >/dev/null 2>&1 & exit 4' 2>&$fd"
   done
 }
 
-@test "a word that can be no option of ours does not begin the command either" {
+@test "a word that looks like an option but is unknown does not begin the command either" {
   local word
   for word in -5 '- x' --=x; do
     run locked "$word" true
@@ -292,7 +292,7 @@ sh -c 'sleep 1 </dev/null >/dev/null 2>&1 & exit 4' 2>&$fd"
   assert_equal "$(redis 0 dbsize)" 0
 }
 
-@test "letters behind one dash: the last may take a value, and -c among them needs no --" {
+@test "letters after one dash: the last may take a value, and -c among them needs no --" {
   run redlock-cli run -k demo -nc 'exit 3'
   assert_failure 3
   run redlock-cli run -nqk demo -c 'exit 4'
@@ -300,20 +300,20 @@ sh -c 'sleep 1 </dev/null >/dev/null 2>&1 & exit 4' 2>&$fd"
   assert_refused 64 "--key needs a value" redlock-cli run -nk
 }
 
-@test "run without a key says where it belongs" {
+@test "run without a key reports where it belongs" {
   assert_refused 64 "run needs -k KEY before the command" redlock-cli run true -k demo
   assert_refused 64 "run needs -k KEY before the command" redlock-cli run -- true
   assert_equal "$(redis 0 dbsize)" 0
 }
 
-@test "-c with more than one word says what to do about it" {
+@test "-c with more than one word reports what to do about it" {
   assert_refused 64 \
     "-c takes one word, the whole text for the shell, and x is one too many: \
 put all of it in quotes" \
     redlock-cli run -k demo -c 'echo a' x y
 }
 
-@test "an option behind one without its value is not taken for the value" {
+@test "an option after one without its value is not taken as the value" {
   assert_refused 64 \
     "--key needs a value, and -n looks like an option; if it is the value, write --key=-n" \
     redlock-cli run -k -n -- true
@@ -348,7 +348,7 @@ put all of it in quotes" \
   assert_equal "$(redis 0 dbsize)" 0
 }
 
-@test "a shared lock that -s cannot mean is explained when a URL follows" {
+@test "-s followed by a URL is explained" {
   run redlock-cli run -k demo -s redis://user:secret@127.0.0.1 -- true
   assert_failure 64
   assert_output --partial "-S redis://"
@@ -386,7 +386,7 @@ put all of it in quotes" \
   assert_equal "$(redis 0 dbsize)" 0
 }
 
-@test "the first executable in PATH is run, be there others before it that are none" {
+@test "the first executable in PATH is run, even after files that are not executable" {
   mkdir "$BATS_TEST_TMPDIR"/{a,b,c}
   echo no >"$BATS_TEST_TMPDIR/a/tool"
   mkdir "$BATS_TEST_TMPDIR/b/tool"
@@ -421,7 +421,7 @@ put all of it in quotes" \
   assert_equal "$status" 126
   assert_regex "$stderr" "interpreter"
   assert_equal "$(keys_at 0)" ""
-  # It was taken.
+  # The lock had been acquired.
   assert_equal "$(redis 0 exists 'redlock:fence:{demo}')" 1
   run cat "$BATS_TEST_TMPDIR/report"
   assert_output --partial '"result":"not_started","exit_code":126'
@@ -451,7 +451,7 @@ put all of it in quotes" \
 
 # --- Signals ---
 
-@test "a pipe that closes kills the command as it does without us" {
+@test "a closed pipe kills the command as it does without redlock-cli" {
   run env --default-signal=PIPE \
     bash -c 'redlock-cli run -k demo -- yes | head -n 1; exit "${PIPESTATUS[0]}"'
   assert_equal "$status" 141
@@ -459,8 +459,8 @@ put all of it in quotes" \
   assert_equal "$(keys_at 0)" ""
 }
 
-# same_signals WRAPPER…: below it, signal mask and ignored signals are the same with us and without
-# us.
+# same_signals WRAPPER…: below it, signal mask and ignored signals are the same with and without
+# redlock-cli.
 same_signals() {
   local look=(grep -E '^Sig(Blk|Ign):' /proc/self/status) outside
   outside=$("$@" "${look[@]}")
@@ -470,7 +470,7 @@ same_signals() {
 }
 
 # bats test_tags=glibc
-@test "the command has the signal mask and the ignored signals that we were started with" {
+@test "the command has the signal mask and the ignored signals of the caller" {
   same_signals env --default-signal
   same_signals env --default-signal --ignore-signal=PIPE
   same_signals env --default-signal \
@@ -479,7 +479,7 @@ same_signals() {
   same_signals env --ignore-signal --block-signal
 }
 
-@test "the command finds SIGCHLD as we did, ignored or blocked, and its status comes back" {
+@test "the command inherits SIGCHLD ignored or blocked, and its status is returned" {
   same_signals env --default-signal --ignore-signal=CHLD
   same_signals env --default-signal --block-signal=CHLD
   run env --ignore-signal=CHLD --block-signal=CHLD "$REDLOCK_CLI" run -k demo -- sh -c 'exit 5'

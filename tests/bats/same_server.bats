@@ -9,7 +9,7 @@ setup() {
   start_server
 }
 
-# Nothing runs, and nothing stays locked in either database of the server.
+# Nothing runs, and nothing is left locked in either database of the server.
 assert_found_out() {
   assert_refused 78 "two of the servers are the same" redlock-cli run -S "$1" -k demo -n \
     -- touch "$BATS_TEST_TMPDIR/ran"
@@ -27,7 +27,7 @@ assert_found_out() {
 }
 
 @test "two of three make a quorum only if they are two" {
-  # The third says nothing, so that the other two decide.
+  # The third is silent, so that the other two decide.
   pause_server 1
   assert_found_out "${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}?db=1,${SERVER_URL[1]}"
 }
@@ -42,7 +42,7 @@ paused_relay() {
   kill -STOP "${BACKGROUND_PID[relay]}"
 }
 
-@test "what shows only after a quorum has granted is told then" {
+@test "a duplicate that is found only after a quorum has granted is reported then" {
   paused_relay
   start_background held redlock-cli run -S "${SERVER_URL[0]},${SERVER_URL[1]},$RELAY" -k demo -n \
     -t 1m --server-timeout 10s -- sh -c 'echo ready; until [ -e "$0" ]; do sleep 0.1; done' \
@@ -55,16 +55,15 @@ paused_relay() {
   assert_equal "$status" 0
 }
 
-@test "without the right to ask, the token still tells" {
+@test "without the right to query, the token still reveals it" {
   redis 0 acl setuser default -info
   assert_found_out "${SERVER_URL[0]},unix://${SERVER_SOCKET[0]}"
 }
 
-# moving ADDRESS I: an address that leads to server I from now on, whatever is connected over it
-# already.
+# moving ADDRESS I: makes an address lead to server I from now on; existing connections stay.
 moving() { ln -sfn "${SERVER_SOCKET[$2]}" "$1"; }
 
-@test "an address that moves onto another server while a lease lives gives that server no second vote" {
+@test "an address that moves to another server during a lease gives that server no second vote" {
   local address=$BATS_TEST_TMPDIR/address
   moving "$address" 1
   start_background held redlock-cli run \
@@ -90,6 +89,6 @@ moving() { ln -sfn "${SERVER_SOCKET[$2]}" "$1"; }
     redlock-cli extend -t 60s --token-file "$BATS_TEST_TMPDIR/lease"
 }
 
-@test "different servers are not taken for one" {
+@test "different servers are not mistaken for one" {
   run -0 redlock-cli run -S "${SERVER_URL[0]},${SERVER_URL[1]},${SERVER_URL[2]}" -k demo -n -- true
 }

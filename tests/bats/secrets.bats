@@ -10,7 +10,7 @@ ENCODED='s3cr3t%2Fp%40ss%3Aw%C3%B6rd%20%2541'
 # SERVERS.
 setup() {
   common_setup
-  # What decides in one attempt has room on a busy machine: as much as the default ttl allows.
+  # On a busy machine a single attempt needs as much time as the default ttl allows.
   export REDLOCK_SERVER_TIMEOUT=4s
   start_tcp_server --requirepass "$PASSWORD"
   start_tcp_server --user default off --user alice on ">$PASSWORD" '~*' '&*' +@all
@@ -25,10 +25,10 @@ ask() {
   redis "$i" --user "${user[i]}" --pass "$PASSWORD" --no-auth-warning "$@"
 }
 
-# Every spelling of the password and every token that was handed out.
+# Every spelling of the password and every token that was issued.
 SECRETS=()
 
-# keeps_secrets TEXT WHAT: no secret lies in TEXT.
+# keeps_secrets TEXT WHAT: TEXT contains no secret.
 keeps_secrets() {
   local secret
   for secret in "$PASSWORD" "$ENCODED" s3cr3t "${SECRETS[@]}"; do
@@ -37,7 +37,7 @@ keeps_secrets() {
   done
 }
 
-# quiet CODE CMD…: CMD ends with CODE and shows no secret on stderr.
+# quiet CODE CMD…: CMD exits with CODE and shows no secret on stderr.
 quiet() {
   local code=$1
   shift
@@ -82,7 +82,7 @@ quiet() {
   quiet 79 redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
 }
 
-@test "run shows neither, be it that it works, loses its lock or is hindered" {
+@test "run shows neither, whether it works, loses its lock or fails" {
   export REDLOCK_SERVER=$WITH_PASSWORD REDLOCK_VERBOSE=9
   local report=$BATS_TEST_TMPDIR/report
   hold holder -t 9s --server-timeout 1s --json --status-fd 7 7>"$report"
@@ -115,7 +115,7 @@ quiet() {
   quiet 78 redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
 }
 
-@test "an unreachable or unwilling server is named without its login" {
+@test "an unreachable or refusing server is named without its login" {
   quiet 69 env REDLOCK_SERVER="redis://alice:$ENCODED@127.0.0.1:1" \
     redlock-cli run -k demo -n -vv -- true
   assert_regex "$stderr" "redis://127.0.0.1:1: cannot connect"
@@ -153,7 +153,7 @@ quiet() {
   done
 }
 
-@test "settings are shown without passwords, also those that are no URLs" {
+@test "settings are shown without passwords, even if they are not URLs" {
   local value
   for value in 'redis:/:hunter2@x' 'redis://a:hun,ter2@b,redis://c:hunter2@d' \
     'redis:/:hunter2@a,redis://b' 'hunter2' 'hunter2@h' 'redis://h/hunter2' 'redis://h:hunter2' \
@@ -261,7 +261,7 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
   REDLOCK_SERVER=redis://default:$ENCODED@127.0.0.1:${SERVER_PORT[0]} run -0 \
     redlock-cli run -k demo -- true
   REDLOCK_SERVER=unix://alice:$ENCODED@${SERVER_SOCKET[1]} run -0 redlock-cli run -k demo -- true
-  # What a careless hand did not encode works as long as the last @ is the one before the host.
+  # Characters that were not encoded work as long as the last @ is the one before the host.
   REDLOCK_SERVER="redis://alice:${PASSWORD/\%41/%2541}@127.0.0.1:${SERVER_PORT[1]}" run -0 \
     redlock-cli run -k demo -- true
   printf '%s\n' "server = '$WITH_USER'" >"$BATS_TEST_TMPDIR/config.toml"
@@ -316,7 +316,7 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
   assert_equal "$status" 0
 }
 
-@test "a login goes along with every command" {
+@test "every command logs in" {
   export REDLOCK_SERVER=$WITH_USER
   eval "$(redlock-cli acquire -k demo -t 60s --export)"
   run -0 redlock-cli extend -t 60s
@@ -327,13 +327,13 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
   run -0 redlock-cli release -k demo --force
 }
 
-# How many connections server I has accepted so far, this question's own among them.
+# The number of connections that server I has accepted so far, including that of this query.
 connections_at() {
   ask "$1" info stats | sed -n 's/^total_connections_received:\([0-9]*\).*/\1/p'
 }
 
-# denied I WORD…: redlock-cli WORD… is denied by server I, and does not ask again and again. The
-# attempt, what undoes it at once, and what undoes it behind our back make a connection each.
+# denied I WORD…: redlock-cli WORD… is denied by server I, and does not retry. The attempt, its
+# immediate undo and the undo in the background make a connection each.
 denied() {
   local server=$1 before
   shift
@@ -359,7 +359,7 @@ denied() {
   done
 }
 
-@test "a default user that is off leads to --user, not to another password" {
+@test "a disabled default user leads to --user, not to another password" {
   REDISCLI_AUTH=$PASSWORD quiet 77 redlock-cli run -S "${SERVER_URL[1]}" -k demo -n -- true
   assert_regex "$stderr" "or the user is off; --user names another than the default user"
   ask 1 acl setuser default nopass
@@ -370,7 +370,7 @@ denied() {
   assert_regex "$stderr" "and --user if its default user is off"
 }
 
-@test "one wrong login of three is one vote less, two are no quorum" {
+@test "one wrong login of three costs one vote, two cost the quorum" {
   start_server
   REDLOCK_SERVER=redis://:wrong@127.0.0.1:${SERVER_PORT[0]},$WITH_USER,${SERVER_URL[2]} quiet 0 \
     redlock-cli run -k demo -- true
@@ -380,7 +380,7 @@ redis://x:wrong@127.0.0.1:${SERVER_PORT[1]},${SERVER_URL[2]} \
   assert_unlocked demo 2
 }
 
-@test "a password that was meant for a server that wants none is denied, not ignored" {
+@test "a password for a server without one is denied, not ignored" {
   start_server
   quiet 77 env REDLOCK_SERVER="${SERVER_URL[2]/\/\//\/\/:needless@}" \
     redlock-cli run -k demo -n -- true
@@ -403,11 +403,11 @@ redis://x:wrong@127.0.0.1:${SERVER_PORT[1]},${SERVER_URL[2]} \
   REDISCLI_AUTH=needless run -0 --separate-stderr \
     redlock-cli run -q -S "${SERVER_URL[2]}" -k demo -n -- true
   assert_equal "$stderr" ""
-  # One that is a word of the server's answer.
+  # A password that is a word of the server's answer.
   REDISCLI_AUTH=password run -0 redlock-cli run -S "${SERVER_URL[2]}" -k demo -n -- true
 }
 
-@test "a byte order mark and ends of lines around a password do not belong to it" {
+@test "a byte order mark and line ends around a password are not part of it" {
   local file=$BATS_TEST_TMPDIR/password before after
   for before in '' $'\xef\xbb\xbf'; do
     for after in '' $'\n' $'\r\n' $'\r'; do

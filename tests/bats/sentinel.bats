@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# sentinel://: the lock is at the master that the sentinels name, and goes with it.
+# sentinel://: the lock is at the master that the sentinels name, and moves with it.
 load helper/common
 load helper/deployments
 
@@ -8,7 +8,7 @@ start_deployment() {
   start_tcp_server --repl-diskless-sync-delay 0
   start_replica 0
   start_sentinels 3
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER=$SENTINEL_URL REDLOCK_SERVER_TIMEOUT=4s
 }
 
@@ -23,7 +23,7 @@ start_deployment() {
   assert_unlocked demo 0
 }
 
-@test "sentinels that are gone are passed over, and asked again they are from the one that answered" {
+@test "dead sentinels are skipped, and the next query starts with the one that answered" {
   start_deployment
   kill_server 2
   pause_server 3
@@ -42,7 +42,7 @@ start_deployment() {
   resume_server 0
 }
 
-@test "a name that the sentinels do not know is a wrong configuration, and what is no sentinel says so" {
+@test "a name that is unknown to the sentinels is a wrong configuration, and so is a server that is not a sentinel" {
   start_deployment
   local url=${SENTINEL_URL/mymaster/other}
   assert_refused 78 "it knows no master other" redlock-cli run -S "$url" -k demo -n -- true
@@ -50,10 +50,10 @@ start_deployment() {
     redlock-cli run -S "sentinel://127.0.0.1:${SERVER_PORT[0]}/mymaster" -k demo -n -- true
 }
 
-@test "the master fails while a command runs, the replica has the lease: the command goes on" {
+@test "the master fails while a command runs, the replica has the lease: the command continues" {
   start_deployment
   hold holder -t 1m --replicas 1
-  # Idle until it has to look: the release meets the new master.
+  # Idle until its next request: the release reaches the new master.
   kill_server 0
   wait_until master_is 1
   assert_equal "$(redis 1 exists demo)" 1
@@ -90,7 +90,7 @@ start_deployment() {
 
 @test "the replica did not get the lease: the command is stopped in time" {
   start_deployment
-  # It stays in the sentinels' eyes a good replica.
+  # The sentinels still consider it a good replica.
   redis 1 replicaof no one >/dev/null
   hold holder -t 9s --server-timeout 500ms
   assert_equal "$(redis 1 exists demo)" 0
@@ -107,7 +107,7 @@ start_deployment() {
   assert_unlocked demo 0
 }
 
-@test "waiters go on to the new master" {
+@test "waiters continue at the new master" {
   start_deployment
   hold holder -t 1m --replicas 1
   start_background waiter redlock-cli run -k demo --unavailable-wait 1m -- echo entered
@@ -120,7 +120,7 @@ start_deployment() {
   assert_equal "$status: $output" "0: entered"
 }
 
-@test "with --replace the newest stops the running one, also when the master changes meanwhile" {
+@test "with --replace the newest run stops the running one, even if the master changes meanwhile" {
   start_deployment
   local -a replace=(redlock-cli run -k demo -t 24s --server-timeout 3s --unavailable-wait 1m --replace)
   start_background old "${replace[@]}" -- sh -c 'echo entered; exec sleep 99'
@@ -136,11 +136,11 @@ start_deployment() {
   assert_equal "$status $output" "0 new"
 }
 
-@test "the last run goes with the master, as far as its replica has it" {
+@test "the last run moves to the new master, as far as its replica has it" {
   start_deployment
   run -0 redlock-cli run -k demo --once-per 20h -- true
   wait_for_key 1 'redlock:last:{demo}'
-  # It stays in the sentinels' eyes a good replica.
+  # The sentinels still consider it a good replica.
   redis 1 replicaof no one >/dev/null
   run -0 redlock-cli run -k other --once-per 20h -- true
   assert_equal "$(redis 0 exists 'redlock:last:{other}') $(redis 1 exists 'redlock:last:{other}')" \
@@ -153,7 +153,7 @@ start_deployment() {
   assert_output ran
 }
 
-@test "a master that becomes a replica while a command runs is left for the new one" {
+@test "a master that becomes a replica while a command runs is replaced by the new one" {
   start_deployment
   hold holder -t 1m
   wait_for_key 1 demo
@@ -167,7 +167,7 @@ start_deployment() {
   assert_unlocked demo 1
 }
 
-@test "logins for the master and for the sentinels are their own" {
+@test "the master and the sentinels have separate logins" {
   start_tcp_server --requirepass of-the-master
   REDISCLI_AUTH=of-the-sentinels start_sentinels 1 'requirepass of-the-sentinels' \
     'sentinel auth-pass mymaster of-the-master'
@@ -206,7 +206,7 @@ add ?sentinel-password=" redlock-cli run -k demo -n -- true
   assert_unlocked demo 0
 }
 
-@test "doctor counts the replicas that --replicas wants" {
+@test "doctor counts the replicas that --replicas requires" {
   start_deployment
   run -1 redlock-cli doctor --replicas 1 --server-timeout 3s --json
   assert_equal \

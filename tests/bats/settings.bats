@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Where settings come from, and which of them wins.
+# The sources of settings, and which of them wins.
 load helper/common
 load helper/settings
 
@@ -7,7 +7,7 @@ setup() { setup_settings; }
 
 # --- the order ---
 
-@test "the command line wins over the variable, and that over the user's file" {
+@test "the command line overrides the variable, and that overrides the user's file" {
   ends_with 75
   user_file 'conflict-exit-code = 13'
   ends_with 13
@@ -16,17 +16,17 @@ setup() { setup_settings; }
   ends_with 15 -E 15
 }
 
-@test "a variable that is nearly a setting's is refused, any other is left alone" {
+@test "a variable that resembles a setting is refused, any other is left alone" {
   assert_refused 78 "no setting; did you mean REDLOCK_CONFLICT_EXIT_CODE?" \
     env REDLOCK_CONFLICT_EXITCODE=13 redlock-cli run -k demo -- true
   assert_refused 78 "REDLOCK_SERVERS: this is no setting; did you mean REDLOCK_SERVER?" \
     env -u REDLOCK_SERVER REDLOCK_SERVERS="$SERVERS" redlock-cli status
-  # What is set is no misspelt one, and a file is weaker than the variable would be.
+  # A variable counts as misspelt only if the setting is not set by a stronger source than a file.
   REDLOCK_SERVERS=x run -0 redlock-cli run -k demo -- true
   REDLOCK_CONFLICT_EXITCODE=13 ends_with 15 -E 15
   user_file 'conflict-exit-code = 13'
   REDLOCK_CONFLICT_EXITCODE=14 ends_with 78
-  # Kubernetes sets these for a service of the name "redlock"; a seat is near "slots".
+  # Kubernetes sets these for a service named "redlock"; "seat" is similar to "slots".
   REDLOCK_PORT=tcp://10.0.0.1:6379 REDLOCK_SERVICE_HOST=10.0.0.1 REDLOCK_SERVICE_PORT=6379 \
     REDLOCK_PORT_6379_TCP_PROTO=tcp REDLOCK_ADDR=x REDLOCK_URL=x REDLOCK_VERSION=1 \
     run -0 redlock-cli run -k demo -- true
@@ -35,7 +35,7 @@ setup() { setup_settings; }
   REDLOCK_CONFLICT_EXITCODE=13 run -0 redlock-cli status
 }
 
-@test "blanks and newlines around servers do not count" {
+@test "blanks and newlines around servers are ignored" {
   local value
   for value in "$SERVERS"$'\n' $'\t '"$SERVERS"$'\r\n'; do
     REDLOCK_SERVER=$value run -0 redlock-cli run -k demo -- true
@@ -67,7 +67,7 @@ setup() { setup_settings; }
   assert_line --partial "${SERVER_URL[2]}: free"
 }
 
-@test "servers are not added up over sources: the strongest source alone counts" {
+@test "servers from several sources are not combined: only the strongest source counts" {
   start_server
   user_file "server = \"${SERVER_URL[1]}\""
   REDLOCK_SERVER=${SERVER_URL[0]} run -0 redlock-cli run -k demo \
@@ -78,7 +78,7 @@ setup() { setup_settings; }
   assert_output 0
 }
 
-@test "a --wait on the line wins over a nonblock in the environment, and the other way round" {
+@test "--wait on the command line overrides nonblock in the environment, and vice versa" {
   hold holder
   export REDLOCK_NONBLOCK=1
   start_background waiter redlock-cli run -k demo -w 1h -- true
@@ -117,13 +117,13 @@ setup() { setup_settings; }
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
 }
 
-@test "a value may end in =, and begin like an option" {
+@test "a value may end with =, and begin like an option" {
   run -0 --separate-stderr redlock-cli run --key=dGVzdA== --note='--a=' \
     -- redis-cli -s "${SERVER_SOCKET[0]}" exists dGVzdA==
   assert_output 1
 }
 
-@test "an empty value behind = is the value, and the next word is not taken for it" {
+@test "an empty value after = is the value, and the next word is not taken for it" {
   assert_refused 78 "the server is empty" redlock-cli run --server= -k demo \
     -- touch "$BATS_TEST_TMPDIR/ran"
   assert_refused 64 "--ttl" redlock-cli acquire --ttl= -k demo
@@ -132,7 +132,7 @@ setup() { setup_settings; }
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
 }
 
-@test "an empty variable hides what lies in a file: it is set" {
+@test "an empty variable is set, and overrides a file" {
   user_file 'ttl = "30s"' 'conflict-exit-code = 13' "server = \"$SERVERS\""
   assert_refused 78 "REDLOCK_TTL" env REDLOCK_TTL= redlock-cli run -k demo -- true
   assert_refused 78 "REDLOCK_CONFLICT_EXIT_CODE" env REDLOCK_CONFLICT_EXIT_CODE= \
@@ -145,7 +145,7 @@ setup() { setup_settings; }
 
 # --- what is no setting ---
 
-@test "REDLOCK_KEY and its like are handed over, and never settings" {
+@test "REDLOCK_KEY and the like are passed to commands, and are never settings" {
   export REDLOCK_KEY=demo
   assert_refused 64 "-k KEY" redlock-cli run -- true
   assert_refused 64 "-k KEY" redlock-cli acquire -t 60s
@@ -155,7 +155,7 @@ setup() { setup_settings; }
   assert_output "no locks"
 }
 
-@test "options of one call are no variables" {
+@test "options of a single call have no variables" {
   export REDLOCK_FORCE=1 REDLOCK_EXPORT=1 REDLOCK_TOKEN_FILE=$BATS_TEST_TMPDIR/lease \
     REDLOCK_COMMAND=false REDLOCK_EXIT_CODE=1
   export REDLOCK_IF_FENCE=1 REDLOCK_WATCH=1
@@ -168,7 +168,7 @@ setup() { setup_settings; }
   run -0 redlock-cli run -k other -- true
 }
 
-@test "options of one call are refused in a file" {
+@test "options of a single call are refused in a file" {
   local line
   for line in 'key = "demo"' 'force = true' 'token-file = "x"' 'export = true' 'command = "true"' \
     'if-fence = 1' 'exit-code = true' \
@@ -228,7 +228,7 @@ server = \"redis://host:6379\"; did you mean 'server'?" redlock-cli run -k demo 
   done
 }
 
-@test "a number is taken as it stands in the file, and is digits with at most one dot" {
+@test "a number is used as spelled in the file, and is digits with at most one dot" {
   local line
   user_file 'note = 1.10' 'wait = 10.0' 'ttl = 40' 'conflict-exit-code = 7 # 8'
   run -0 redlock-cli doctor --settings
@@ -267,14 +267,13 @@ $dots = 1"; do
     user_file "$line"
     assert_refused 78 "$USER_FILE: $open" redlock-cli status
   done
-  # In quotes and comments they stand for nothing.
+  # In quotes and comments they have no meaning.
   user_file "# ${dots//a/.}" "note = '${dots:0:500}'" "grace = 1.5 # ${dots:0:500}"
   run -0 redlock-cli status
 }
 
-# A user who names a configuration file for a program with other rights must not learn what is in
-# it.
-@test "what a file says is not repeated, whatever it is" {
+# A user who names a configuration file for a program with other rights must not learn its content.
+@test "the content of a file is never quoted" {
   local secret=$BATS_TEST_TMPDIR/secret line
   ln -s "$secret" "$BATS_TEST_TMPDIR/link"
   for line in 'hunter2' 'hunter2:x:0:0::/root:/bin/sh' 'hunter2 = 1' '[hunter2]' 'hunter2.ttl = 1' \
@@ -292,14 +291,14 @@ $dots = 1"; do
   done
 }
 
-@test "comments, blank lines and both kinds of quotes are understood" {
+@test "comments, blank lines and both kinds of quotes are accepted" {
   user_file '# a comment' '' "server = '$SERVERS' # the only one" 'conflict-exit-code=13' \
     '  ttl = "30s"'
   unset REDLOCK_SERVER
   ends_with 13
 }
 
-@test "a list may have several lines with comments, and a # within quotes is none" {
+@test "a list may have several lines with comments, and a # within quotes is not a comment" {
   user_file 'server = [ # all of them' "  \"$SERVERS\", # the first #" ']' "note = 'deploy #42'" \
     'conflict-exit-code = 13 # "busy"'
   unset REDLOCK_SERVER
@@ -311,7 +310,7 @@ $dots = 1"; do
   assert_refused 78 "server" redlock-cli run -k demo -- true
 }
 
-@test "escapes, texts of several lines and every kind of number are understood" {
+@test "escapes, multi-line texts and every kind of number are accepted" {
   user_file 'note = "a \u00fc\t\"b\" \\"' 'wait = 1.5' 'ttl = 40' 'restart-guard = 0' \
     'nonblock = false' 'verbose = 1' 'quiet = true'
   run -0 redlock-cli doctor --settings
@@ -325,7 +324,7 @@ $dots = 1"; do
   assert_line "note = two\\nlines ($USER_FILE: note)"
 }
 
-@test "a wrong value is 64 on the line and 78 from elsewhere, and its place is named" {
+@test "a wrong value is 64 on the command line and 78 elsewhere, and its origin is named" {
   assert_refused 64 "--ttl" redlock-cli run -k demo --ttl 5x -- true
   assert_refused 78 "REDLOCK_TTL" env REDLOCK_TTL=5x redlock-cli run -k demo -- true
   user_file 'ttl = "5x"'
@@ -334,13 +333,13 @@ $dots = 1"; do
 
 # --- every option ---
 
-# The long names of the options that may come from anywhere: what `doctor --settings` shows, but
-# for those that no file may have.
+# The long names of the options that may be set anywhere: those of `doctor --settings`, except those
+# that no file may contain.
 options_from_anywhere() {
   redlock-cli doctor --settings | sed 's/ .*//' | grep -vxE 'config|status-fd'
 }
 
-# A value that works, and one that does not ('' where every value does).
+# A valid value, and an invalid one ('' if every value is valid).
 declare -gA GOOD=(
   [max-hold]=1h30m [syslog]=false [sd-notify]=true
   [nonblock]=true [wait]=5s [unavailable-wait]=5s [ttl]=40s [conflict-exit-code]=3
@@ -364,8 +363,8 @@ declare -gA BAD=(
   [cert]='' [cert-key]='' [sni]=''
 )
 
-@test "every option that may come from anywhere works from a variable and from a file, and its value is looked at" {
-  # With a login, so that --user and --password-file have a meaning.
+@test "every option that may be set anywhere works in a variable and in a file, and its value is checked" {
+  # With a login, so that --user and --password-file have an effect.
   start_server --requirepass secret
   echo secret >"$BATS_TEST_TMPDIR/password"
   GOOD[server]=${SERVER_URL[1]}
@@ -395,7 +394,7 @@ declare -gA BAD=(
   done
 }
 
-@test "flags understand yes and no, and no is no" {
+@test "flags accept yes and no, and no means no" {
   local value
   for value in 1 true yes on; do
     REDLOCK_NONBLOCK=$value run -75 redlock-cli run -k busy -- true

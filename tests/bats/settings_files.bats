@@ -1,19 +1,19 @@
 #!/usr/bin/env bats
-# The configuration files: where they are, whose they must be, and who may read them.
+# The configuration files: their places, their owners, and who may read them.
 load helper/common
 load helper/settings
 
 setup() { setup_settings; }
 
-# A folder that another user may enter; gone with the test.
+# A directory that another user may enter; removed after the test.
 PUBLIC=
 teardown() {
   common_teardown
   [[ -z $PUBLIC ]] || rm -r "$PUBLIC"
 }
 
-# As root of a mount namespace of one's own, in which /etc is a copy with the system's configuration
-# file in it.
+# As root of a private mount namespace, in which /etc is a copy that contains the system's
+# configuration file.
 with_system_file() {
   local etc=$BATS_TEST_TMPDIR/etc name private=(unshare --mount)
   ((EUID == 0)) || private=(unshare --user --map-root-user --mount)
@@ -26,7 +26,7 @@ with_system_file() {
   "${private[@]}" sh -c 'mount --bind "$0" /etc && exec "$@"' "$etc" "$@"
 }
 
-@test "the user's file wins over the system's, setting by setting" {
+@test "the user's file overrides the system's, setting by setting" {
   printf '%s\n' 'conflict-exit-code = 12' "server = \"$SERVERS\"" >"$BATS_TEST_TMPDIR/system.toml"
   unset REDLOCK_SERVER
   run -12 with_system_file redlock-cli run -k busy -n -- true
@@ -40,7 +40,7 @@ with_system_file() {
   assert_output --partial "/etc/redlock-cli.toml: line 1, column 1: this is no setting"
 }
 
-@test "a system's file that others may not read keeps out no user who names servers" {
+@test "a system file that a user may not read does not stop a user who names servers" {
   ((EUID == 0)) || skip "only root makes a file that others cannot read"
   echo "server = \"$SERVERS\"" >"$BATS_TEST_TMPDIR/system.toml"
   chmod 600 "$BATS_TEST_TMPDIR/system.toml"
@@ -58,14 +58,14 @@ with_system_file() {
   assert_output "redlock-cli: /etc/redlock-cli.toml: permission denied; its settings are not used"
   run -0 with_system_file "${as_user[@]}" "$REDLOCK_CLI" run -q -S "local:$place" -k demo -- true
   assert_output ""
-  # Without them it is as wrong as ever, and so is a file that was asked for.
+  # Without them it is still an error, and so is a file that was named.
   run -78 with_system_file "${as_user[@]}" env -u REDLOCK_SERVER "$REDLOCK_CLI" run -k demo -- true
   assert_output --partial "/etc/redlock-cli.toml: Permission denied"
   run -78 with_system_file "${as_user[@]}" "$REDLOCK_CLI" run -S "local:$place" \
     --config /etc/redlock-cli.toml -k demo -- true
 }
 
-@test "of two that exclude each other, the user's file wins over the system's" {
+@test "of two exclusive settings, the user's file overrides the system's" {
   printf '%s\n' 'wait = "1h"' 'exclusive = true' >"$BATS_TEST_TMPDIR/system.toml"
   user_file 'nonblock = true' 'slots = 2'
   run -75 --separate-stderr with_system_file redlock-cli run -k busy -- true
@@ -73,21 +73,21 @@ with_system_file() {
   assert_output 0
 }
 
-@test "the user's file lies in XDG_CONFIG_HOME, else in .config of HOME" {
+@test "the user's file is in XDG_CONFIG_HOME, else in .config of HOME" {
   user_file 'conflict-exit-code = 13'
   mkdir -p "$BATS_TEST_TMPDIR/xdg/redlock-cli"
   echo 'conflict-exit-code = 16' >"$BATS_TEST_TMPDIR/xdg/redlock-cli/config.toml"
   XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/xdg ends_with 16
   unset XDG_CONFIG_HOME
   ends_with 13
-  # By its specification a relative path counts as none, and so does an empty one.
+  # By the specification a relative path is ignored, and so is an empty one.
   cd "$BATS_TEST_TMPDIR"
   XDG_CONFIG_HOME=xdg ends_with 13
   XDG_CONFIG_HOME='' ends_with 13
   XDG_CONFIG_HOME=$BATS_TEST_TMPDIR/nothing ends_with 75
 }
 
-@test "without HOME the user's entry tells the place, and no place is no error" {
+@test "without HOME the passwd entry names the directory, and a missing one is no error" {
   unset XDG_CONFIG_HOME HOME
   ends_with 75
   HOME='' ends_with 75
@@ -113,7 +113,7 @@ with_system_file() {
   ends_with 75 --config /dev/null
 }
 
-@test "--config is a variable, but no line of a file" {
+@test "--config can be a variable, but not a line of a file" {
   user_file 'config = "/dev/null"'
   assert_refused 78 "$USER_FILE: line 1, column 1: config belongs on the command line" \
     redlock-cli status
@@ -155,7 +155,7 @@ with_system_file() {
   assert_refused 78 "/proc/self/mem: Input/output error" redlock-cli status --config /proc/self/mem
 }
 
-@test "a home of another user's that is closed to us is skipped, a file of our own is not" {
+@test "an inaccessible home of another user is skipped, our own file is not" {
   ((EUID == 0)) || skip "needs root"
   local public
   public=$(mktemp -d)

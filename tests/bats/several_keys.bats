@@ -24,7 +24,7 @@ setup() { setup_one_server; }
   assert_output $'a\nb\ntokens\nfences'
 }
 
-@test "one that is busy: nothing is locked, and the line names it" {
+@test "one is busy: nothing is locked, and the message names it" {
   redis 0 set b theirs
   run --separate-stderr redlock-cli run -n -k a -k b -- touch "$BATS_TEST_TMPDIR/ran"
   assert_equal "$status" 75
@@ -49,7 +49,7 @@ setup() { setup_one_server; }
   assert_equal "$(redis 0 exists a b)" 0
 }
 
-@test "a waiter that gives up keeps none: by the end of its wait, by ^C" {
+@test "a waiter that gives up, by a timeout or ^C, keeps none" {
   redis 0 set b theirs
   run redlock-cli run -w 300ms -k a -k b -- true
   assert_failure 75
@@ -62,7 +62,7 @@ setup() { setup_one_server; }
   assert_equal "$(redis 0 exists a)" 0
 }
 
-@test "one that is lost ends the command, and the others are released" {
+@test "a lost one ends the command, and the others are released" {
   start_background ours redlock-cli run -t 9s -k a -k b -k c -- sh -c 'echo ready; exec sleep 1000'
   wait_for_stdout ours ready
   redis 0 del b
@@ -72,7 +72,7 @@ setup() { setup_one_server; }
   assert_equal "$(redis 0 exists a b c)" 0
 }
 
-@test "in any order, again and again: never a deadlock, never one left locked" {
+@test "in any order, repeatedly: never a deadlock, never one left locked" {
   local round
   for round in {1..60}; do
     echo "run -w 90s -k a -k b -- true"
@@ -88,7 +88,7 @@ setup() { setup_one_server; }
 }
 
 # bats test_tags=redis
-@test "acquire hands all over, extend and release take all" {
+@test "acquire passes on all, extend and release handle all" {
   local file=$BATS_TEST_TMPDIR/lease before
   redlock-cli acquire -t 20s -k b -k a --token-file "$file"
   assert_equal "$(. "$file" && echo "$REDLOCK_TOKEN")" "$(redis 0 mget a b)"
@@ -126,17 +126,17 @@ setup() { setup_one_server; }
 }
 
 # bats test_tags=redis
-@test "each lease lasts its whole ttl from when it is handed out" {
+@test "each lease lasts its whole ttl from the moment it is passed on" {
   local free_at
   redis 0 set b theirs px 2500
   free_at=$(redis 0 pexpiretime b)
   redlock-cli acquire -q -t 10s -k a -k b >/dev/null
-  # Not from when a was granted or renewed, before b was.
+  # Not from the time when a was granted or renewed, before b was.
   assert [ "$(redis 0 pexpiretime a)" -ge $((free_at + 10000)) ]
 }
 
 # bats test_tags=redis
-@test "extend and release go on behind one that is lost, and end with 79" {
+@test "extend and release continue after a lost one, and exit with 79" {
   eval "$(redlock-cli acquire -t 20s --export -k a -k b -k c)"
   redis 0 del b
   local before
@@ -158,7 +158,7 @@ setup() { setup_one_server; }
   assert_equal "$(redis 0 exists a b)" 0
 }
 
-@test "for a process: all are kept, and all are released when it ends" {
+@test "for --while-pid: all are kept, and all are released when the process ends" {
   start_background shell \
     bash -c 'redlock-cli acquire -t 9s -k a -k b --while-pid $$ >/dev/null
       echo ready; exec sleep 1000'
@@ -181,7 +181,7 @@ setup() { setup_one_server; }
 }
 
 # bats test_tags=redis
-@test "on three servers with one dead the same" {
+@test "the same on three servers with one dead" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
   kill_server 2

@@ -5,7 +5,7 @@ load helper/supervision
 
 setup() { setup_one_server; }
 
-@test "readers share it, a writer is kept out, and learns who they are" {
+@test "readers share it, a writer is excluded, and sees who they are" {
   hold one -s
   hold two -s
   run --separate-stderr redlock-cli run -n -k demo -- true
@@ -20,14 +20,14 @@ setup() { setup_one_server; }
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "a writer keeps readers out" {
+@test "a writer excludes readers" {
   hold one
   run -75 redlock-cli run -n -s -k demo -- true
   run -75 redlock-cli run -n --slots 3 -k demo -- true
   release_hold one
 }
 
-@test "a writer that waits comes before readers that come later" {
+@test "a waiting writer comes before later readers" {
   hold reader -s
   find_promptly
   start_background writer "${PROMPTLY[@]}" redlock-cli run -k demo \
@@ -93,7 +93,7 @@ setup() { setup_one_server; }
   run -0 redlock-cli extend -t 90s --token-file "$BATS_TEST_TMPDIR/lease"
   run -0 redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
   release_hold other
-  # What was released by hand is remembered for as long as its lease would have lasted.
+  # A release by hand is remembered for as long as the lease would have lasted.
   assert_equal "$(keys_at 0)" "redlock:released:{demo}"
 }
 
@@ -125,7 +125,7 @@ setup() { setup_one_server; }
   assert_output 0
 }
 
-@test "slots are given in order of arrival, and one that is free is free at once" {
+@test "slots are granted in order of arrival, and a free one is available at once" {
   hold one --slots 1
   local name
   find_promptly
@@ -154,7 +154,7 @@ setup() { setup_one_server; }
   release_hold slotted
 }
 
-@test "--json and --status-fd tell of the share and the slot" {
+@test "--json and --status-fd show the share and the slot" {
   run redlock-cli acquire -k demo --slots 2 -t 60s --json
   assert_equal "$(jq -c '[.shared, .slot]' <<<"$output")" '[true,0]'
   redlock-cli run -k demo --slots 2 --status-fd 3 -- true 3>"$BATS_TEST_TMPDIR/report"
@@ -183,7 +183,7 @@ setup() { setup_one_server; }
   assert_output none
 }
 
-@test "what cannot be meant is refused" {
+@test "meaningless combinations are refused" {
   assert_refused 64 "cannot be combined" redlock-cli run -s -x -k demo -- true
   assert_refused 64 "cannot be combined" redlock-cli run -s --slots 2 -k demo -- true
   assert_refused 64 "at least 1" redlock-cli run --slots 0 -k demo -- true
@@ -200,7 +200,7 @@ setup() { setup_one_server; }
 }
 
 # bats test_tags=redis
-@test "foreign clients stay out, and keep us out, with readers, slots and waiters around" {
+@test "foreign clients are excluded, and exclude us, with readers, slots and waiters present" {
   /usr/bin/python3 -c 'import redis' 2>/dev/null || skip "python3-redis is not installed"
   recipe() { /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/recipes.py" "$SERVER_SOCKET" "$@"; }
   hold reader -s
@@ -225,12 +225,12 @@ setup() { setup_one_server; }
 }
 
 # bats test_tags=redis
-@test "on five servers: a share that one of them lost is given back to it, with its slot" {
+@test "on five servers: a share that one of them lost is restored there, with its slot" {
   local i
   for i in 1 2 3 4; do start_server; done
   export REDLOCK_SERVER=$SERVERS
   hold one --slots 2 -t 12s
-  # A quorum is enough to begin with.
+  # A quorum is enough for the start.
   for i in 0 1 2; do wait_for_key "$i" 'redlock:slots:{demo}'; done
   redis 3 flushall >/dev/null
   redis 4 flushall >/dev/null

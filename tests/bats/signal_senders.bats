@@ -1,13 +1,14 @@
 #!/usr/bin/env bats
-# Who sends a signal, and where the command is: it gets each, and once wherever that can be told.
+# All senders of signals and all places of the command: it gets each signal, and only once wherever
+# that can be determined.
 load helper/common
 load helper/terminal
 
 setup() {
   setup_one_server
   allow_late_answers
-  # A program of our own, so that what looks for its name or its file finds no other process: not
-  # another run's either. A name in /proc has 15 bytes.
+  # A private copy of the program, so that a search for its name or its file finds no other process,
+  # not even another test's. A name in /proc has 15 bytes.
   PROGRAM=$BATS_TEST_TMPDIR/lock-of-$$
   cp "$(type -P redlock-cli)" "$PROGRAM"
   counter >/dev/null
@@ -25,10 +26,10 @@ teardown() {
   [[ -z ${UNIT-} ]] || wait_until rmdir "$UNIT" "$MANAGER" "${UNIT%/*}"
 }
 
-# The command in our process group, out of it, and in a session of its own.
+# The command in our process group, outside it, and in a session of its own.
 readonly RECEIVERS=("" ./own_group setsid)
 
-# at_terminal SIGNAL SEND…: whatever the receiver, it gets SIGNAL once when SEND is called.
+# at_terminal SIGNAL SEND…: every kind of receiver gets SIGNAL once when SEND is called.
 at_terminal() {
   local signal=$1 receiver
   shift
@@ -87,23 +88,23 @@ by_executable() {
 
 # --- At a terminal ---
 
-@test "^C reaches the command once, in our process group and out of it" {
+@test "^C reaches the command once, in our process group and outside it" {
   at_terminal INT press "$CTRL_C"
 }
 
-@test "^\\ reaches the command once, in our process group and out of it" {
+@test "^\\ reaches the command once, in our process group and outside it" {
   at_terminal QUIT press "$CTRL_BACKSLASH"
 }
 
-@test "a signal to our whole process group reaches the command once, in it and out of it" {
+@test "a signal to our whole process group reaches the command once, in it and outside it" {
   at_terminal TERM to_group
 }
 
-@test "a signal to what has the name of the program reaches the command once" {
+@test "a signal to all processes with the program's name reaches the command once" {
   at_terminal TERM by_command_name
 }
 
-@test "a signal to what has our arguments reaches the command once" {
+@test "a signal to all processes with our arguments reaches the command once" {
   at_terminal TERM by_name
 }
 
@@ -120,7 +121,7 @@ by_executable() {
   wait_for_no_key 0 demo
 }
 
-@test "a signal to us alone behind one to the whole group from the same process reaches the command" {
+@test "a signal to us alone after one to the whole group from the same process reaches the command" {
   open_terminal
   type_line "$PROGRAM run -k demo -- ./counter TERM"
   wait_for_counter
@@ -133,7 +134,7 @@ by_executable() {
   see_status 23
 }
 
-@test "a changed window reaches a command out of our process group" {
+@test "a resized window reaches a command outside our process group" {
   open_terminal
   type_line "redlock-cli run -k demo -- ./own_group ./counter WINCH"
   wait_for_counter
@@ -156,7 +157,7 @@ by_executable() {
   press "$CTRL_C"
   wait_until grep -qx INT there/heard
   wait_until grep -qx INT heard
-  # What reached them late reached them before this.
+  # Late signals have arrived before this one.
   kill -USR1 "$(foreground)"
   wait_until grep -qx USR1 heard
   wait_until grep -qx USR1 there/heard
@@ -191,7 +192,7 @@ leader_has_ended() {
   without_terminal by_executable
 }
 
-@test "without a terminal, a command that has left its process group gets the signal all the same" {
+@test "without a terminal, a command that has left its process group still gets the signal" {
   cd "$BATS_TEST_TMPDIR"
   executable other_group >/dev/null <<'END'
 #!/usr/bin/python3
@@ -230,7 +231,7 @@ tracked_group() {
   [[ -n $mount && -n $path ]] && realpath -e "$mount$path" 2>/dev/null
 }
 
-# As systemd arranges it: UNIT, and beside it MANAGER.
+# The layout of systemd: UNIT, and MANAGER beside it.
 needs_manager() {
   local group
   group=$(tracked_group) || skip "the hierarchy that systemd uses is not mounted"
@@ -240,7 +241,7 @@ needs_manager() {
   mkdir "$UNIT" "$MANAGER"
 }
 
-# Puts the processes of the job into UNIT; JOB is then their pids.
+# Moves the processes of the job into UNIT, and sets JOB to their pids.
 put_job_into_unit() {
   JOB=("$FRONT")
   local pid
@@ -262,7 +263,7 @@ assert_swept() {
   wait_background manager
 }
 
-@test "what the manager of a control group sends to all in it, in any order, reaches the command once" {
+@test "a signal that a cgroup manager sends to all in any order reaches the command once" {
   needs_manager
   start_job
   put_job_into_unit
@@ -278,7 +279,7 @@ assert_swept() {
   assert [ "$count" -le "$((sent + slow))" ]
 }
 
-@test "at a terminal, what the manager sends to all reaches the command once, wherever it is" {
+@test "at a terminal, a signal that the manager sends to all reaches the command once, wherever it is" {
   needs_manager
   open_terminal
   local receiver
@@ -294,7 +295,7 @@ assert_swept() {
   done
 }
 
-@test "what the manager sends to us alone (KillMode=mixed) reaches the command once" {
+@test "a signal that the manager sends to us alone (KillMode=mixed) reaches the command once" {
   needs_manager
   start_job
   put_job_into_unit
@@ -303,7 +304,7 @@ assert_swept() {
   wait_background job
 }
 
-@test "a command in another control group gets what the manager sends to ours" {
+@test "a command in another cgroup gets the signal that the manager sends to ours" {
   needs_manager
   start_job
   put_job_into_unit
@@ -315,7 +316,7 @@ assert_swept() {
   wait_background job
 }
 
-@test "what another process sends to all of the job reaches the command, if twice" {
+@test "a signal that another process sends to the whole job reaches the command, perhaps twice" {
   start_job
   local holder
   holder=$(pgrep -P "$FRONT" -x lock-holder)
@@ -352,12 +353,12 @@ start_with_child() {
   assert_equal "$status" 23
 }
 
-@test "with --signal-to command the command alone gets the signal, and the stop signal goes to all" {
+@test "with --signal-to command only the command gets the signal, and the stop signal goes to all" {
   start_with_child --signal-to command
   kill -TERM "$FRONT"
   assert_heard "$FRONT" TERM
   assert [ ! -s there/heard ]
-  # What it leaves running is told to end.
+  # The processes that it leaves get TERM.
   end_counter
   wait_until grep -qx TERM there/heard
   local other _

@@ -14,8 +14,8 @@ readonly -A NUMBER=([HUP]=1 [INT]=2 [QUIT]=3 [USR1]=10 [USR2]=12 [TERM]=15)
 readonly -A RARE_NUMBER=([ALRM]=14 [STKFLT]=16 [XCPU]=24 [XFSZ]=25 [VTALRM]=26 [PROF]=27 [IO]=29
   [PWR]=30 [RTMIN]=34 [RTMIN+5]=39 [RTMAX]=64)
 
-# start_ours NAME WORD…: redlock-cli in a session of its own; its pid is then in PID, and
-# wait_background says how it really ended.
+# start_ours NAME WORD…: redlock-cli in a session of its own. Sets PID to its pid; wait_background
+# reports how it really ended.
 start_ours() {
   local name=$1
   shift
@@ -27,7 +27,7 @@ start_ours() {
 
 # --- While waiting ---
 
-@test "every signal that ends a process ends the wait, and us, and nothing is left at the server" {
+@test "every signal that ends a process ends the wait and redlock-cli, and nothing is left on the server" {
   redis 0 set demo x
   local signal
   for signal in "${!NUMBER[@]}" "${!RARE_NUMBER[@]}"; do
@@ -57,10 +57,10 @@ start_ours() {
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
 }
 
-@test "a signal ends the first attempt already" {
+@test "a signal ends even the first attempt" {
   pause_server 0
   start_ours waiter redlock-cli run --server-timeout 2s -k demo -- touch "$BATS_TEST_TMPDIR/entered"
-  # It has sent its question, to which there is no answer.
+  # It has sent its request, which will not be answered.
   wait_until server_has_unread_bytes
   kill -TERM "$PID"
   wait_background waiter
@@ -76,7 +76,7 @@ server_has_unread_bytes() {
   ss -Hxl "src $SERVER_SOCKET" | awk '$3 > 0 { found = 1 } END { exit !found }'
 }
 
-@test "acquire too is ended by a signal, and prints nothing" {
+@test "acquire is also ended by a signal, and prints nothing" {
   redis 0 set demo x
   local signal
   for signal in "${!NUMBER[@]}"; do
@@ -123,7 +123,7 @@ server_has_unread_bytes() {
   assert_equal "${lines[*]}" "survived exit 0"
 }
 
-@test "signals that end nothing do not end the wait" {
+@test "signals that are harmless by default do not end the wait" {
   redis 0 set demo x
   start_ours waiter redlock-cli run -k demo -- echo entered
   wait_for_stderr waiter "waiting for demo"
@@ -138,7 +138,7 @@ server_has_unread_bytes() {
 
 # --- While the command runs ---
 
-# A command that writes down each signal that it gets, and ends with 23 when the file `end` appears.
+# A command that records each signal that it gets, and exits with 23 when the file `end` appears.
 witness() {
   executable witness <<'END'
 #!/usr/bin/python3
@@ -167,7 +167,7 @@ end_witness() {
 
 heard() { [[ $(grep -cx "$1" "$(background_stdout witness)") == "$2" ]]; }
 
-@test "a signal reaches the command exactly once, and its status comes back" {
+@test "a signal reaches the command exactly once, and its status is returned" {
   start_witness
   local signal round
   # Never the same twice in a row: within a hundredth of a second that may be one signal, sent to a
@@ -179,14 +179,14 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout witness)") == "$2" ]]; }
     done
   done
   end_witness
-  # Twice would be heard by now: each was followed by others, one after the other.
+  # A repetition would have arrived by now: each was followed by others, one after the other.
   for signal in "${!NUMBER[@]}"; do
     assert_equal "$signal $(grep -cx "$signal" <<<"$output")" "$signal 3"
   done
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "CONT right behind another signal reaches the command, too" {
+@test "CONT right after another signal also reaches the command" {
   start_witness
   kill -TERM "$PID"
   kill -CONT "$PID"
@@ -195,7 +195,7 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout witness)") == "$2" ]]; }
   end_witness
 }
 
-@test "a command that dies of the signal makes us die of it, and the lock is released" {
+@test "when the command dies of the signal, so does run, and the lock is released" {
   local signal
   for signal in "${!NUMBER[@]}"; do
     start_ours "$signal" redlock-cli run -k demo -- sh -c 'ulimit -c 0; echo ready; exec sleep 1000'
@@ -255,13 +255,13 @@ counted() { [[ $(grep -cx "$1" "$(background_stdout counter)") == "$2" ]]; }
   end_witness
 }
 
-@test "a signal that was ignored at the start is not handed on" {
+@test "a signal that was ignored at the start is not passed on" {
   start_witness env --ignore-signal=HUP,USR2
   kill -HUP "$PID"
   kill -USR2 "$PID"
   kill -USR1 "$PID"
   wait_until heard USR1 1
   end_witness
-  # The witness itself would have heard it: it asks for it.
+  # The witness itself would have received it, because it does not ignore it.
   refute grep -qxE 'HUP|USR2' <<<"$output"
 }

@@ -4,7 +4,7 @@ load helper/common
 
 setup() {
   setup_one_server
-  # However busy this machine is, no server is given up.
+  # Even on a busy machine no server may time out.
   export REDLOCK_SERVER_TIMEOUT=4s
 }
 
@@ -26,7 +26,7 @@ setup() {
   release_hold ours
 }
 
-@test "with --max-age both are in one line, and either makes it 1" {
+@test "with --max-age both are in one line, and either can make it 1" {
   run -1 redlock-cli status demo --max-age 26h --max-held 2h
   assert_output "demo: no successful run is known; free"
   run -0 redlock-cli run -k demo -- true
@@ -56,20 +56,20 @@ setup() {
 }
 
 # bats test_tags=redis
-@test "a foreign client that has held it for who knows how long does not pass" {
+@test "a foreign client that has held it for an unknown time does not pass" {
   redis 0 set demo theirs >/dev/null
   run -1 redlock-cli status demo --max-held 2h
   assert_output "demo: held by a foreign client, without expiry: it never expires; how long is unknown"
 }
 
 # bats test_tags=redis
-@test "--max-held without a quorum is 69, not a verdict" {
+@test "--max-held without a quorum exits with 69, not with a result" {
   stop_server 0
   run -69 --separate-stderr redlock-cli status demo --max-held 2h
   assert_output "demo: unknown: no quorum of servers answered"
 }
 
-@test "--max-held contradicts --watch, --exit-code, --runs and a status of all locks" {
+@test "--max-held cannot be combined with --watch, --exit-code, --runs and a status of all locks" {
   assert_refused 64 "needs KEY" redlock-cli status --max-held 2h
   local other
   for other in --watch --exit-code --runs; do

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# --status-fd: what became of a run, as one line of JSON.
+# --status-fd: the result of a run, as one line of JSON.
 load helper/common
 load helper/supervision
 
-# run_reported OPTION… -- CMD: what --status-fd says of it is then in $output, and in $status what
-# it exited with.
+# run_reported OPTION… -- CMD: sets $output to the line of --status-fd, and $status to the exit
+# status.
 run_reported() {
   run redlock-cli run -k demo --status-fd 8 "$@" 8>"$BATS_TEST_TMPDIR/report"
   output=$(report)
@@ -33,11 +33,11 @@ run_reported() {
     "('released', 137, 9, False)"
 }
 
-@test "--status-fd: the time that was waited" {
+@test "--status-fd: the waiting time" {
   redis 0 set demo theirs px 3000
   run_reported -- true
   assert_equal "$status" 0
-  # Less what had passed before it began.
+  # Minus the time before it began.
   assert [ "$(json 'j["waited_ms"]')" -gt 0 ]
 }
 
@@ -53,7 +53,7 @@ run_reported() {
   assert_equal "$status $(json '(j["result"], j["exit_code"])')" "0 ('busy', 0)"
 }
 
-@test "--status-fd: a command that could not be executed, and one whose own status is ours" {
+@test "--status-fd: a command that could not be executed, and one that exits with such a status" {
   run_reported -- "$(executable script <<<'#!/no/such/interpreter')"
   assert_in_range "$status" 126 127
   assert_equal \
@@ -80,7 +80,7 @@ run_reported() {
   REDLOCK_STATUS_FD=8 run redlock-cli run -k demo --ttl never -- true 8>"$BATS_TEST_TMPDIR/report"
   output=$(<"$BATS_TEST_TMPDIR/report")
   check_early 64
-  # What is no descriptor to write to gets nothing.
+  # A descriptor that is not open for writing gets nothing.
   run -64 redlock-cli run -k demo --status-fd 77 -- true
 }
 

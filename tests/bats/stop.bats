@@ -1,17 +1,17 @@
 #!/usr/bin/env bats
-# stop: what runs under a lock is stopped from anywhere, and nothing starts before it is dead. What a
-# quorum makes of it is in stop_quorum.bats.
+# stop: a command under a lock is stopped from any host, and nothing starts before it is dead.
+# Quorums are in stop_quorum.bats.
 load helper/common
 load helper/supervision
 load helper/while_pid
 
-# stop WORD…: of the key demo, with time for a busy machine.
+# stop WORD…: stops the holder of the key demo, with time for a busy machine.
 stop() { redlock-cli stop demo -w 60s --server-timeout 4s "$@"; }
 
 # The result of `stop --json`, in $output.
 result() { jq -r '"\(.result) \(.exit_code)"' <<<"$output"; }
 
-# Whether each line of stdin is of the documented shape.
+# Whether each line of stdin has the documented shape.
 valid() { /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py"; }
 
 has_stop_request() {
@@ -19,7 +19,7 @@ has_stop_request() {
 }
 
 # bats test_tags=redis
-@test "the whole tree is told, then killed, and dead before the lock is free, whatever --on-lost says" {
+@test "the whole tree gets TERM, then KILL, and is dead before the lock is free, whatever --on-lost says" {
   await_lock
   start_tree ours -t 12s --grace 300ms --on-lost term --events-fd 7 7>"$BATS_TEST_TMPDIR/events"
   run -0 --separate-stderr stop --reason "wrong branch" --json
@@ -82,7 +82,7 @@ has_stop_request() {
   assert_equal "$status $output" "0 next"
 }
 
-@test "what is free, or another's by then, needs no stop: 0; --if-fence names one: 79" {
+@test "a lock that is free, or another holder's by then, needs no stop: 0; with --if-fence: 79" {
   run -0 --separate-stderr stop --json
   assert_equal "$(result)" "free 0"
   hold ours
@@ -98,7 +98,7 @@ has_stop_request() {
   assert_equal "$status" 0
 }
 
-@test "a wait that ends is 75, and the request stands" {
+@test "a wait that times out exits with 75, and the request stands" {
   hold ours -t 9s
   run -75 --separate-stderr redlock-cli stop demo -w 0 --json --reason later
   assert_equal "$(result)" "busy 75"
@@ -107,7 +107,7 @@ has_stop_request() {
   assert_equal "$status" 143
 }
 
-@test "status shows who asked" {
+@test "status shows the requester" {
   hold ours
   run -75 redlock-cli stop demo -w 0 --reason "wrong branch"
   redlock-cli status demo --json | valid
@@ -116,7 +116,7 @@ has_stop_request() {
   release_hold ours
 }
 
-@test "what cannot be asked is 75 at once, with what can be done" {
+@test "a holder that cannot be asked is 75 at once, with advice" {
   hold ours --on-lost warn
   run -75 stop
   assert_regex "$output" "cannot be asked to stop: held by .*; it runs with --on-lost warn: stop it"
@@ -135,7 +135,7 @@ has_stop_request() {
 }
 
 # bats test_tags=redis
-@test "a foreign client, and a version that knows no stop requests, are 75 at once" {
+@test "a foreign client, and a version without stop requests, are 75 at once" {
   redis 0 set demo theirs px 60000
   run -75 stop
   assert_regex "$output" "held by a foreign client.*release -k demo --force --foreign"
@@ -147,7 +147,7 @@ has_stop_request() {
   release_hold ours
 }
 
-@test "a slot is stopped by its number, and the others run on" {
+@test "a slot is stopped by its number, and the others continue" {
   start_background first redlock-cli run -k demo -t 9s --slots 2 -- sh -c 'echo ready; exec sleep 99'
   wait_for_stdout first ready
   start_background second redlock-cli run -k demo -t 9s --slots 2 -- \
@@ -222,7 +222,7 @@ has_stop_request() {
   assert_regex "$output" "nothing to stop: kept until .* by --min-hold"
 }
 
-@test "a script under acquire --while-pid is stopped with all that descends from it" {
+@test "a script under acquire --while-pid is stopped with all its descendants" {
   start_watched ours "$(executable watched <<'EOF'
 #!/bin/bash
 redlock-cli acquire -k demo --while-pid $$ -t 9s --grace 1s --token-file "$1" || exit
@@ -238,7 +238,7 @@ EOF
     "demo: asked to stop by .* \(\"wrong branch\"\); stopping process $SCRIPT and its"
 }
 
-@test "kill and cancel are not its names, and say so" {
+@test "kill and cancel are not commands, and suggest stop" {
   local name
   for name in kill cancel; do
     run -64 redlock-cli "$name" demo

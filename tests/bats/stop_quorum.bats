@@ -15,7 +15,7 @@ request_at() {
   redis "$1" hget 'redlock:owner:{demo}' record | jq -e .stop_request.reason
 }
 
-@test "all of the tree is dead before a quorum is free" {
+@test "the whole tree is dead before a quorum is free" {
   await_lock 0 1 2
   start_tree ours -t 12s --grace 300ms
   run -0 redlock-cli stop demo -w 60s
@@ -25,7 +25,7 @@ request_at() {
   assert_tree_dead
 }
 
-@test "a request at one server is enough, and a server that lost the lease gets it with the lease" {
+@test "a request on one server is enough, and a server that lost the lease gets it with the lease" {
   hold ours -t 12s
   pause_server 1
   pause_server 2
@@ -41,7 +41,7 @@ request_at() {
   assert_equal "$status" 0
 }
 
-@test "a server that is away keeps nothing from being stopped" {
+@test "an unreachable server does not prevent a stop" {
   hold ours -t 12s
   pause_server 2
   run -0 redlock-cli stop demo -w 60s

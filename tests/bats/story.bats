@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What a log tells of a lock from the wait to the release; the note of a CI job; the system log.
+# The messages about a lock from the wait to the release; the note of a CI job; the system log.
 load helper/common
 
 setup() {
@@ -9,7 +9,7 @@ setup() {
 
 readonly SPAN='[0-9.]+(ms|s|m[0-9]*s?)'
 
-@test "a wait that was announced has an end" {
+@test "an announced wait has an end" {
   hold theirs
   start_background ours redlock-cli run -k demo -- true
   wait_for_stderr ours "waiting for demo"
@@ -19,7 +19,7 @@ readonly SPAN='[0-9.]+(ms|s|m[0-9]*s?)'
     "waiting for demo: held by .*"$'\n'"redlock-cli: demo: acquired after $SPAN\$"
 }
 
-@test "a wait that was not announced, or with -q, leaves nothing" {
+@test "a wait that was not announced, or with -q, leaves no message" {
   run -0 --separate-stderr redlock-cli run -k demo -- true
   assert_equal "$stderr" ""
   hold theirs
@@ -30,7 +30,7 @@ readonly SPAN='[0-9.]+(ms|s|m[0-9]*s?)'
   assert_equal "$stderr" ""
 }
 
-@test "acquire tells the end of its wait, too" {
+@test "acquire also reports the end of its wait" {
   hold theirs
   start_background ours redlock-cli acquire -k demo --ttl 60s
   wait_for_stderr ours "waiting for demo"
@@ -51,7 +51,7 @@ readonly SPAN='[0-9.]+(ms|s|m[0-9]*s?)'
     "done after $SPAN; exit status 0; kept for another $SPAN \\(--min-hold\\)\$"
 }
 
-@test "-v: a run within another, or under a lease of acquire, tells that it released nothing" {
+@test "-v: a nested run, or one under a lease of acquire, reports that it released nothing" {
   local told
   told="demo: done after $SPAN; exit status 0; the enclosing run or acquire keeps the lock\$"
   run -0 --separate-stderr redlock-cli run -k demo -- redlock-cli run -v -k demo -- true
@@ -106,13 +106,13 @@ note() {
   assert_equal "$(note CI_JOB_URL="$url")" "${url:0:509}…"
 }
 
-@test "--note is stronger, and an empty one turns it off" {
+@test "--note overrides it, and an empty one disables it" {
   NOTE=mine assert_equal "$(NOTE=mine note CI_JOB_URL=https://gitlab/j/1)" mine
   assert_equal "$(NOTE='' note CI_JOB_URL=https://gitlab/j/1)" ""
   assert_equal "$(note REDLOCK_NOTE= CI_JOB_URL=https://gitlab/j/1)" ""
 }
 
-@test "what is no URL to show is no note" {
+@test "an unsuitable URL is not used as the note" {
   local value
   for value in "" gitlab "https://" "https://user:secret@gitlab/j/1" "javascript:x" "https://a b" \
     $'https://a\e[31m'; do
@@ -168,7 +168,7 @@ logged() { grep -qE "$1" "$(background_stdout log)"; }
   wait_until logged "^<11>.*demo: held for 200ms, the limit of --max-hold"
 }
 
-@test "--syslog: a log that is full holds nothing up, and learns how much it missed" {
+@test "--syslog: a full log delays nothing, and gets the number of missed messages" {
   LOG=full with_log redlock-cli run -q -v --syslog -k demo -- \
     sh -c 'touch "$0/read"; until grep -q noise "$0"/background.1.stdout; do sleep 0.1; done' \
     "$BATS_TEST_TMPDIR"
@@ -195,7 +195,7 @@ logged() { grep -qE "$1" "$(background_stdout log)"; }
 
 # --- --json ---
 
-@test "run --json: what redlock-cli writes on stderr is lines of JSON alone, the result last" {
+@test "run --json: redlock-cli writes only lines of JSON on stderr, the result last" {
   hold holder
   run -75 --separate-stderr redlock-cli run -k demo --json -vv -w 1500ms -- true
   assert_equal "$(jq -r '.result // .level' <<<"$stderr" | sort -u | xargs)" "busy debug info notice"

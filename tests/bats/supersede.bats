@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# run --supersede: of those that wait, the newest wins.
+# run --supersede: the newest waiter wins.
 load helper/common
 
 setup() { setup_one_server; }
 
-# supersedes NAME [OPTION…]: waits in the background for the key demo, and says in `ran` that it had
-# it.
+# supersedes NAME [OPTION…]: waits in the background for the key demo, and records in `ran` that it
+# got it.
 supersedes() {
   local name=$1
   shift
@@ -24,7 +24,7 @@ note_waits() {
 # ran: who had the lock, in order
 ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
 
-@test "the older of two waiters gives up with 75 and names the newer; what runs is left alone" {
+@test "the older of two waiters gives up with 75 and names the newer; the running command is left alone" {
   hold holder
   supersedes old --note "commit 1"
   wait_until note_waits "commit 1"
@@ -42,7 +42,7 @@ ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
   assert_equal "$(ran)" new
 }
 
-@test "waiters without it are neither superseded nor passed" {
+@test "waiters without it are neither superseded nor overtaken" {
   hold holder
   find_promptly
   start_background plain "${PROMPTLY[@]}" redlock-cli run -k demo --note plain \
@@ -60,7 +60,7 @@ ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
   assert_equal "$(ran)" "plain new"
 }
 
-@test "-E and --json tell it, too" {
+@test "-E and --json apply, too" {
   hold holder
   start_background old redlock-cli run -k demo --supersede -E 9 --json --note old -- true
   wait_until note_waits old
@@ -74,7 +74,7 @@ ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
   wait_background new
 }
 
-@test "acquire has it, too" {
+@test "acquire supports it, too" {
   hold holder
   start_background old redlock-cli acquire -k demo --ttl 1m --supersede --note old
   wait_until note_waits old
@@ -85,12 +85,12 @@ ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
   wait_background new
 }
 
-@test "a lock that is free is simply acquired, time and again" {
+@test "a free lock is simply acquired, repeatedly" {
   local i
   for i in 1 2 3; do run -0 redlock-cli run -k demo --supersede -- true; done
 }
 
-@test "it is for those who wait, and for a lock that one holds alone" {
+@test "it needs a wait, and an exclusive lock" {
   assert_refused 64 \
     "--supersede takes the place of older waiters, and -n (or --wait 0) does not wait" \
     redlock-cli run -k demo --supersede -n -- true

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# The guard in front is killed, or stopped: the one behind it holds the lock, and the command, on
-# its own.
+# The front process is killed or stopped: the holder process keeps the lock and the command on its
+# own.
 load helper/common
 load helper/supervision
 
-@test "front killed: the tree is dead when the lock is free, and that is long before the lease could end" {
+@test "front killed: the tree is dead when the lock is free, long before the lease could expire" {
   start_tree ours -t 60s
   watch_lock
   kill -KILL "$FRONT"
@@ -30,12 +30,12 @@ load helper/supervision
   wait_background ours
 }
 
-@test "front stopped: the lease is renewed, the command runs on, and its status comes back when front continues" {
+@test "front stopped: the lease is renewed, the command continues, and its status is returned when front continues" {
   start_tree ours -t 6s --grace 300ms --server-timeout 1s
   watch_lock
   kill -STOP "$FRONT"
   wait_until is_stopped "$FRONT"
-  # A lease's length later than it would end without renewal.
+  # One ttl later than it would expire without renewal.
   wait_until expires_after 0 "$(($(expires_at 0) + 6000))"
   local pid
   for pid in "${TREE[@]}"; do assert is_alive "$pid"; done
@@ -47,7 +47,7 @@ load helper/supervision
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "front stopped when the command ends: the lock is released all the same" {
+@test "front stopped when the command ends: the lock is still released" {
   start_under_witness ours -k demo \
     -- sh -c 'echo $$ >"$0/pids"; echo ready; until [ -e "$0/end" ]; do sleep 0.1; done; exit 5' \
     "$BATS_TEST_TMPDIR"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
-# The guard that holds the lock is killed, or stopped: the one in front ends the command on its own.
+# The holder process is killed or stopped: the front process ends the command on its own.
 load helper/common
 load helper/supervision
 
-@test "holder killed: the tree is dead when we exit with 71" {
+@test "holder killed: the tree is dead when run exits with 71" {
   start_tree ours -t 12s
   watch_lock
   kill -KILL "$HOLDER"
@@ -33,7 +33,7 @@ load helper/supervision
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "holder killed: --json has a line of it all the same" {
+@test "holder killed: --json still has a line about it" {
   redis 0 set demo x
   start_background ours redlock-cli run --json -k demo -- true
   wait_for_key 0 'redlock:queue:{demo}'
@@ -77,7 +77,7 @@ the command was stopped before the lock could expire"
   assert_output --partial '"exit_code":79'
 }
 
-@test "holder stopped in the grace, beside children that were there before: 79 as well" {
+@test "holder stopped during the grace, beside earlier children: also 79" {
   start_background ours bash -c '
     sleep 1000 & echo $! >"$0"
     exec redlock-cli run -k demo -t 12s --grace 4s --server-timeout 1s -- bash -c "
@@ -99,7 +99,7 @@ the command was stopped before the lock could expire"
 @test "holder stopped for less than that: nothing happens" {
   start_tree ours -t 12s --grace 100ms
   kill -STOP "$HOLDER"
-  # The extension was due when a third of the lease was over.
+  # The extension was due after a third of the ttl.
   wait_until expires_within 0 7500
   local before
   before=$(expires_at 0)
@@ -140,12 +140,12 @@ the command was stopped before the lock could expire"
   assert_equal "$status" 23
 }
 
-@test "both guards killed in the same instant: the command dies, and its descendants alone are left" {
+@test "both guards killed at the same instant: the command dies, and only its descendants are left" {
   start_tree ours -t 8s --grace 300ms
   # The kernel itself sends HUP to a group that has a stopped process when the command, its last tie
   # to its session, dies.
   kill -CONT "${TREE[@]}"
-  # Stopped first, neither has time for a last deed.
+  # Stopped first, so that neither can react.
   kill -STOP "$FRONT" "$HOLDER"
   wait_until is_stopped "$FRONT"
   wait_until is_stopped "$HOLDER"
@@ -159,7 +159,7 @@ the command was stopped before the lock could expire"
   for pid in "${TREE[@]:1}"; do assert is_alive "$pid"; done
 }
 
-@test "children that were there before, and their orphans, outlive a holder that is killed" {
+@test "earlier children and their orphans outlive a killed holder" {
   # The shell becomes redlock-cli, with a helper as its child; the helper ends, and what it started
   # is orphaned.
   start_background ours bash -c '

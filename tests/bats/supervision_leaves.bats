@@ -1,10 +1,11 @@
 #!/usr/bin/env bats
-# What the guards hold, what they leave alone, and what is left when the command ends by itself.
+# Descriptors and processes that the guards keep, leave alone, or leave when the command ends by
+# itself.
 load helper/common
 load helper/supervision
 
-# A command that says `ready` when its pids are in the file pids, and ends with 5 when the file end
-# appears. $1: what it does before.
+# A command that prints `ready` when its pids are in the file pids, and exits with 5 when the file
+# end appears. $1: commands to run before.
 until_end() {
   echo "$1"' echo $$ >>"$0/pids"; echo ready; until [ -e "$0/end" ]; do sleep 0.1; done; exit 5'
 }
@@ -48,7 +49,7 @@ they run on without the lock (see --descendants)"
   kill -KILL "${left[@]}" || true
 }
 
-@test "pipes end when the command lets go of them, though its guards live" {
+@test "pipes end when the command closes them, although its guards live" {
   local pipe
   for pipe in out in other; do mkfifo "$BATS_TEST_TMPDIR/$pipe"; done
   start_background out cat "$BATS_TEST_TMPDIR/out"
@@ -67,7 +68,7 @@ they run on without the lock (see --descendants)"
   assert_equal "$status" 5
 }
 
-@test "the command sees the descriptors that we were given, and no others" {
+@test "the command sees the caller's descriptors, and no others" {
   # What it opens to look is closed again when it reads the links.
   local -a list=(/usr/bin/python3 -c 'import os
 for fd in sorted(os.listdir("/proc/self/fd")):
@@ -107,7 +108,7 @@ end_child_that_was_there() {
   kill -KILL "$CHILD"
 }
 
-@test "a child that front was born with outlives the command" {
+@test "an earlier child of front outlives the command" {
   born_with ours
   touch "$BATS_TEST_TMPDIR/end"
   wait_background ours
@@ -115,7 +116,7 @@ end_child_that_was_there() {
   end_child_that_was_there
 }
 
-@test "a child that front was born with outlives a lock that is lost" {
+@test "an earlier child of front outlives a lost lock" {
   born_with ours -t 6s --grace 300ms --server-timeout 1s
   redis 0 del demo
   wait_background ours
@@ -124,7 +125,7 @@ end_child_that_was_there() {
   end_child_that_was_there
 }
 
-@test "a child that front was born with outlives the holder, of which it is not part" {
+@test "an earlier child of front outlives the holder" {
   born_with ours -t 60s
   kill -KILL "$HOLDER"
   wait_background ours
@@ -144,7 +145,7 @@ end_child_that_was_there() {
 
 holder_has_no_zombies() { [[ $(ps -o stat= --ppid "$HOLDER") != *Z* ]]; }
 
-@test "with children from before, what the command leaves running is left all the same" {
+@test "with earlier children, processes that the command leaves are still left running" {
   run --separate-stderr bash -c '
     sleep 1000 >/dev/null 2>&1 & echo $! >"$0/helper"
     exec redlock-cli run -k demo -- sh -c "setsid sleep 1000 >/dev/null 2>&1 3>&- & echo \$!"' \

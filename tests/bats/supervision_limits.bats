@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# Where the system gives less than usual, or we are process 1.
+# A system with tight limits, and redlock-cli as process 1.
 load helper/common
 load helper/supervision
 
 # An ordinary user, with processes of its own alone; only root can become it.
 readonly NOBODY_ELSE=61234
 
-# limited LIMIT CMD…: runs it on a server on TCP, as a user who may have so many processes.
+# limited LIMIT CMD…: runs it with a server on TCP, as a user with at most LIMIT processes.
 limited() {
   local limit=$1
   shift
@@ -63,7 +63,7 @@ limited() {
   assert_equal "$status" 0
 }
 
-@test "a result that cannot be passed on is missed, and the command's exit status is not" {
+@test "a result that cannot be passed on is lost, but the command's exit status is not" {
   local i keys=()
   for i in {1..60}; do keys+=(-k "demo $i"); done
   run --separate-stderr bash -c 'ulimit -f 1; exec redlock-cli run "$@" -- sh -c "exit 23" 9>&1' \
@@ -79,7 +79,7 @@ without_proc() {
 }
 
 # bats test_tags=unsanitized
-@test "without /proc nothing but the command could be stopped: 71, and no lock" {
+@test "without /proc only the command itself could be stopped: 71, and no lock" {
   as_root
   run --separate-stderr without_proc redlock-cli run -k demo -- echo entered
   assert_equal "$status $output" "71 "
@@ -97,7 +97,7 @@ without_proc() {
 }
 
 # bats test_tags=unsanitized
-@test "without /proc but with less asked for, the command runs" {
+@test "without /proc but with fewer promises, the command runs" {
   as_root
   local less
   for less in term warn; do

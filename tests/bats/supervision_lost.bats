@@ -1,10 +1,9 @@
 #!/usr/bin/env bats
-# The network is gone, or the lock itself: the command and all that descends from it is dead in
-# time.
+# The network or the lock itself is lost: the command and all its descendants are dead in time.
 load helper/common
 load helper/supervision
 
-@test "a server that is stopped: the tree is dead before the lease could end, and nothing comes back when it goes on" {
+@test "a stopped server: the tree is dead before the lease could expire, and nothing reappears when it continues" {
   start_tree ours -t 5s --grace 300ms
   stop_servers_for_good 5000 0
   assert_dead_before_expiry
@@ -14,7 +13,7 @@ load helper/supervision
   run report
   assert_output --partial '"result":"lost","exit_code":79'
   assert_output --partial '"released":false'
-  # What we asked of it lies in its sockets still.
+  # Our requests are still in its sockets.
   resume_server 0
   run redlock-cli run -w 10s -k demo \
     -- sh -c 'redis-cli -s "$0" get demo | grep -qxF "$REDLOCK_TOKEN"' "$SERVER_SOCKET"
@@ -33,7 +32,7 @@ note_sockets() {
 has_opened() { note_sockets; (($(wc -l <<<"$SOCKETS") >= NOTED + $1)); }
 start_counting() { SOCKETS=; note_sockets; NOTED=$(wc -l <<<"$SOCKETS"); }
 
-@test "an outage that is shorter than the lease is survived in silence" {
+@test "an outage shorter than the lease is survived silently" {
   start_tree ours -t 12s --grace 200ms --server-timeout 700ms
   watch_lock
   start_counting
@@ -52,7 +51,7 @@ start_counting() { SOCKETS=; note_sockets; NOTED=$(wc -l <<<"$SOCKETS"); }
   wait_background observer
 }
 
-@test "an outer lock that is lost takes the run within its command, and that one's command, with it" {
+@test "a lost outer lock takes the nested run and its command with it" {
   local tree
   tree=$(tree)
   start_under_witness ours -t 10s --grace 300ms -k outer -- \
@@ -117,7 +116,7 @@ while not os.path.exists(directory + "/end"):
 if successor:
     sys.exit(0)
 wait_until_orphaned()
-# So that we see how far it is.
+# To observe its progress.
 os.sched_setscheduler(holder, os.SCHED_IDLE, os.sched_param(0))
 for generation in range(4):
     orphan(be_many)

@@ -108,7 +108,7 @@ was locked, and the command was not run"
   assert [ ! -e "$BATS_TEST_TMPDIR/entered" ]
 }
 
-@test "orphans from outside are reaped" {
+@test "foreign orphans are reaped" {
   start_shielded
   touch "$BATS_TEST_TMPDIR/orphan"
   wait_until test -s "$BATS_TEST_TMPDIR/orphan"

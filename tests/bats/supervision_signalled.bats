@@ -88,7 +88,7 @@ rest of its process group has ended: $STEP (step)"
   assert_equal "$status" 143
 }
 
-@test "where the shell alone gets the signal, its step gets the stop signal when it has ended" {
+@test "if only the shell gets the signal, its step gets the stop signal when the shell has ended" {
   start_steps --signal-to command
   term_front
   wait_until has_heard 1
@@ -153,7 +153,7 @@ rest of its process group has ended: $STEP (step)"
   kill -KILL "$output"
 }
 
-@test "what is being killed is not left running" {
+@test "processes that are being killed are not reported as left running" {
   local i
   for i in {1..10}; do
     run --separate-stderr redlock-cli run -q -k demo --status-fd 8 -- \

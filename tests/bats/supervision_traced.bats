@@ -1,6 +1,5 @@
 #!/usr/bin/env bats
-# A process that is dead, and stays a zombie because the debugger that traces it does not wait for
-# it, is dead.
+# A dead process that stays a zombie because its debugger does not wait for it counts as dead.
 load helper/common
 load helper/supervision
 
@@ -24,7 +23,7 @@ time.sleep(1000)' "${TREE[0]}"
   wait_for_stdout tracer traced
 }
 
-@test "the lock that --max-hold ends is free, 124, and the zombie is there" {
+@test "after --max-hold the lock is free, 124, and the zombie is still there" {
   start_traced --max-hold 12s --grace 300ms
   wait_background ours
   assert_equal "$status" 124

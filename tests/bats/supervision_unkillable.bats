@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What we may not kill: a process that became another user's.
+# A process that may not be killed, because it belongs to another user.
 load helper/common
 load helper/supervision
 
@@ -40,7 +40,7 @@ start_unkillable() {
   HOLDER=$(holder_of "$FRONT")
 }
 
-@test "while something cannot be killed the lock is kept, one line says so, and its end frees the lock" {
+@test "while a process cannot be killed the lock is kept, one line says so, and its end frees the lock" {
   start_unkillable -t 6s
   local before
   kill -KILL "$FRONT"
@@ -57,7 +57,7 @@ start_unkillable() {
   assert_equal "$(grep -c "cannot kill all processes" "$(background_stderr ours)")" 1
 }
 
-@test "what cannot be killed and starts ever new processes is given up, too" {
+@test "an unkillable process that keeps forking is given up, too" {
   work='while :; do sleep 0.1; done' start_unkillable -t 6s
   redis 0 set demo theirs
   wait_background ours
@@ -65,7 +65,7 @@ start_unkillable() {
   assert_regex "$stderr" "UNSAFE: .* could not be killed"
 }
 
-@test "something that cannot be killed, and a lease that is lost: 80, UNSAFE, and nothing is released" {
+@test "an unkillable process, and a lost lease: 80, UNSAFE, and nothing is released" {
   start_unkillable -t 6s
   redis 0 set demo theirs
   wait_background ours

@@ -35,9 +35,9 @@ note_waits() {
   assert_equal "$(keys_at 0)" ""
 }
 
-# What a version without --take reads: a living reader in each slot, whose share says the same.
+# The view of a version without --take: a live reader in each slot, with a matching share.
 # bats test_tags=redis
-@test "for older versions, too, each of the slots is taken" {
+@test "each of the slots is also taken for older versions" {
   hold big --slots 20 --take 19
   local slot id
   for slot in {0..18}; do
@@ -49,7 +49,7 @@ note_waits() {
   release_hold big
 }
 
-@test "one that takes several is not starved, and -n beside the slot that is kept names it" {
+@test "a waiter for several slots is not starved, and -n beside its reserved slot names it" {
   hold one --slots 2
   hold two --slots 2
   find_promptly
@@ -72,7 +72,7 @@ note_waits() {
   assert_equal "$(paste -sd ' ' "$BATS_TEST_TMPDIR/order")" "big small"
 }
 
-@test "who loses one of its slots loses the lock" {
+@test "a holder that loses one of its slots loses the lock" {
   start_background big redlock-cli run -k demo --slots 3 --take 2 -t 6s -- sleep 60
   wait_for_key 0 'redlock:slots:{demo}'
   local id
@@ -86,7 +86,7 @@ note_waits() {
   assert_equal "$status" 0
 }
 
-@test "acquire, extend and release go with the handle" {
+@test "acquire, extend and release work with the handle" {
   eval "$(redlock-cli acquire -k demo --ttl 1m --slots 4 --take 3 --export)"
   assert_equal "$REDLOCK_SLOT: $REDLOCK_SLOT_LIST" "0: 0 1 2"
   run -0 redlock-cli extend --ttl 2m
@@ -106,7 +106,7 @@ note_waits() {
   assert_regex "$output" $'slot 0: [^\n]*kept until[^\n]*\n *slot 1: [^\n]*kept until'
 }
 
-@test "a run below it has the same slots, and takes other locks as usual" {
+@test "a nested run has the same slots, and acquires other locks as usual" {
   run -0 redlock-cli run -k demo --slots 4 --take 2 -- sh -c '
     redlock-cli run -k demo --slots 4 --take 2 -n -- sh -c "echo \$REDLOCK_SLOT_LIST" &&
       redlock-cli run -k other -n -- sh -c "echo \${REDLOCK_SLOT_LIST-none}"'
@@ -115,7 +115,7 @@ note_waits() {
 }
 
 # bats test_tags=redis
-@test "with three servers a set counts that one quorum gives" {
+@test "with three servers one quorum must grant the whole set" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
   hold one --slots 4

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Job control at a real terminal: stop, fg, bg, and what becomes of the lock meanwhile.
+# Job control at a real terminal: stop, fg, bg, and the state of the lock meanwhile.
 load helper/common
 load helper/supervision
 load helper/terminal
@@ -9,14 +9,14 @@ setup() {
   allow_late_answers
 }
 
-# The lock was renewed so often that without it the ttl would be over: it is every third of a ttl.
+# The lock has been renewed so often, every third of a ttl, that it would have expired otherwise.
 renewed_for_a_ttl() {
   local before
   before=$(scripts_run 0)
   wait_until has_run_scripts 0 $((before + 4))
 }
 
-@test "^Z stops the command and us, the lock is kept for longer than a ttl, and fg goes on" {
+@test "^Z stops the command and redlock-cli, the lock is kept for longer than a ttl, and fg continues both" {
   open_terminal
   type_line "redlock-cli run -t 6s --server-timeout 500ms -k demo -- $(counter INT)"
   wait_for_counter
@@ -52,7 +52,7 @@ pause_counter() {
   see_status 148
 }
 
-# suspend_shell COMMAND: it starts a shell under the lock, which is suspended, goes on and exits.
+# suspend_shell COMMAND: starts a shell under the lock, which is suspended, continued, and exits.
 suspend_shell() {
   open_terminal
   type_line "$1"
@@ -74,7 +74,7 @@ suspend_shell() {
   suspend_shell "redlock-cli run -k demo -- bash --norc --noprofile"
 }
 
-@test "the same beside a background job from before, which we never touch" {
+@test "the same beside an earlier background job, which is never touched" {
   suspend_shell \
     "(sleep 1000 & echo \$! >helper; exec redlock-cli run -k demo -- bash --norc --noprofile)"
   type_and_see_status 'kill -KILL $(<helper)' 0
@@ -91,7 +91,7 @@ suspend_shell() {
   see_status 4
 }
 
-@test "a command that is stopped on its own stops the job, and goes on with it or on its own" {
+@test "a command that is stopped on its own stops the job, and continues with it or on its own" {
   open_terminal
   type_line "redlock-cli run -k demo -- $(counter INT)"
   wait_for_counter
@@ -113,7 +113,7 @@ suspend_shell() {
   see_status 23
 }
 
-@test "continued alone after ^Z, we continue the command, and another ^Z stops both" {
+@test "front continued alone after ^Z continues the command, and another ^Z stops both" {
   local front
   pause_counter
   wait_until is_stopped "$front"
@@ -134,7 +134,7 @@ suspend_shell() {
 # TSTP is not blocked, as it is while a command runs.
 acts_on_keyboard() { ! grep -q '^SigBlk:.*[89a-f]....$' "/proc/$1/status"; }
 
-@test "^Z while we wait for what the command left stops us, and fg goes on" {
+@test "^Z while run waits for what the command left stops run, and fg continues it" {
   open_terminal
   type_line \
     "redlock-cli run --descendants wait -k demo -- \
@@ -150,7 +150,7 @@ sh -c 'sh -c \"until [ -e \$PWD/end ]; do sleep 0.1; done\" & echo left'"
   wait_for_no_key 0 demo
 }
 
-@test "a command that is killed while it is stopped ends a script that waits for us" {
+@test "a command that is killed while it is stopped ends a script that waits for run" {
   open_terminal
   executable script >/dev/null <<<"#!/bin/sh
 redlock-cli run -k demo -- $(counter INT)
@@ -164,7 +164,7 @@ echo \"ended with \$?\""
   wait_for_no_key 0 demo
 }
 
-@test "a command that runs on without its lock, and is killed while it is stopped, ends a script that waits for us" {
+@test "a command that continues without its lock, and is killed while it is stopped, ends a script that waits for run" {
   open_terminal
   executable script >/dev/null <<<"#!/bin/sh
 redlock-cli run -t 6s --server-timeout 500ms --on-lost warn -k demo -- $(counter INT)
@@ -181,7 +181,7 @@ echo \"ended with \$?\""
   see 'ended with 79'
 }
 
-@test "the whole job is stopped by another process, and fg goes on, however late the holder comes" {
+@test "the whole job is stopped by another process, and fg continues it, however late the holder reacts" {
   open_terminal
   type_line "redlock-cli run -k demo -- $(counter INT)"
   wait_for_counter
@@ -191,7 +191,7 @@ echo \"ended with \$?\""
   kill -STOP -- "-$front"
   see_status 147
   wait_until is_stopped "$COUNTER"
-  # It has told front, which cannot read it yet, and does not come to see that both were continued.
+  # It has notified front, which cannot read that yet, and does not notice that both were continued.
   wait_until has_no_news "$holder"
   kill -STOP "$holder"
   wait_until is_stopped "$holder"
@@ -211,7 +211,7 @@ has_no_news() {
   [[ $(state_of "$1") == S ]] && ! grep -q '^ShdPnd:.*[13579bdf]....$' "/proc/$1/status"
 }
 
-@test "stopped and continued before we could follow: the job goes on" {
+@test "stopped and continued before run could follow: the job continues" {
   open_terminal
   type_line "redlock-cli run -t 6s --server-timeout 500ms -k demo -- $(counter INT)"
   wait_for_counter
@@ -221,7 +221,7 @@ has_no_news() {
   wait_until is_stopped "$front"
   kill -STOP "$COUNTER"
   wait_until is_stopped "$COUNTER"
-  # The holder has told front, which cannot read it yet.
+  # The holder has notified front, which cannot read that yet.
   before=$(scripts_run 0)
   wait_until has_run_scripts 0 $((before + 2))
   # It continues front, too.
@@ -242,7 +242,7 @@ has_no_news() {
   type_and_see_status bg 0
   wait_until goes_on "$COUNTER"
   wait_until goes_on "$front"
-  # In the background now: not ours.
+  # In the background now, so not ours.
   press "$CTRL_C"
   see_status 130
   type_line fg
@@ -259,7 +259,7 @@ has_no_news() {
 
 has_terminal() { [[ $(foreground) == "$1" ]]; }
 
-@test "& then fg: the keyboard is the command's" {
+@test "& then fg: the command has the keyboard" {
   open_terminal
   type_line "redlock-cli run -k demo -- $(counter INT) &"
   see_status 0
@@ -344,7 +344,7 @@ echo \$\$ >pid; echo read\"\"y; while :; do sleep 0.1; done'"
   redis 0 del demo
   # The lock was granted to the job that is stopped ...
   wait_until is_granted
-  # ... which gives it back: a second one gets it, and a third.
+  # ... which releases it: a second one gets it, and a third.
   wait_until redlock-cli run -n -k demo -- true
   hold other
   assert [ ! -e entered ]
@@ -390,7 +390,7 @@ is_granted() { [[ -n $(fence_at 0 demo) ]]; }
   wait_for_no_key 0 demo
   type_line 'kill %1'
   wait_until is_dead "$front"
-  # The shell may hear of it later than we.
+  # The shell may notice it later than this test.
   type_line 'while [[ $(jobs -s) ]]; do sleep 0.1; done'
   see Terminated
   type_line 'exit 0'
@@ -417,7 +417,7 @@ is_granted() { [[ -n $(fence_at 0 demo) ]]; }
   wait_for_no_key 0 demo
 }
 
-@test "messages from the background do not stop the job where the terminal says so (stty tostop)" {
+@test "messages from the background do not stop the job with stty tostop" {
   redis 0 set demo x
   open_terminal
   type_and_see_status 'stty tostop' 0
@@ -434,7 +434,7 @@ is_granted() { [[ -n $(fence_at 0 demo) ]]; }
   see '\[79\]> '
 }
 
-@test "a command in the background that writes stops where the terminal says so, and keeps its lock" {
+@test "a command in the background that writes stops with stty tostop, and keeps its lock" {
   open_terminal
   type_and_see_status 'stty tostop' 0
   type_line \
@@ -452,7 +452,7 @@ sh -c 'echo writ\"\"ten; (exit 9)' &"
   see_status 9
 }
 
-@test "a terminal whose /dev/tty cannot be opened is a terminal" {
+@test "a terminal whose /dev/tty cannot be opened is still a terminal" {
   local closed="mount --bind /dev/tty /dev/tty && mount -o remount,bind,nodev /dev/tty"
   unshare --mount sh -c "$closed" 2>/dev/null || skip "needs root, and a mount namespace"
   open_terminal unshare --mount sh -c "$closed && exec bash --norc --noprofile -i"

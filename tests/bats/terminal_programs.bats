@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Programs that use the terminal do so as without us.
+# Programs use the terminal as they do without redlock-cli.
 load helper/common
 load helper/terminal
 
@@ -8,7 +8,7 @@ setup() {
   open_terminal
 }
 
-# The terminal is what it was: it echoes, and edits lines.
+# The terminal is restored: it echoes, and edits lines.
 assert_sane_terminal() {
   type_line 'stty -a | grep -ow -- "-\?icanon\|-\?echo" | paste -sd" "'
   see '^icanon echo'
@@ -65,7 +65,7 @@ END_OF_PROGRAM
   assert_sane_terminal
 }
 
-@test "a full-screen program reads keys, and learns of a changed window" {
+@test "a full-screen program reads keys, and is notified of a resized window" {
   full_screen_program
   type_line "TERM=vt100 redlock-cli run -k demo -- ./full-screen"
   see 'press something'
@@ -97,7 +97,7 @@ signal.pause()
 END_OF_PROGRAM
 }
 
-@test "at ^Z the shell gets the terminal back when the command has stopped, no sooner" {
+@test "at ^Z the shell gets the terminal back only when the command has stopped" {
   slow_to_stop
   type_line "redlock-cli run -k demo -- ./slow-to-stop"
   see '^ready'

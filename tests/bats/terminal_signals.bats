@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Signals to a job at a real terminal: the command gets each exactly once, and the shell sees what
-# it would see without us.
+# Signals to a job at a real terminal: the command gets each exactly once, and the shell sees the
+# same as without redlock-cli.
 load helper/common
 load helper/terminal
 
@@ -9,7 +9,7 @@ setup() {
   allow_late_answers
 }
 
-# A command that ends of its signals.
+# A command that its signals end.
 readonly SLEEPER="sh -c 'echo read\"\"y; exec sleep 1000'"
 
 # A job in the foreground that counts; FRONT is then its first process.
@@ -60,7 +60,7 @@ only_child() { ps -o pid= --ppid "$1" | tr -d ' '; }
 
 # --- From the keyboard ---
 
-@test "with a background job from before, the command is in the foreground all the same" {
+@test "with an earlier background job, the command is still in the foreground" {
   open_terminal
   type_line \
     "(sleep 1000 & echo \$! >helper; exec redlock-cli run -k demo -- \
@@ -74,7 +74,7 @@ sh -c 'echo read\"\"y; read line; echo \"got \$line\"; exec sleep 1000')"
   type_and_see_status "kill -KILL \$(<helper)" 0
 }
 
-@test "^C reaches the command once, however slow the process is that watches the group" {
+@test "^C reaches the command once, however slow the watcher of the group is" {
   start_counting INT
   local watcher
   watcher=$(group_watcher)
@@ -97,7 +97,7 @@ sh -c 'echo read\"\"y; read line; echo \"got \$line\"; exec sleep 1000')"
   see_end_of_counting
 }
 
-@test "^C aborts the script that called us, and the shell shows 130" {
+@test "^C aborts the calling script, and the shell shows 130" {
   open_terminal
   executable script <<<$'#!/bin/bash\nredlock-cli run -k demo -- '"$SLEEPER"$'\ntouch went-on' \
     >/dev/null
@@ -110,7 +110,7 @@ sh -c 'echo read\"\"y; read line; echo \"got \$line\"; exec sleep 1000')"
   type_and_see_status '(exit 7)' 7
 }
 
-@test "a script goes on when the command survives ^C" {
+@test "a script continues when the command survives ^C" {
   open_terminal
   counter >/dev/null
   executable script \
@@ -124,7 +124,7 @@ sh -c 'echo read\"\"y; read line; echo \"got \$line\"; exec sleep 1000')"
   see_status 0
 }
 
-@test "^C ends a wait, too, and aborts the script that called us" {
+@test "^C also ends a wait, and aborts the calling script" {
   redis 0 set demo x
   open_terminal
   executable script <<<$'#!/bin/bash\nredlock-cli run -k demo -- touch entered\ntouch went-on' \
@@ -138,7 +138,7 @@ sh -c 'echo read\"\"y; read line; echo \"got \$line\"; exec sleep 1000')"
   assert_equal "$(redis 0 keys '*')" demo
 }
 
-@test "^\\ shows 131, and the prompt lives on" {
+@test "^\\ shows 131, and the prompt survives" {
   open_terminal
   type_line "redlock-cli run -k demo -- $SLEEPER"
   see ready
@@ -160,7 +160,7 @@ sh -c 'echo read\"\"y; read line; echo \"got \$line\"; exec sleep 1000')"
   wait_for_no_key 0 demo
 }
 
-@test "a changed window reaches the command once" {
+@test "a resized window reaches the command once" {
   start_counting WINCH
   ask resize 30 100
   assert_heard "$FRONT" WINCH
@@ -185,7 +185,7 @@ sh -c 'echo read\"\"y; read line; echo \"got \$line\"; exec sleep 1000')"
   see_end_of_counting 124
 }
 
-@test "timeout at the terminal that really runs out: 124, and the lock is free" {
+@test "timeout at the terminal that really expires: 124, and the lock is free" {
   open_terminal
   type_and_see_status "timeout 1 redlock-cli run -k demo -- sleep 1000" 124
   wait_for_no_key 0 demo
@@ -231,7 +231,7 @@ sh -c 'echo read\"\"y; read line; echo \"got \$line\"; exec sleep 1000')"
   see 'Exit 23'
 }
 
-@test "a signal to the whole group reaches the command once, however late the process comes that watches it" {
+@test "a signal to the whole group reaches the command once, however late the watcher of the group is" {
   start_counting TERM
   local watcher
   watcher=$(group_watcher)
@@ -294,7 +294,7 @@ continue_once_asked() { is_asked "$1" && kill -CONT "$1"; }
   type_and_see_status '(exit 7)' 7
 }
 
-@test "TERM to a script whose command we run reaches neither us nor the command" {
+@test "TERM to a script that runs redlock-cli reaches neither redlock-cli nor the command" {
   open_terminal
   executable script >/dev/null \
     <<<$'#!/bin/bash\ntrap "echo tra\'\'pped" TERM\nredlock-cli run -k demo -- ./counter TERM'
@@ -345,7 +345,7 @@ continue_once_asked() { is_asked "$1" && kill -CONT "$1"; }
   assert_equal "$(redis 0 keys '*')" demo
 }
 
-@test "a closed terminal whose session we lead: the command gets HUP once" {
+@test "a closed terminal of a session that redlock-cli leads: the command gets HUP once" {
   # shellcheck disable=SC2046  # a command line
   open_terminal redlock-cli run -k demo -- $(counter HUP)
   wait_for_counter

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What `status` shows on a terminal: the screen as tmux sees it, and what was sent to get there.
+# The output of `status` on a terminal: the screen in tmux, and the bytes that were sent.
 load helper/common
 load helper/terminal
 load helper/tmux
@@ -58,7 +58,7 @@ $' '/^$/d'
   assert_output ""
 }
 
-@test "--watch fills the screen, follows its size, and leaves it as it was" {
+@test "--watch fills the screen, follows its size, and restores it" {
   forty_locks
   open_tmux 80 24
   type_in_tmux 'clear; echo before'
@@ -93,7 +93,7 @@ N locks not shown in full: the terminal has no room' -n '1,4p; ${s/[0-9]*/N/; p}
   assert_equal "$(tmux_here display-message -p '#{cursor_flag} #{alternate_on}')" "1 0"
 }
 
-@test "--watch shows that a server dies, and goes on" {
+@test "--watch shows that a server dies, and continues" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS
   (acquire_at_all)
@@ -178,7 +178,7 @@ N locks not shown in full: the terminal has no room' -n '1,4p; ${s/[0-9]*/N/; p}
   assert_equal "$REPLY" never
 }
 
-@test "--prefix chooses locks, and not together with a key" {
+@test "--prefix selects locks, and cannot be combined with a key" {
   forty_locks
   run -0 redlock-cli status --prefix job3
   assert_line '11 locks: 11 held'
@@ -191,7 +191,7 @@ N locks not shown in full: the terminal has no room' -n '1,4p; ${s/[0-9]*/N/; p}
     redlock-cli status job1 --prefix job
 }
 
-@test "--exit-code --slots: is one free" {
+@test "--exit-code --slots: whether a slot is free" {
   run -0 redlock-cli status demo --exit-code --slots 2
   hold first --slots 2
   run -75 redlock-cli status demo --exit-code
@@ -211,7 +211,7 @@ N locks not shown in full: the terminal has no room' -n '1,4p; ${s/[0-9]*/N/; p}
   release_hold alone
 }
 
-@test "--watch takes a duration, and else leaves the next word alone" {
+@test "--watch takes a duration, and leaves any other word alone" {
   assert_refused 64 "--watch: must be at least 100ms" redlock-cli status --watch=0
   assert_refused 64 "--watch: " redlock-cli status --watch=soon
   start_background watcher redlock-cli status --watch demo

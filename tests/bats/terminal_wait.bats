@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What a wait shows on a terminal.
+# The output of a wait on a terminal.
 load helper/common
 load helper/terminal
 
@@ -15,7 +15,7 @@ end_hold() {
   wait_for_no_key 0 demo
 }
 
-@test "one line, drawn over itself, with the holder, its note and its age; gone when the wait is over" {
+@test "one redrawn line with the holder, its note and its age; erased when the wait ends" {
   hold_with_note
   open_terminal
   type_line 'export TERM=vt100'
@@ -34,7 +34,7 @@ end_hold() {
   assert_equal "$REPLY" never
 }
 
-@test "acquire shows it, too, and what it prints is not in its way" {
+@test "acquire also shows it, without disturbing its output" {
   hold_with_note
   open_terminal
   type_line 'export TERM=vt100; token=$(redlock-cli acquire -k demo -t 9s); echo "got ${#token}"'
@@ -43,7 +43,7 @@ end_hold() {
   see '\r\x1b\[Kredlock-cli: demo: acquired after [0-9.]+m?s\r\ngot 32'
 }
 
-@test "it is drawn again every second, however rarely the lock is looked at, and after fg" {
+@test "it is redrawn every second, however rarely the lock is polled, and after fg" {
   hold_with_note
   open_terminal
   type_line 'export TERM=vt100'
@@ -61,13 +61,13 @@ end_hold() {
   see_status 148
   type_line fg
   for second in 1 2; do see '\rredlock-cli: waiting for demo \(\d+s, 1st in queue\): held by '; done
-  # What we saw was not asked for: nine drawings would be nine looks. (The holder renews, too.)
+  # Redrawing does not poll: nine redraws would otherwise be nine polls. (The holder also renews.)
   assert_in_range "$(scripts_run 0)" "$before" $((before + 4))
   press "$CTRL_C"
   see_status 130
 }
 
-@test "a wait of less than a second is not worth a line" {
+@test "a wait of less than a second shows no line" {
   redis 0 set demo x px 300
   open_terminal
   type_line 'export TERM=vt100'
@@ -117,7 +117,7 @@ end_hold() {
   see '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '
   press "$CTRL_Z"
   see_status 148
-  # Looks enough at the lock for more lines, were there any.
+  # Enough polls for more lines, if there were any.
   local before
   before=$(scripts_run 0)
   wait_until has_run_scripts 0 $((before + 15))

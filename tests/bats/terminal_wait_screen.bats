@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
-# What a wait leaves on the screen, as tmux shows it: one line, at every size.
+# The screen of a wait, as tmux shows it: one line, at every size.
 load helper/common
 load helper/tmux
 
 setup() { setup_one_server; }
 
-# wait_screen: without what differs from time to time
+# wait_screen: without variable parts
 wait_screen() {
   screen |
     sed -E 's/\([0-9]+s/(N/; s/pid [0-9]+/pid N/; s/, for [0-9.ms]+/, for T/
@@ -18,7 +18,7 @@ see_screen() { wait_until is_on_screen "$1" || { wait_screen; fail "the screen i
 readonly full='redlock-cli: waiting for demo (N, 1st in queue): held by ME (run pid N: sh), '\
 '"release 4.2", for T, renewed'
 
-@test "200 by 50: one line, and nothing of it when the lock is there" {
+@test "200 by 50: one line, and none when the lock is granted" {
   hold holder --note "release 4.2"
   open_tmux 200 50
   type_in_tmux 'clear; redlock-cli run -k demo -- echo entered'
@@ -47,7 +47,7 @@ of eighty columns"
   release_hold holder
 }
 
-@test "80 by 24: a superseded waiter says so where the line was" {
+@test "80 by 24: a superseded waiter reports that in place of the line" {
   hold holder
   open_tmux 80 24
   type_in_tmux 'clear; redlock-cli run -k demo --supersede -- echo entered'

@@ -1,20 +1,19 @@
 #!/usr/bin/env bats
 # bats file_tags=smoke,glibc
-# rediss://: which servers are trusted, and that nothing else changes. The CA is private and made
-# for the test.
+# rediss://: which servers are trusted, and that nothing else changes. The CA is made for the test.
 load helper/common
 load helper/tls
 
 setup() {
   common_setup
-  # A refusal is told of one attempt, which has a handshake in it.
+  # A refusal must arrive within one attempt, which includes a handshake.
   export REDLOCK_SERVER_TIMEOUT=4s
   prepare_tls
   make_authority ca
   make_certificate good ca DNS:localhost,IP:127.0.0.1
 }
 
-# Every command that a lock goes through, once.
+# Every command in the life of a lock, once.
 use_all_commands() {
   run -0 redlock-cli run -k demo -- true
   run -0 --separate-stderr redlock-cli acquire -k demo -t 60s --export
@@ -78,7 +77,7 @@ assert_refuses() {
   SSL_CERT_FILE=$TLS/ca.crt run -0 redlock-cli run -S "$SERVERS" -k demo -- true
 }
 
-# traced COMMAND…: runs it, and notes which files are opened, for assert_opened and refute_opened.
+# traced COMMAND…: runs it, and records which files it opens, for assert_opened and refute_opened.
 traced() {
   strace -f -o "$BATS_TEST_TMPDIR/probe" true 2>/dev/null || skip "strace cannot run here"
   ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" \
@@ -126,7 +125,8 @@ END
   make_intermediate between root
   make_certificate leaf between IP:127.0.0.1
   make_intermediate root older cross
-  # What a public CA's customer sends: the intermediate CA, and the root as an older one signed it.
+  # The chain that a customer of a public CA sends: the intermediate CA, and the root signed by an
+  # older one.
   cat "$TLS/between.crt" "$TLS/cross.crt" >>"$TLS/leaf.crt"
   start_tls_server leaf root --tls-auth-clients no
   make_directory roots root
@@ -140,7 +140,7 @@ END
   assert_opened bundle.crt
 }
 
-@test "the system's CAs are not read with a CA of one's own, nor with --insecure" {
+@test "the system's CAs are not read with --cacert, nor with --insecure" {
   start_tls_server good ca --tls-auth-clients no
   cp "$TLS/ca.crt" "$TLS/bundle.crt"
   make_directory cas ca
@@ -209,7 +209,7 @@ END
   assert_refuses 77 "its certificate is not for 127.0.0.1" -S "rediss://127.0.0.1:${SERVER_PORT[1]}"
 }
 
-@test "a certificate that has its name in the subject alone is refused" {
+@test "a certificate that has its name only in the subject is refused" {
   make_certificate localhost ca email:root@localhost
   start_tls_server localhost ca --tls-auth-clients no
   export REDLOCK_CACERT=$TLS/ca.crt
@@ -227,19 +227,19 @@ END
   assert_refuses 77 "its certificate is not for 127.0.0.1" -S "$SERVERS" --cacert "$TLS/ca.crt"
 }
 
-@test "--sni names the server otherwise than the URL, and that name is verified" {
+@test "--sni overrides the name in the URL, and that name is verified" {
   make_certificate elsewhere ca DNS:elsewhere.example
   start_tls_server elsewhere ca --tls-auth-clients no
   run -0 redlock-cli run -S "$SERVERS" -k demo --cacert "$TLS/ca.crt" \
     --sni elsewhere.example -- true
   assert_refuses 77 "its certificate is not for other.example" -S "$SERVERS" \
     --cacert "$TLS/ca.crt" --sni other.example
-  # A name of which nothing is left, as of "$UNSET.", is not any name.
+  # A name of which nothing is left, such as "$UNSET.", must not match any name.
   assert_refuses 64 "does not begin with a dot" -S "$SERVERS" --cacert "$TLS/ca.crt" --sni .
   assert_refuses 77 "its certificate is not for" -S "$SERVERS" --cacert "$TLS/ca.crt" --sni '%x:y'
 }
 
-@test "the server name is asked for when the host is a name, and not when it is an address" {
+@test "the server name is sent if the host is a name, not if it is an address" {
   local port file=$BATS_TEST_TMPDIR/names
   start_background server /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/sni.py" "$TLS/good.crt" \
     "$TLS/good.key"
@@ -254,12 +254,12 @@ END
 @test "a certificate that has expired is refused" {
   make_certificate old ca IP:127.0.0.1 0
   start_tls_server old ca --tls-auth-clients no
-  # It is good for the second in which it was made.
+  # It is valid during the second in which it was made.
   wait_until eval '! openssl x509 -checkend 0 -noout -in "$TLS/old.crt"'
   assert_refuses 77 "its certificate, or its CA's, has expired" -S "$SERVERS" --cacert "$TLS/ca.crt"
 }
 
-@test "a server that wants a client certificate refuses who has none, or another CA's" {
+@test "a server that requires a client certificate refuses clients with none, or one of another CA" {
   start_tls_server good ca
   make_authority other
   make_certificate stranger other DNS:stranger
@@ -279,7 +279,7 @@ END
 }
 
 @test "TLS before 1.2 is refused" {
-  # It is we who refuse it, not what the distribution set as OpenSSL's default.
+  # The refusal is our own, and does not depend on the distribution's default for OpenSSL.
   printf '%s\n' 'openssl_conf = a' '[a]' 'ssl_conf = b' '[b]' 'system_default = c' '[c]' \
     'MinProtocol = None' \
     'CipherString = DEFAULT@SECLEVEL=0' >"$TLS/lax.cnf"
@@ -291,7 +291,7 @@ END
     -S "rediss://127.0.0.1:$(head -n 1 "$(background_stdout server)")" --cacert "$TLS/ca.crt"
 }
 
-@test "rediss:// to a port without TLS, and redis:// to one with it, say what to write" {
+@test "rediss:// to a port without TLS, and redis:// to one with it, name the right URL" {
   start_tcp_server
   start_tls_server good ca --tls-auth-clients no
   assert_refuses 69 "write redis://" -S "rediss://127.0.0.1:${SERVER_PORT[0]}" \
@@ -299,7 +299,7 @@ END
   assert_refuses 69 "write rediss://" -S "redis://127.0.0.1:${SERVER_PORT[1]}"
 }
 
-@test "a handshake that never ends is over with the server's time" {
+@test "a handshake that never ends is limited by the server timeout" {
   start_tls_server good ca --tls-auth-clients no
   pause_server 0
   start_background limit sleep 15
@@ -318,7 +318,7 @@ END
   refute background_has_ended limit
 }
 
-@test "a connection that breaks while the command runs is made anew" {
+@test "a connection that breaks while the command runs is reopened" {
   start_tls_server good ca --tls-auth-clients no
   export REDLOCK_CACERT=$TLS/ca.crt
   hold holder -S "$SERVERS" -t 9s --server-timeout 1s
@@ -331,7 +331,7 @@ END
   assert_unlocked demo 0
 }
 
-@test "a renewed CA, certificate and key are read when a connection is made anew" {
+@test "a renewed CA, certificate and key are read when a connection is reopened" {
   make_certificate client ca DNS:client
   start_tls_server good ca
   cp "$TLS/ca.crt" "$TLS/trusted.crt"
@@ -360,7 +360,7 @@ END
   assert_unlocked demo 0
 }
 
-@test "the system's bundle is read, too, after our certificate was renewed" {
+@test "the system's bundle is also read after our certificate was renewed" {
   make_certificate client ca DNS:client
   make_authority next
   make_certificate better next IP:127.0.0.1
@@ -383,7 +383,7 @@ END
   assert_unlocked demo 0
 }
 
-@test "it does not matter in what pieces the bytes come" {
+@test "the bytes may arrive in pieces of any size" {
   start_tls_server good ca --tls-auth-clients no
   export REDLOCK_CACERT=$TLS/ca.crt REDLOCK_SERVER_TIMEOUT=40s
   local size
@@ -398,7 +398,7 @@ END
   done
 }
 
-@test "a failed attempt is taken back over TLS as well" {
+@test "a failed attempt is also undone over TLS" {
   start_tls_server good ca --tls-auth-clients no
   start_tls_server good ca --tls-auth-clients no
   start_tls_server good ca --tls-auth-clients no
@@ -408,7 +408,7 @@ END
   assert_unlocked demo 0
 }
 
-@test "a silent server gets the acquire and what takes it back when it wakes up" {
+@test "a silent server gets the acquire and its undo when it wakes up" {
   start_tls_server good ca --tls-auth-clients no
   # Warm: the handshake is over when it falls silent.
   start_relay relay "${SERVER_PORT[0]}" 65536
@@ -436,7 +436,7 @@ an attacker on the network can grant fake locks"
   REDLOCK_INSECURE=0 run -77 redlock-cli status -q -S "$SERVERS" -k demo
 }
 
-@test "files that are no good are refused before anything is asked" {
+@test "unusable files are refused before any server is asked" {
   local url=rediss://127.0.0.1:1
   echo nonsense >"$TLS/nonsense"
   openssl ec -in "$TLS/good.key" -aes128 -passout pass:x -out "$TLS/locked.key" 2>/dev/null
@@ -458,7 +458,7 @@ an attacker on the network can grant fake locks"
     "REDLOCK_CACERT: cannot use /nowhere/ca.crt" -S "$url"
 }
 
-@test "options for TLS without a server that has it are refused on the command line, and no harm as a setting" {
+@test "TLS options without a TLS server are refused on the command line, and harmless as settings" {
   start_servers 1
   assert_refuses 64 "--cacert: no server is named with rediss://" -S "$SERVERS" \
     --cacert "$TLS/ca.crt"
@@ -474,7 +474,7 @@ an attacker on the network can grant fake locks"
   refute_opened libcrypto
 }
 
-@test "a server that dies in the middle of a connection does no harm to us" {
+@test "a server that dies in the middle of a connection does no harm" {
   start_tls_server good ca --tls-auth-clients no
   export REDLOCK_CACERT=$TLS/ca.crt REDLOCK_SERVER=$SERVERS
   # Whose command runs: before that, the key may be that of an attempt that is undone.

@@ -7,7 +7,7 @@ load helper/deployments
 
 setup() {
   common_setup
-  # A refusal is told of one attempt, which has several handshakes in it.
+  # A refusal must arrive within one attempt, which includes several handshakes.
   export REDLOCK_SERVER_TIMEOUT=4s
   prepare_tls
   make_authority ca
@@ -36,7 +36,7 @@ start_tls_sentinel() {
   URL=sentinels://localhost:${SERVER_PORT[SENTINEL]}/mymaster
 }
 
-@test "a cluster's servers are reached with TLS and verified as they are announced" {
+@test "a cluster's servers are reached with TLS and verified by their announced address" {
   start_tls_cluster good
   run -0 redlock-cli run -S "$URL" --cacert "$TLS/ca.crt" -k demo -n -- true
   assert_unlocked demo 0
@@ -44,7 +44,7 @@ start_tls_sentinel() {
   assert_refused 69 "clusters://" redlock-cli run -S "${URL/clusters/cluster}" -k demo -n -- true
 }
 
-@test "a cluster's server whose certificate is not for the address that is announced gets no vote" {
+@test "a cluster's server whose certificate is not for its announced address gets no vote" {
   start_tls_cluster named
   assert_refused 77 "its certificate is not for 127.0.0.1" \
     redlock-cli run -S "$URL" --cacert "$TLS/ca.crt" -k demo -n -- true

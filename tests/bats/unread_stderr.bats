@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# A stderr that is not read (a full pipe, a terminal that is held) holds up no wait, no stop, no
-# release and no command.
+# A stderr that is not read (a full pipe, a stopped terminal) delays no wait, no stop, no release
+# and no command.
 load helper/common
 load helper/supervision
 load helper/terminal
@@ -13,7 +13,7 @@ setup() {
   exec 7<>"$BATS_TEST_TMPDIR/pipe"
 }
 
-# The pipe takes not one byte more.
+# The pipe is full to the last byte.
 fill_pipe() {
   /usr/bin/python3 -c '
 import os
@@ -40,13 +40,13 @@ has_drained() {
   grep -q "$1" "$BATS_TEST_TMPDIR/drained"
 }
 
-# unread WORD…: what `redlock-cli WORD…` says goes to the pipe. What hangs is ended.
+# unread WORD…: `redlock-cli WORD…` writes its messages to the pipe. A hanging one is ended.
 unread() { timeout --kill-after=1 "$WAIT_LIMIT" redlock-cli "$@" 2>&7; }
 
 # start_unread NAME WORD…: the same in the background.
 start_unread() { start_background "$1" sh -c 'exec redlock-cli "$@" 2>&7' - "${@:2}"; }
 
-@test "a wait ends when its time is over" {
+@test "a wait ends at its timeout" {
   hold first
   fill_pipe
   run -75 unread run -k demo -w 2 -- true
@@ -71,12 +71,12 @@ start_unread() { start_background "$1" sh -c 'exec redlock-cli "$@" 2>&7' - "${@
   release_hold first
 }
 
-@test "the command begins, runs, and is not stopped because of a line that nothing reads" {
+@test "the command starts, runs, and is not stopped because of an unread line" {
   fill_pipe
   run -0 unread run -k demo -vv -- true
   run -0 unread run -k demo -v --json --status-fd 7 -- true
   drain_pipe
-  # Two renewals have something to say.
+  # Two renewals have messages.
   start_unread ours run -k demo -vv -t 6s --grace 300ms --server-timeout 1s -- \
     sh -c 'echo up; until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/end"
   wait_for_stdout ours up
@@ -98,7 +98,7 @@ start_unread() { start_background "$1" sh -c 'exec redlock-cli "$@" 2>&7' - "${@
   kill "$output"
 }
 
-@test "after a loss the command has its grace, and not the rest of the lease" {
+@test "after a loss the command has only its grace, not the rest of the lease" {
   start_unread ours run -k demo -t 30s --grace 300ms --server-timeout 1s -- \
     sh -c 'trap "" TERM; echo $$; while :; do sleep 0.1; done'
   wait_for_stdout ours
@@ -110,7 +110,7 @@ start_unread() { start_background "$1" sh -c 'exec redlock-cli "$@" 2>&7' - "${@
   assert_equal "$status" 79
 }
 
-@test "what was dropped is counted, and the count comes with the next line" {
+@test "dropped lines are counted, and the count precedes the next line" {
   start_unread ours run -k demo -vv -t 6s --grace 300ms --server-timeout 1s -- sleep 1000
   wait_for_key 0 demo
   fill_pipe

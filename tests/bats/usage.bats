@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# What the program says of itself, and of words that it does not know.
+# Help, and the messages about unknown words.
 load helper/common
 
 setup() { setup_one_server; }
 
 # --- Help ---
 
-@test "without a word the five most useful lines are shown: 64" {
+@test "without arguments a five-line overview is shown: 64" {
   run -64 --separate-stderr redlock-cli
   assert_equal "$output" ""
   assert_equal "$(wc -l <<<"$stderr")" 5
@@ -14,7 +14,7 @@ setup() { setup_one_server; }
   assert_regex "$stderr" "redlock-cli help"
 }
 
-@test "help, help COMMAND and version are what --help and --version are" {
+@test "help, help COMMAND and version equal --help and --version" {
   local command
   assert_equal "$(redlock-cli help)" "$(redlock-cli --help)"
   assert_equal "$(redlock-cli help)" "$(redlock-cli -h)"
@@ -40,19 +40,19 @@ setup() { setup_one_server; }
   assert_equal "$stderr" ""
 }
 
-@test "help is had whatever else is wrong, and without a look at the settings" {
+@test "help is shown despite other errors, and without reading the settings" {
   export REDLOCK_CONFIG=/no/such/file
   run -0 redlock-cli run --bogus --ttl 5x --help
   assert_line "Usage: redlock-cli run -k KEY [OPTIONS] [--] CMD [ARG...]"
   run -0 redlock-cli help run
   run -0 redlock-cli version
-  # What stands behind the command is the command's.
+  # Words after the command belong to it.
   unset REDLOCK_CONFIG
   run -0 redlock-cli run -k demo sh -c 'printf "<%s>" "$@"' - --help
   assert_output "<--help>"
 }
 
-@test "a value that is refused, or a letter of a cluster, is no wish for help: 64" {
+@test "a refused value, or a letter of a cluster, is not a request for help: 64" {
   local why="needs a value, and" ran=$BATS_TEST_TMPDIR/ran
   assert_refused 64 "--key $why -hotfix looks like an option" redlock-cli run -S local: -k -hotfix \
     -- touch "$ran"
@@ -68,11 +68,11 @@ setup() { setup_one_server; }
   assert_refused 64 "unknown option -Z" redlock-cli run -hZ
   assert_refused 64 "--note $why" redlock-cli run -nh --note -n
   assert [ ! -e "$ran" ]
-  # A cluster in which all is known asks as well as a word of its own.
+  # A cluster of known letters requests help as well as a separate word.
   assert_equal "$(redlock-cli run -nh)" "$(redlock-cli run --help)"
 }
 
-@test "help of run fits 60 lines, and each command names the exit codes of its own" {
+@test "the help of run fits 60 lines, and each command names its own exit codes" {
   run -0 redlock-cli run --help
   assert [ "${#lines[@]}" -le 60 ]
   assert_line --regexp '^  --once-per DUR .* Skip CMD if a run of this lock succeeded less than$'
@@ -111,7 +111,7 @@ setup() { setup_one_server; }
   assert_output ""
   for columns in 60 120; do
     run -0 script -qec "stty cols $columns; redlock-cli run --help" /dev/null
-    # Examples stay as they are, and so does the list of spellings of an option.
+    # Examples and the lists of spellings of an option are not folded.
     assert_equal "$(tr -d '\r' <<<"$output" | grep -vE '^  (redlock-cli|-)' |
       awk -v columns="$columns" 'length > columns')" ""
     assert [ "$(tr -d '\r' <<<"$output" |
@@ -120,7 +120,7 @@ setup() { setup_one_server; }
   done
 }
 
-@test "help that cannot be written is 71, but for a reader who has seen enough" {
+@test "help that cannot be written is 71, unless the reader has closed the pipe" {
   run -71 sh -c 'redlock-cli help run >/dev/full'
   open_broken_pipe 7
   run -0 env --default-signal=PIPE sh -c 'redlock-cli help run >&7'
@@ -128,7 +128,7 @@ setup() { setup_one_server; }
 
 # --- Words that are not known ---
 
-@test "a misspelt command or option is named, with the one that was meant: 64" {
+@test "a misspelt command or option is named, with a suggestion: 64" {
   assert_refused 64 "there is no command rnu; the commands are run, acquire" \
     redlock-cli rnu -k demo true
   assert_refused 64 "there is no command rum; did you mean 'run'?" redlock-cli rum -k demo true
@@ -155,20 +155,20 @@ setup() { setup_one_server; }
   assert_refused 64 "there is no command 'a b'; the commands are run" redlock-cli 'a b'
 }
 
-@test "an option of another command, or before the command, is told where it belongs" {
+@test "an option of another command, or before the command, is refused with its place" {
   assert_refused 64 "--export is not an option of run, but of acquire" \
     redlock-cli run -k demo --export true
   assert_refused 64 "-k belongs after the command: run, acquire" redlock-cli -k demo run true
   assert_refused 64 "name a command: run, acquire" redlock-cli --
 }
 
-@test "a word too many is told: 64" {
+@test "an extra word is refused: 64" {
   assert_refused 64 "unexpected argument bogus: acquire takes options alone" \
     redlock-cli acquire -k demo -t 5s bogus
   assert_refused 64 "unexpected argument bogus" redlock-cli help run bogus
 }
 
-@test "several keys where one is possible, and two forms of one answer, are refused: 64" {
+@test "several keys where only one is possible, and two output formats, are refused: 64" {
   assert_refused 64 "--key: doctor tries one key at a time" redlock-cli doctor -k demo -k other
   assert_refused 64 "--key: REDLOCK_TOKEN is for one key; REDLOCK_LEASE holds several" \
     env REDLOCK_TOKEN="$(printf 'a%.0s' {1..32})" redlock-cli release -k demo -k other
@@ -176,14 +176,14 @@ setup() { setup_one_server; }
   assert_equal "$stderr" "redlock-cli: --json and --export cannot be combined"
 }
 
-@test "settings that the default ttl is too short for are 64 where one was typed, otherwise 78" {
+@test "settings for which the default ttl is too short are 64 if one is on the command line, else 78" {
   assert_refused 78 "with --grace 20s the smallest that works is" \
     env REDLOCK_GRACE=20s redlock-cli run -k demo -- true
   assert_refused 64 "with --grace 20s the smallest that works is" \
     redlock-cli run --grace 20s -k demo -- true
 }
 
-@test "an unknown word is answered in the form that was asked for, wherever that stands" {
+@test "an unknown word is reported in the requested format, wherever that option stands" {
   run -64 --separate-stderr redlock-cli bogus --json
   assert_equal "$(json '[j["command"], j["result"], j["exit_code"]]')" "['bogus', 'usage', 64]"
   run -64 --separate-stderr redlock-cli status --bogus --ttl 5x --json
@@ -199,14 +199,14 @@ setup() { setup_one_server; }
   assert_output "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 64)"
   run -64 --separate-stderr redlock-cli run -k demo --bogus 5s --export
   assert_output ""
-  # What stands behind the command is not ours.
+  # Words after the command are not ours.
   run -64 --separate-stderr redlock-cli run true --json
   assert_equal "$(wc -l <<<"$stderr")" 1
 }
 
 # --- Keys as plain words ---
 
-@test "status, release and doctor take keys as plain words, among options or behind them" {
+@test "status, release and doctor take keys as plain words, between options or after them" {
   run -0 redlock-cli acquire -k one -t 60s
   run -0 redlock-cli acquire -k two -t 60s
   run -0 --separate-stderr redlock-cli status one --json two -k three
@@ -225,7 +225,7 @@ setup() { setup_one_server; }
   assert_equal "$(redis 0 exists 'redlock:fence:{probe}')" 1
 }
 
-@test "a plain word that looks like a server is no key: 64" {
+@test "a plain word that looks like a server is not a key: 64" {
   assert_refused 64 "-S redis://h:1; a key like this is named with -k" \
     redlock-cli status redis://h:1
   assert_refused 64 "-S redis://h:1" redlock-cli run -k demo redis://h:1
@@ -243,7 +243,7 @@ setup() { setup_one_server; }
   assert_output --partial "redis://h:1: free"
 }
 
-@test "a word of ours is shown escaped once, and as it is to be typed again" {
+@test "a word of the command line is shown escaped once, and in a form that can be typed again" {
   assert_refused 64 "unknown signal '\x1b[1m'" redlock-cli run -k demo --stop-signal=$'\e[1m' true
   assert_refused 64 "'5\\\\x' has an unknown unit" redlock-cli run -k demo -w '5\x' true
   assert_refused 64 "write --key='-a\b'" redlock-cli run -k '-a\b' true

@@ -1,17 +1,17 @@
 #!/usr/bin/env bats
 # shellcheck disable=SC1003,SC2054,SC2258
-# Every kind of value: what is understood, and that all else gets one clear line and the right exit
-# code.
+# Every kind of value: valid ones are accepted, and all others get one clear message and the right
+# exit code.
 load helper/common
 
 setup() {
   setup_one_server
-  # What decides in one attempt has room on a busy machine: as much as the default ttl allows.
+  # On a busy machine a single attempt needs as much time as the default ttl allows.
   export REDLOCK_SERVER_TIMEOUT=4s
 }
 
-# refuses_each OPTION VALUE…: `run OPTION VALUE` is refused with 64, the option is named, and
-# nothing runs or stays locked.
+# refuses_each OPTION VALUE…: `run OPTION VALUE` is refused with 64 and the name of the option, and
+# nothing runs or is left locked.
 refuses_each() {
   local option=$1 value
   shift
@@ -29,7 +29,7 @@ BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 9999999999
   Infinity -0 0x10 1h30 30m1h 1h1h 1.2.3 1,5s . .s s ms
   5S 5Ms "5 m" 1_000 ½s $'1\n' $'5\e[31ms' '1;')
 
-@test "good durations are understood by --ttl, and mean what they say" {
+@test "valid durations are accepted by --ttl with the right length" {
   local row text ms
   unset REDLOCK_SERVER_TIMEOUT
   for row in 500ms=500 1500ms=1500 30s=30000 30=30000 1.5m=90000 2h=7200000 1d=86400000 .5s=500 \
@@ -45,7 +45,7 @@ BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 9999999999
   done
 }
 
-@test "good durations are understood by --wait" {
+@test "valid durations are accepted by --wait" {
   local text
   for text in 500ms 30s 1.5m 2h 1d .5s 0 0s 0ms 0.0 10000d 1h30m 1w infinity; do
     run -0 redlock-cli run -k demo --wait "$text" -- true
@@ -53,7 +53,7 @@ BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 9999999999
   done
 }
 
-@test "bad durations are refused" {
+@test "invalid durations are refused" {
   refuses_each --ttl "${BAD_DURATIONS[@]}"
   refuses_each --wait "${BAD_DURATIONS[@]}"
   refuses_each --grace 5x -1 ""
@@ -62,7 +62,7 @@ BAD_DURATIONS=(1e3 -1 +1 5x "" "1 s" " 1s" "1s " 99999999999999999999 9999999999
   refuses_each --unavailable-wait 5x -1 ""
 }
 
-@test "only a time to wait may be infinite" {
+@test "only time limits may be infinite" {
   redis 0 set demo x px 300
   run -0 redlock-cli run -k demo -w infinity --unavailable-wait infinity -- true
   refuses_each --ttl infinity
@@ -86,13 +86,13 @@ min_ttl() {
   smallest=${BASH_REMATCH[1]}
 }
 
-@test "a ttl too short to renew in time is refused, naming the smallest that works, and that one is taken" {
+@test "a ttl too short to renew in time is refused with the smallest that works, which is accepted" {
   local smallest options
   for options in "" "--grace 1s" "--server-timeout 300ms" "--server-timeout 1s --grace 30s" \
     "--grace 0"; do
     # shellcheck disable=SC2086  # words
     min_ttl $options
-    # What is accepted goes on to find no server.
+    # An accepted value leads to the error that there is no server.
     # shellcheck disable=SC2086
     run -69 redlock-cli run -S "$NOWHERE" -k demo -n $options -t "${smallest}ms" -- true
     # shellcheck disable=SC2086
@@ -101,7 +101,7 @@ min_ttl() {
   done
 }
 
-@test "a ttl too short is told with the settings that make it so" {
+@test "a ttl that is too short is refused with the settings that make it so" {
   unset REDLOCK_SERVER_TIMEOUT
   assert_refused 64 "--ttl: 1s is too short to renew the lease and to stop the command in time; \
 with --server-timeout 1s and --grace 2s the smallest" \
@@ -128,7 +128,7 @@ command in time; with --grace 40s the smallest" redlock-cli run -k demo --grace 
   assert_refused 64 "the smallest that works is" redlock-cli extend -t 1ms
 }
 
-@test "a ttl of nothing or of centuries is refused, and so are settings that no ttl has room for" {
+@test "a ttl of zero or of centuries is refused, and so are settings for which no ttl is long enough" {
   refuses_each --ttl 0 0s 0.4ms 100000d
   assert_refused 64 "too short" redlock-cli run -k demo --grace 1h -- true
   assert_refused 64 "--ttl" redlock-cli run -k demo --grace 1h -t 30s -- true
@@ -137,8 +137,8 @@ command in time; with --grace 40s the smallest" redlock-cli run -k demo --grace 
 
 # --- keys ---
 
-# locks_verbatim KEY: while a command runs, the key lies in the server byte by byte; afterwards
-# nothing but the counter and the last run do.
+# locks_verbatim KEY: while a command runs, the server has exactly this key; afterwards only the
+# counter and the last run.
 locks_verbatim() {
   redis 0 flushall >/dev/null
   run -0 --separate-stderr redlock-cli run --key="$1" -- \
@@ -153,7 +153,7 @@ locks_verbatim() {
   run -0 redlock-cli release --key="$1" --force
 }
 
-@test "any bytes are a key, and lie at the server as they are" {
+@test "a key may have any bytes, and is stored unchanged" {
   local key
   for key in x 'a b' $'new\nline' $'\n' $'\x01\xff' $'\xff\xfe\xfd' '{a}b' 'a}b' '{}x' '{' '}' \
     '}{' '{{a}}' 'a{b}c{d}' ' ' '-k' '--help' '*' '"' "'" \
@@ -172,7 +172,7 @@ locks_verbatim() {
   assert_refused 64 "longer than 4096 bytes" redlock-cli acquire -k "ü$long" -t 60s
 }
 
-@test "an empty key and one of the tool's own are refused by all commands" {
+@test "an empty key and a reserved one are refused by all commands" {
   local key
   for key in "" redlock: redlock:x 'redlock:fence:{demo}'; do
     assert_refused 64 "--key: the key" redlock-cli run -k "$key" -- true
@@ -183,7 +183,7 @@ locks_verbatim() {
   assert_equal "$(redis 0 dbsize)" 0
 }
 
-@test "keys that differ in braces alone are different locks" {
+@test "keys that differ only in braces are different locks" {
   local key
   for key in foo '{foo}' '{foo}foo' 'foo}' '{foo' '{foo}}'; do
     run -0 redlock-cli acquire -k "$key" -t 60s -n
@@ -219,7 +219,7 @@ locks_verbatim() {
 
 # --- numbers and words ---
 
-@test "-E takes every exit code there is" {
+@test "-E takes every exit code" {
   redis 0 set demo x px 600000
   local code
   for ((code = 0; code < 256; ++code)); do
@@ -247,7 +247,7 @@ locks_verbatim() {
   assert_equal "$(json 'j["result"]')" released
 }
 
-@test "a note of 512 bytes is shown, a longer one is shortened between characters" {
+@test "a note of 512 bytes is shown in full, a longer one is cut between characters" {
   local note
   note=$(printf '%0512d' 7)
   run -0 redlock-cli acquire -k demo -t 60s --note "$note"
@@ -284,7 +284,7 @@ locks_verbatim() {
 @test "a flag takes no value, or means what its value says" {
   redis 0 set demo x px 600000
   local value
-  # Not once is the lock broken by a --force that says no.
+  # A --force that means no never breaks the lock.
   for value in false 0 off maybe ""; do
     run redlock-cli release -k demo "--force=$value"
     assert_equal "--force=$value: $status $(redis 0 exists demo)" "--force=$value: 64 1"
@@ -312,7 +312,7 @@ locks_verbatim() {
   assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
 }
 
-@test "of several servers the wrong URL is told by its number, and the host that is none" {
+@test "of several servers the wrong URL is named by its number, and an invalid host is shown" {
   assert_refused 78 "REDLOCK_SERVER: wrong server URL (2 of 3): it begins with no scheme" \
     env REDLOCK_SERVER=redis://a,redsi://b,redis://c redlock-cli status
   assert_refused 78 "wrong server URL: its host has a character that no host name has" \
@@ -327,7 +327,7 @@ locks_verbatim() {
   for nr in 0 1 2 3; do assert_line --partial "${SERVER_URL[nr]}: free"; done
 }
 
-# locks_at URL DATABASE I: a lock at URL lies in that database of server I.
+# locks_at URL DATABASE I: a lock at URL is in that database of server I.
 locks_at() {
   run -0 redlock-cli run -S "$1" -k demo -- redis-cli -s "${SERVER_SOCKET[$3]}" -n "$2" exists demo
   assert_output 1

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# What one node says of its cluster is used until it fails; then another is asked.
+# One node's view of its cluster is used until it fails; then another node is asked.
 load helper/common
 load helper/deployments
 
-# leave_cluster: server 0 gives its slots and the keys named to server 1, and leaves the cluster by
-# the book.
+# leave_cluster: server 0 passes its slots and the named keys to server 1, and leaves the cluster
+# properly.
 leave_cluster() {
   local id i
   id=$(node_id 0)
@@ -25,7 +25,7 @@ leave_cluster() {
   redis 0 cluster reset
 }
 
-# scripted_node SLOTS ERROR: a node that answers so (scripted_cluster.py); NODE is its address.
+# scripted_node SLOTS ERROR: a node with these answers (scripted_cluster.py); NODE is its address.
 scripted_node() {
   start_background node /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/scripted_cluster.py" "$@"
   wait_for_stdout node
@@ -35,7 +35,7 @@ scripted_node() {
 # The cluster, by way of the scripted node first.
 cluster_after_node() { echo "cluster://$NODE,${CLUSTER_URL#cluster://}"; }
 
-@test "a node that left the cluster by the book ends no run, keeps none from the lock, and hides no lock" {
+@test "a node that left the cluster properly ends no run, blocks no lock, and hides none" {
   start_cluster
   export REDLOCK_SERVER=$CLUSTER_URL REDLOCK_SERVER_TIMEOUT=2s
   hold holder -t 12s --server-timeout 1s
@@ -61,7 +61,7 @@ cluster_after_node() { echo "cluster://$NODE,${CLUSTER_URL#cluster://}"; }
   run -0 redlock-cli status -S "$(cluster_after_node)"
 }
 
-@test "a node that names a dead master is overruled by the others in the same attempt" {
+@test "a node that names a dead master is corrected by the others in the same attempt" {
   start_cluster
   scripted_node '*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:1\r\n' x
   run -0 redlock-cli run -S "$(cluster_after_node)" -k demo -n --server-timeout 4s -- true
@@ -73,8 +73,8 @@ cluster_after_node() { echo "cluster://$NODE,${CLUSTER_URL#cluster://}"; }
     redlock-cli run -S "cluster://$NODE" -k demo -n -- true
 }
 
-# other_host: servers that are started from now on run on another host, 10.77.0.1, to which the
-# "${HERE[@]}" of this one, 10.77.0.2, has a line.
+# other_host: servers that are started from now on run on another host, 10.77.0.1, to which
+# "${HERE[@]}" on this one, 10.77.0.2, is connected.
 other_host() {
   if ((EUID != 0)) || ! unshare --net true 2>/dev/null; then
     skip "needs root with CAP_SYS_ADMIN"
@@ -103,7 +103,7 @@ END
   SERVER_NET=(nsenter "--net=/proc/$there/ns/net")
 }
 
-@test "a loopback address that another host announces is refused, and both addresses are named" {
+@test "a loopback address that another host announces is refused, and the message names both addresses" {
   other_host
   start_tcp_server --bind 10.77.0.1 127.0.0.1 --protected-mode no --cluster-enabled yes \
     --cluster-announce-ip 127.0.0.1 --cluster-config-file nodes.conf

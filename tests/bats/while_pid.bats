@@ -6,7 +6,7 @@ load helper/while_pid
 
 # --- While the process lives, and when it ends ---
 
-@test "the lease is renewed while the script lives, and released when it exits; what it leaves behind runs on" {
+@test "the lease is renewed while the script lives, and released when it exits; processes that it leaves continue" {
   start_script ours -t 6s --grace 300ms --server-timeout 1s
   local pid
   wait_until expires_after 0 "$(($(expires_at 0) + 6000))"
@@ -46,7 +46,7 @@ load helper/while_pid
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "a process that ends while the lock is still waited for: the wait ends, and nothing is left in the queue" {
+@test "a process that ends during the wait: the wait ends, and nothing is left in the queue" {
   hold other
   start_pet
   pet_begins waiter redlock-cli acquire -k demo --while-pid "$PET" --export
@@ -93,7 +93,7 @@ load helper/while_pid
 
 is_clean() { [[ -z $(keys_at "$1") ]]; }
 
-# --- How the lease is handed over ---
+# --- How the lease is passed on ---
 
 @test "the caller's stdout, stderr and inherited descriptors are closed: no reader of them waits" {
   start_pet
@@ -102,7 +102,7 @@ is_clean() { [[ -z $(keys_at "$1") ]]; }
     "$PET" "$WITNESS"
   assert_equal "$output" "<$(redis 0 get demo)>"
   find_holder
-  # Neither is it kept from others by a lock on what was inherited.
+  # Nor do locks on inherited descriptors keep it from others.
   wait_until lets_go_of_everything
   kill -KILL "$HOLDER"
   redis 0 del demo
@@ -116,7 +116,7 @@ lets_go_of_everything() {
   for fd in "/proc/$HOLDER/fd"/*; do [[ ! $fd -ef $WITNESS ]] || return; done
 }
 
-@test "the lease is handed out as it always is: token, --export, --token-file, --json" {
+@test "the lease is passed on in every form: token, --export, --token-file, --json" {
   start_pet
   local file=$BATS_TEST_TMPDIR/lease exports
   keep() {
@@ -153,7 +153,7 @@ lets_go_of_everything() {
   assert_pet_untouched
 }
 
-@test "a lease is handed over whole, however long its keys are" {
+@test "a lease is passed on completely, however long its keys are" {
   local -a keys=()
   local quotes i
   quotes=$(printf "%4000s" "" | tr ' ' "'")
@@ -167,7 +167,7 @@ lets_go_of_everything() {
   for i in {1..8}; do assert_equal "$(redis 0 exists "$quotes$i")" 0; done
 }
 
-@test "a lease that there is no room for on the way is released: 71" {
+@test "a lease that cannot be passed to the caller is released: 71" {
   local -a keys=()
   local i
   for i in {1..60}; do keys+=(-k "k$i"); done
@@ -179,7 +179,7 @@ lets_go_of_everything() {
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "within a run of another key the holder is not named as what the command left running" {
+@test "within a run of another key the holder is not reported as left running" {
   local outer
   start_background outer redlock-cli run -k other -q --status-fd 8 -- bash -c '
     redlock-cli acquire -k demo --while-pid $$ >/dev/null || exit
@@ -188,7 +188,7 @@ lets_go_of_everything() {
   wait_for_stdout outer ready
   outer=$(sed 's/ .*//' "$(background_stdout outer)")
   HOLDER=$(holders | grep -vx "$outer")
-  # So that it is surely still there.
+  # So that it certainly still exists.
   kill -STOP "$HOLDER"
   touch "$BATS_TEST_TMPDIR/end"
   wait_background outer
@@ -200,7 +200,7 @@ lets_go_of_everything() {
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "within a run of the same key the lease is borrowed, and the holder is not named either" {
+@test "within a run of the same key the lease is inherited, and the holder is not reported either" {
   run -0 --separate-stderr redlock-cli run -q -k demo -- sh -c '
     redlock-cli acquire -k demo --while-pid $$ >/dev/null
     redlock-cli status demo --exit-code >/dev/null; echo $?'
@@ -209,7 +209,7 @@ lets_go_of_everything() {
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "others see which process the lock is kept for" {
+@test "other processes see for which process the lock is kept" {
   start_background pet \
     bash -c 'redlock-cli acquire -k demo --while-pid $$ --note "night shift" && exec sleep 1000'
   wait_for_key 0 demo
@@ -218,7 +218,7 @@ lets_go_of_everything() {
     "[${BACKGROUND_PID[pet]}, 'bash', 'night shift']"
 }
 
-@test "the default ttl is that of run, and --ttl is another" {
+@test "the default ttl is that of run, and --ttl overrides it" {
   start_pet
   by_pet redlock-cli acquire -k demo --while-pid "$PET"
   assert_in_range "$(redis 0 pttl demo)" 20000 30000
@@ -247,7 +247,7 @@ lets_go_of_everything() {
 
 # --- No lease ---
 
-@test "another holds the lock: 75, nothing is left behind, and with --export eval fails" {
+@test "another process holds the lock: 75, nothing is left behind, and with --export eval fails" {
   hold other
   start_pet
   assert_refused 75 "held by" by_pet redlock-cli acquire -k demo --while-pid "$PET" -n
@@ -297,7 +297,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "a process that is not there, or is no process, is refused, and no lock taken" {
+@test "a missing or invalid process is refused, and no lock is acquired" {
   local pid
   assert_refused 64 "there is no such process" \
     redlock-cli acquire -k demo --while-pid "$(</proc/sys/kernel/pid_max)"
@@ -310,14 +310,14 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   assert_equal "$(redis 0 dbsize)" 0
 }
 
-@test "a process that may not be signalled is refused, and no lock taken" {
+@test "a process that may not be signalled is refused, and no lock is acquired" {
   as_root
   assert_refused 64 "you may not signal it" env -u HOME -u XDG_CONFIG_HOME \
     setpriv --reuid 65534 --regid 65534 --clear-groups redlock-cli acquire -k demo --while-pid "$$"
   assert_equal "$(redis 0 dbsize)" 0
 }
 
-@test "a process that did not start the command is refused, whether it is a stranger, a sibling or a child" {
+@test "a process that did not start the command is refused, be it unrelated, a sibling or a child" {
   start_background stranger sleep 1000
   assert_refused 64 "is no ancestor of this command; use that of the script, \$\$" \
     redlock-cli acquire -k demo --while-pid "${BACKGROUND_PID[stranger]}"
@@ -354,7 +354,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   wait_background container
 }
 
-@test "the init of a container is told of a loss when it handles the signal" {
+@test "the init of a container gets the signal at a loss if it handles it" {
   as_root
   start_background container unshare --pid --fork --kill-child --mount-proc bash -c '
     trap "echo told; exit 7" TERM
@@ -367,7 +367,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   assert_line told
 }
 
-@test "the init of a container that does not handle it is called unsafe, once, and left alone" {
+@test "the init of a container that does not handle it is reported as unsafe, once, and left alone" {
   as_root
   start_background container unshare --pid --fork --kill-child --mount-proc bash -c '
     redlock-cli acquire -k demo --while-pid $$ -t 6s --grace 1s && echo ready
@@ -379,7 +379,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
 }
 
 # bats test_tags=unsanitized
-@test "without a /proc that shows our processes it is refused, and no lock taken; a lease for no process needs none" {
+@test "without a /proc that shows our processes it is refused, and no lock is acquired; a lease without a process needs none" {
   as_root
   run -71 --separate-stderr unshare --mount \
     bash -c 'mount -t tmpfs none /proc; redlock-cli acquire -k demo --while-pid $$'
@@ -422,7 +422,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   wait_for_key 0 demo
   local token
   token=$(redis 0 get demo)
-  # Extended beyond what the grant gave.
+  # Extended beyond the original grant.
   wait_until expires_after 0 "$(($(expires_at 0) + 6000))"
   kill -CONT "${JOB_PID[waiter]}"
   pet_ends waiter
@@ -431,7 +431,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   assert_pet_untouched
 }
 
-@test "a process that ends before its lease was handed over: the lock is released" {
+@test "a process that ends before its lease was passed on: the lock is released" {
   hold other
   start_pet
   pet_begins waiter redlock-cli acquire -k demo --while-pid "$PET"
@@ -447,7 +447,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
 
 # --- By hand ---
 
-@test "extend and release by hand work; the holder then goes away by itself, and the process is not touched" {
+@test "extend and release by hand work; the holder then ends, and the process is not touched" {
   start_pet
   local exports next
   exports=$(by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 6s --export)
@@ -461,14 +461,14 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   assert_in_range "$(redis 0 pttl demo)" 500000 600000
   redlock-cli release
   assert_equal "$(redis 0 exists demo)" 0
-  # The next holder is none of our business.
+  # The next holder does not matter here.
   next=$(redlock-cli acquire -k demo --ttl 60s)
   wait_until is_dead "$HOLDER"
   assert_equal "$(redis 0 get demo)" "$next"
   assert_pet_untouched
 }
 
-@test "a script releases its lock, goes on, and takes it again" {
+@test "a script releases its lock, continues, and acquires it again" {
   start_background ours bash -c '
     for turn in 1 2 3; do
       lease=$(redlock-cli acquire -k demo -n --while-pid $$ --export) || exit
@@ -484,7 +484,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
 
 # --- The holder itself ---
 
-@test "the holder bears neither our name nor our arguments, and ignores what ends others" {
+@test "the holder has neither our name nor our arguments, and ignores the signals that end processes" {
   start_pet
   by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 60s
   find_holder
@@ -509,7 +509,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   assert_pet_untouched
 }
 
-@test "a holder that hung for longer than the lease stops the script as soon as it goes on" {
+@test "a holder that hung for longer than the lease stops the script as soon as it continues" {
   start_script ours -t 6s --grace 300ms --server-timeout 1s
   kill -STOP "$HOLDER"
   wait_for_no_key 0 demo

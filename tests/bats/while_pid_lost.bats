@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# What becomes of the process that acquire --while-pid keeps a lease for when the lease is lost.
+# A lost lease of acquire --while-pid: the end of the process for which it was kept.
 load helper/common
 load helper/supervision
 load helper/while_pid
 
-@test "a key that is deleted: the script and all that descends from it is dead, and nothing lies under the key" {
+@test "a deleted key: the script and all its descendants are dead, and nothing is under the key" {
   start_script ours -t 8s --grace 3s
   redis 0 del demo
   wait_until is_dead "$HOLDER"
@@ -14,7 +14,7 @@ load helper/while_pid
   assert_equal "$(redis 0 exists demo)" 0
 }
 
-@test "a key that is overwritten: the same, and the other's lock stays as it is" {
+@test "an overwritten key: the same, and the other lock stays unchanged" {
   start_script ours -t 4s --grace 300ms
   redis 0 set demo theirs
   wait_until is_dead "$HOLDER"
@@ -22,7 +22,7 @@ load helper/while_pid
   assert_equal "$(redis 0 get demo) $(redis 0 pttl demo)" "theirs -1"
 }
 
-@test "a server that is stopped: the script and all that descends from it is dead before the key could expire" {
+@test "a stopped server: the script and all its descendants are dead before the key could expire" {
   start_script ours -t 3s --grace 300ms
   stop_servers_for_good 3000 0
   assert_dead_before_expiry
@@ -49,7 +49,7 @@ load helper/while_pid
   done
 }
 
-@test "a script that forks all the time loses none of them" {
+@test "none of the children of a script that forks all the time survives" {
   start_watched ours /usr/bin/python3 -c '
 import os, signal, subprocess, sys, time
 subprocess.run(["redlock-cli", "acquire", "-k", "demo", "--while-pid", str(os.getpid()),
@@ -58,7 +58,7 @@ subprocess.run(["redlock-cli", "acquire", "-k", "demo", "--while-pid", str(os.ge
 print("ready", flush=True)
 while not os.path.exists(sys.argv[2]):
     time.sleep(0.001)
-# Each stays until it is killed; TERM does not do it.
+# Each stays until it is killed; TERM is not enough.
 for forks in range(3000):
     if os.fork() == 0:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -76,7 +76,7 @@ time.sleep(1000)' "$BATS_TEST_TMPDIR/lease" "$BATS_TEST_TMPDIR/go"
   assert_equal "$status" 143
 }
 
-@test "a script that takes long to fork loses none of them, however often it loses its lease" {
+@test "none of the children of a script that forks slowly survives, however often the lease is lost" {
   local round
   # A process that dies while it forks would leave a child behind that the holder does not find.
   cat >"$BATS_TEST_TMPDIR/forks.py" <<'EOF'
@@ -87,7 +87,7 @@ subprocess.run(["redlock-cli", "acquire", "-k", "demo", "--while-pid", str(os.ge
                check=True, close_fds=False)
 print("ready", flush=True)
 open(sys.argv[2]).close()
-# Each stays until it is killed; TERM does not do it.
+# Each stays until it is killed; TERM is not enough.
 for forks in range(400):
     if os.fork() == 0:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -113,7 +113,7 @@ EOF
   done
 }
 
-@test "what descends from the script has its grace, though the script itself ends at once" {
+@test "the script's descendants have the grace, even if the script itself ends at once" {
   start_watched ours bash -c '
     redlock-cli acquire -k demo --while-pid $$ -t 15s --grace 6s --token-file "$0/lease"
     bash -c "trap \"sleep 0.5; touch \$0/cleaned; exit\" TERM
@@ -126,7 +126,7 @@ EOF
   assert [ -e "$BATS_TEST_TMPDIR/cleaned" ]
 }
 
-@test "--stop-signal is what the script is told with" {
+@test "the script gets --stop-signal" {
   start_watched ours bash -c '
     redlock-cli acquire -k demo --while-pid $$ -t 12s --grace 5s --stop-signal USR1 \
       --token-file "$0/lease"
@@ -138,7 +138,7 @@ EOF
   wait_until is_dead "$HOLDER"
 }
 
-@test "--on-lost term: the script and its descendants are told, and may end in their own time" {
+@test "--on-lost term: the script and its descendants get TERM, and may end in their own time" {
   start_watched ours bash -c '
     redlock-cli acquire -k demo --while-pid $$ -t 5s --grace 1s --on-lost term \
       --token-file "$0/lease"
@@ -158,7 +158,7 @@ EOF
   assert_equal "$status" 5
 }
 
-@test "--on-lost warn: no process is told, and the holder ends" {
+@test "--on-lost warn: no process gets a signal, and the holder ends" {
   start_pet
   by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 4s --on-lost warn
   find_holder

@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
-# Who hears of a lease that is lost when acquire --while-pid kept it.
+# The reports about a lost lease of acquire --while-pid.
 load helper/common
 load helper/supervision
 load helper/while_pid
 
-# A script that says what it was told, in the file $1.said, and ends then.
+# A script that records the signal that it gets in the file $1.said, and then ends.
 telltale() {
   executable telltale <<'EOF'
 #!/bin/bash
@@ -16,10 +16,10 @@ while :; do sleep 0.1; done
 EOF
 }
 
-# Without what bash says of a sleep that the signal has ended.
+# Without bash's message about a sleep that the signal has ended.
 said() { grep -vx Terminated "$BATS_TEST_TMPDIR/lease.said"; }
 
-@test "a loss is told on the script's stderr, before the stop signal" {
+@test "a loss is reported on the script's stderr, before the stop signal" {
   start_watched ours "$(telltale)" "$BATS_TEST_TMPDIR/lease"
   redis 0 set demo theirs ex 60
   wait_background ours
@@ -31,7 +31,7 @@ stopping it and its descendants
 stop signal$"
 }
 
-@test "a lease that cannot be renewed is told, too" {
+@test "a lease that cannot be renewed is reported, too" {
   start_watched ours "$(telltale)" "$BATS_TEST_TMPDIR/lease"
   pause_server 0
   wait_background ours
@@ -56,7 +56,7 @@ redlock-cli: demo: lost: .*
 .*stop signal$"
 }
 
-@test "--on-lost term and warn are told what becomes of the script" {
+@test "--on-lost term and warn report what happens to the script" {
   start_pet
   by_pet redlock-cli acquire -k demo --while-pid "$PET" -t 6s --grace 100ms --server-timeout 1s \
     --on-lost warn
@@ -72,7 +72,7 @@ redlock-cli: demo: lost: .*
   wait_for_stdout pet told
 }
 
-@test "a stderr that is closed, full, or without a reader holds nothing up" {
+@test "a stderr that is closed, full, or without a reader delays nothing" {
   local manner
   for manner in 'exec 2>&-' 'mkfifo "$1.full"; exec 2<>"$1.full"; timeout 1 cat /dev/zero >&2' \
     'exec 2> >(exit 0)'; do
@@ -130,7 +130,7 @@ while True: print(log.recv(65536).decode())' "$BATS_TEST_TMPDIR/dev" "$1"
 # start_logged CMD…: start_watched, with that log.
 start_logged() { start_watched ours "$(with_log)" "$BATS_TEST_TMPDIR/dev" "$@"; }
 
-@test "a loss is told in the system log, as an error of user.redlock-cli" {
+@test "a loss is reported in the system log, as an error of user.redlock-cli" {
   as_root
   start_log read
   start_logged "$(telltale)" "$BATS_TEST_TMPDIR/lease"
@@ -144,7 +144,7 @@ process [0-9]* relies on the lock: " \
   refute grep -q UNSAFE "$(background_stdout log)"
 }
 
-@test "a system log that hangs holds nothing up" {
+@test "a system log that hangs delays nothing" {
   as_root
   start_log full
   start_logged "$(telltale)" "$BATS_TEST_TMPDIR/lease"
@@ -156,7 +156,7 @@ process [0-9]* relies on the lock: " \
 stop signal$"
 }
 
-@test "what is dead only after the end of the lease is called unsafe in the system log, and by how much" {
+@test "a process that dies only after the end of the lease is reported as unsafe in the system log, with the delay" {
   as_root
   start_log read
   start_logged "$(telltale)" "$BATS_TEST_TMPDIR/lease"
@@ -171,7 +171,7 @@ the end of the lease" \
     "$(background_stdout log)"
 }
 
-@test "what cannot be killed is called unsafe in the system log, and the lock is not released" {
+@test "a process that cannot be killed is reported as unsafe in the system log, and the lock is not released" {
   as_root
   start_log read
   # Without CAP_KILL root may not signal another user's process.

@@ -4,7 +4,7 @@ load helper/common
 load helper/supervision
 
 # ask OPTION… -- CMD…: a process starts `redlock-cli run -k demo --with-parent OPTION…` and waits for
-# it; FRONT is its pid. HUP is as the test has it.
+# it; FRONT is the pid of run. It inherits the test's disposition of HUP.
 ask() {
   start_background asker bash -c 'redlock-cli run -k demo --with-parent --status-fd 8 \
     --events-fd 7 "$@" & echo $! >"$0"; wait' "$BATS_TEST_TMPDIR/front" "$@" \
@@ -13,13 +13,13 @@ ask() {
   FRONT=$(<"$BATS_TEST_TMPDIR/front")
 }
 
-# As a CI agent that crashes, or sshd when the connection is gone.
+# Like a CI agent that crashes, or sshd when the connection is gone.
 kill_asker() {
   kill -KILL "${BACKGROUND_PID[asker]}"
   wait_background asker
 }
 
-# events: their names, and why.
+# events: their names and reasons.
 events() {
   jq -r '[.event, .why, .result] | map(select(.)) | join(" ")' "$BATS_TEST_TMPDIR/events" |
     paste -sd ,
@@ -31,10 +31,10 @@ assert_valid() {
     /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py"
 }
 
-# ready SCRIPT: a command that notes its pid and says so, then does SCRIPT.
+# ready SCRIPT: a command that records its pid, reports ready, and runs SCRIPT.
 ready() { echo "flock -s 9; echo \$\$ >$BATS_TEST_TMPDIR/pids; echo ready; $1"; }
 
-@test "a wait is given up, and the command never runs" {
+@test "the wait ends, and the command never runs" {
   hold theirs
   ask -- touch "$BATS_TEST_TMPDIR/entered"
   wait_for_queued 1
@@ -62,7 +62,7 @@ ready() { echo "flock -s 9; echo \$\$ >$BATS_TEST_TMPDIR/pids; echo ready; $1"; 
   assert_valid
 }
 
-@test "it exits as its command ended, which is no success for --once-per" {
+@test "it exits as its command ended, which is not a success for --once-per" {
   ask --once-per 1h -- bash -c "$(ready "trap 'exit 0' TERM; while :; do sleep 0.1; done")"
   wait_for_stdout asker ready
   kill_asker
@@ -98,7 +98,7 @@ has ended')"
   wait_until is_dead "$FRONT"
 }
 
-@test "a run within this one that the command left behind is stopped, too" {
+@test "a nested run that the command left is stopped, too" {
   ask --descendants leave -- bash -c "redlock-cli run -k demo -- bash -c \
     '$(ready "exec sleep 1000")' 3>&- 7>&- 8>&- &
     until [ -e $BATS_TEST_TMPDIR/pids ]; do sleep 0.1; done"
@@ -111,12 +111,12 @@ has ended')"
   assert_equal "$(reported 'j["result"]')" parent_gone
 }
 
-@test "while the process lives, nothing is different" {
+@test "while the process lives, nothing changes" {
   run -5 --separate-stderr redlock-cli run -k demo --with-parent -- sh -c 'exit 5'
   assert_equal "$output$stderr" ""
 }
 
-@test "a parent that may have ended already is 64, one that cannot be seen 71" {
+@test "a parent that may have ended already is 64, an invisible one is 71" {
   unshare --pid --fork true 2>/dev/null || skip "needs root with CAP_SYS_ADMIN"
   assert_refused 64 "--with-parent: the parent of redlock-cli is process 1: what started it may \
 have ended already" unshare --pid --fork sh -c 'redlock-cli run -k demo --with-parent -- true; exit $?'

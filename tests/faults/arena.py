@@ -1,4 +1,4 @@
-"""Where a run takes place: one loop for contenders, faults and the time."""
+"""The event loop of a fault run, for contenders, faults and timers."""
 import heapq
 import os
 import random
@@ -8,7 +8,8 @@ import time
 from deployment import HOSTS, libc, write_step
 
 PR_SET_CHILD_SUBREAPER = 36
-# Seconds by which we run late before it is worth a line: a part of the smallest server timeout.
+# Seconds by which the loop may be late without a line in the history: a part of the smallest server
+# timeout.
 STALL = 0.05
 BEAT = 0.05
 
@@ -35,7 +36,7 @@ class Arena:
         for host in range(HOSTS):
             self.step_clock(host, 0)
 
-    # What contenders get.
+    # For contenders.
 
     def urls(self, host):
         return self.deployment.urls(host)
@@ -50,7 +51,7 @@ class Arena:
         return os.path.join(self.directory, f"clock{host}")
 
     def step_clock(self, host, seconds):
-        """The wall clock of the host's contenders is off by so much from now on."""
+        """Shifts the wall clock of the host's contenders by `seconds` from now on."""
         write_step(self.clock_file(host), seconds)
 
     # The loop.
@@ -68,7 +69,7 @@ class Arena:
         heapq.heappush(self.timers, (time.monotonic() + seconds, self.timer_count, action))
 
     def beat(self):
-        """Notes when this machine did not run us for a while: others will have waited, too."""
+        """Records when this machine did not run this process for a while: others waited, too."""
         due = time.monotonic() + BEAT
 
         def look():
@@ -80,17 +81,17 @@ class Arena:
         self.after(BEAT, look)
 
     def turn(self):
-        """Waits for the next thing to do, and does what is to be done."""
+        """Waits for the next event, and handles all that are due."""
         pause = max(0, self.timers[0][0] - time.monotonic()) if self.timers else 1
         for key, _ in self.selector.select(min(pause, 1)):
-            # An earlier one of this batch may have forgotten it.
+            # An earlier event of this batch may have removed it.
             if self.watched.get(key.fd) is key.data:
                 key.data()
         while self.timers and self.timers[0][0] <= time.monotonic():
             heapq.heappop(self.timers)[2]()
 
     def run_until(self, condition, limit):
-        """-> whether it came true in so many seconds"""
+        """-> whether the condition became true within `limit` seconds"""
         end = time.monotonic() + limit
         while not condition():
             if time.monotonic() > end:
@@ -105,7 +106,7 @@ class Arena:
         return [contender.run for contender in self.contenders if contender.run]
 
     def close(self):
-        """Ends what still runs, so that nothing of ours is open."""
+        """Ends the remaining runs, so that none of our descriptors stays open."""
         self.is_closing = True
         for run in self.runs():
             run.abandon()

@@ -1,4 +1,4 @@
-"""Breaks the promise on purpose: a holder, then what is outside of the promise, then another."""
+"""Breaks the promise on purpose: a holder, an event outside the promise, then a second holder."""
 import contextlib
 import os
 import signal
@@ -7,7 +7,7 @@ from contenders import Contender
 
 TTL = 1.5
 WAIT_LIMIT = 20
-# Seconds that the server's clock jumps by: all leases have ended then.
+# Seconds by which the server's clock jumps, which ends all leases.
 JUMP = 10
 
 
@@ -30,7 +30,7 @@ class Breach:
         options["unavailable_wait"] = WAIT_LIMIT
         run = self.holder.start(dict(options))
         self.arena.run_until(lambda: run.entered or run.ended, WAIT_LIMIT)
-        # Its witness is in: then it has told its counter.
+        # Its witness has started once it has reported its counter.
         self.arena.run_until(lambda: self.has_entered(run) or run.ended, WAIT_LIMIT)
         self.number += 1
         kind, undo = self.how(run)
@@ -73,7 +73,7 @@ class Breach:
         return kind, lambda: None
 
     def evict_keys(self, run):
-        """The server runs full, and may throw away whatever it likes."""
+        """The server runs out of memory, and may evict any key."""
         server = self.arena.deployment.servers[0]
         kind = self.note("eviction", servers=[0])
 
@@ -92,7 +92,7 @@ class Breach:
         return kind, lambda: None
 
     def lose_data(self, _run):
-        """Two of three servers restart empty, and nothing guards their votes."""
+        """Two of three servers restart empty, without a restart guard."""
         lost = self.arena.random.sample(self.arena.deployment.servers, 2)
         kind = self.note("restart-empty", servers=[server.number for server in lost])
         for server in lost:

@@ -35,13 +35,13 @@ PASSED_OVER = 3
 SLOW_MACHINE = 4
 # Seconds after a fault's end in which its effects may still be seen: connections, polls, retries.
 ECHO = 1.5
-# From so many seconds on, not running us delays more than an answer.
+# A pause of this machine of at least this many seconds delays more than a single answer.
 LONG_STALL = 0.25
 
 # The exit status of a witness that cannot do its work, as without room in the process table.
 WITNESS_FAILED, PIDS = 9, "process-table"
 
-# What a fault must be for these to be explained by it, besides those of the run's own processes.
+# The kinds of faults that explain these failures, besides those of the run's own processes.
 RESULT_CODES = {
     "released": 0,
     "unreleased": 0,
@@ -57,7 +57,7 @@ NEVER_ENTERED = (69, 75, 77, 78)
 WALL_CLOCK = "clock-step"
 LAST_WRITES_LOST = "truncate-aof"
 FRONT_KILLED = {"kill-front", "kill-front-then-command", "cookie-killer"}
-# No run is to notice it, so it explains nothing.
+# It must not affect any run, so it explains nothing.
 UNNOTICED = "unread-stderr"
 
 
@@ -75,7 +75,7 @@ class Run:
         self.faults = []
 
     def end(self, last):
-        """When the last process of its command was dead."""
+        """The time when the last process of its command was dead."""
         return self.dead["t"] if self.dead else last
 
     def event(self, name):
@@ -243,7 +243,7 @@ class Checker:
             of_mode[key] = max(of_mode.get(key, 0), fence)
 
     def check_order(self):
-        """Of exclusive waiters; readers let each other in."""
+        """Checks the order of exclusive waiters only, because readers enter together."""
         disturbances = [(f["t"], f["end"] + ECHO) for f in self.faults if not is_of_runs(f)]
         disturbances += [(begin - ECHO, end + ECHO) for begin, end in self.long_stalls]
         disturbances = Spans(disturbances)
@@ -314,8 +314,7 @@ class Checker:
         return spans
 
     def times_with_a_revived_lock(self, key):
-        """When a lock that had been released may be there again: a server has lost its last
-        writes."""
+        """The times when a released lock may reappear: a server has lost its last writes."""
         return [
             (fault["t"], run.exit["t"] + run.start["ttl"])
             for fault in self.faults
@@ -326,8 +325,8 @@ class Checker:
         ]
 
     def without_quorum(self, host, end_of=lambda fault: fault["end"]):
-        """When contenders on this host could not rely on a quorum. A fault has no effect from
-        `end_of` it on."""
+        """The times when contenders on this host could not rely on a quorum. A fault has no effect
+        after `end_of` it."""
         changes = []
         servers = self.first["servers"]
         for fault in self.faults:
@@ -396,7 +395,7 @@ class Checker:
         self.check_cause(run, code, untrue)
 
     def was_long_overtaken(self, run):
-        """Another entered while it was in, and it ran on for longer than its lease."""
+        """Another run entered while this one ran on for longer than its lease."""
         return any(
             other.key == run.key
             and not other.enter["free"]
@@ -406,7 +405,7 @@ class Checker:
         )
 
     def check_cause(self, run, code, untrue):
-        """Each failure has one."""
+        """Checks that each failure has an explanation."""
         begin, end = run.begin - ECHO, run.exit["t"]
         if code == 75:
             if not any(
@@ -421,7 +420,7 @@ class Checker:
             if not any(f["kind"] == "disk-full" and meets(f, begin, end) for f in self.faults):
                 untrue("ended with 71 without a fault of its own")
         elif code in (69, 77, 79, 80) and not run.faults:
-            # Votes to extend count as soon as the server is there, and has the key again.
+            # Votes to extend count as soon as the server is back and has the key again.
             end_of = end_for_extending if code in (79, 80) else end_for_acquiring
             spans = self.without_quorum(run.start["host"], end_of)
             spans += [(since - ECHO, until + ECHO) for since, until in self.stalls]
@@ -429,7 +428,7 @@ class Checker:
                 untrue(f"ended with {code} without a fault of a quorum")
 
     def numbers(self):
-        """What was seen, in numbers."""
+        """Statistics of the history."""
         codes = collections.Counter(
             f"signal {run.exit['signal']}" if run.exit["signal"] else run.exit["code"]
             for run in self.runs.values()
@@ -449,7 +448,7 @@ class Checker:
 
 
 class Spans:
-    """Times, as pairs; asked many times."""
+    """Intervals, as pairs of times; queried often."""
 
     def __init__(self, spans):
         self.spans = list(merged(spans))
@@ -461,7 +460,7 @@ class Spans:
 
 
 def merged(spans):
-    """The same times in order, none meeting the next."""
+    """The same intervals in order, merged where they touch."""
     since = until = None
     for begin, end in sorted(spans):
         if since is None:
@@ -476,7 +475,8 @@ def merged(spans):
 
 
 def is_of_runs(fault):
-    """Of some contenders' processes; no other is to notice. Neither of a wall clock."""
+    """Whether the fault concerns only some contenders' processes, or a wall clock, so that no other
+    contender may be affected."""
     return "ids" in fault or fault["kind"] == WALL_CLOCK
 
 

@@ -12,7 +12,7 @@ from checker import Checker
 
 
 class Scene:
-    """A history in the making; `at` is the time of the next entry, and each takes 10 ms."""
+    """Builds a history; `at` is the time of the next entry, and each takes 10 ms."""
 
     def __init__(self, servers=1, **fields):
         self.entries = []
@@ -67,7 +67,7 @@ class Scene:
     def check(self, in_time=True):
         self.note("quiet")
         self.note("end", in_time=in_time)
-        # As it comes out of a file.
+        # In the form that is read from a file.
         return Checker(json.loads(json.dumps(self.entries))).check()
 
 
@@ -265,7 +265,7 @@ class CheckerTest(unittest.TestCase):
             self.assert_found(self.finish_b(scene), "liveness")
 
     def test_a_released_lock_that_is_back(self):
-        """It lives for its ttl, and excuses nothing for longer."""
+        """The lock lives for its ttl, and excuses nothing for longer."""
         for ttl, is_good in ((30, True), (3, False)):
             scene = Scene()
             scene.start("a", ttl=ttl)
@@ -360,7 +360,7 @@ class CheckerTest(unittest.TestCase):
     def test_failures_without_a_fault(self):
         for code, result in ((69, "unavailable"), (71, "os_error"), (77, "denied"), (79, "lost")):
             scene = Scene()
-            # Neither of these explains it.
+            # None of these explains it.
             scene.fault(1, "clock-step", hosts=[0])
             scene.start("b")
             scene.fault(2, "kill-holder", ids=["b"])
@@ -380,7 +380,7 @@ class CheckerTest(unittest.TestCase):
         self.assert_found(self.finish_b(scene), "liveness")
 
     def lose_one_after_the_other(self, pause):
-        """The lease is lost although each server had time to get it back."""
+        """The lease is lost although there was time to restore it on each server."""
         scene = Scene(servers=3)
         scene.start("a")
         scene.enter("a", 10)

@@ -1,6 +1,5 @@
-// To be preloaded: the wall clock is off by as many nanoseconds as the file that CLOCK_STEP_FILE
-// names says (eight bytes, as this machine writes them), at each moment. Other clocks are left
-// alone.
+// To be preloaded: shifts the wall clock by the number of nanoseconds that the file named by
+// CLOCK_STEP_FILE has at that moment (eight bytes in native order). Other clocks are unchanged.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

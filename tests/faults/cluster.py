@@ -12,8 +12,8 @@ TRIES = 50
 
 
 class Cluster:
-    """A deployment (deployment.py): one vote. Besides the masters there is a node without slots,
-    which may leave the cluster, and which clients ask first."""
+    """A deployment (deployment.py) with one vote. Besides the masters there is a node without
+    slots, which may leave the cluster, and which clients query first."""
 
     proxy = None
     options = ()
@@ -47,7 +47,7 @@ class Cluster:
         return all("cluster_state:ok" in t and f"known_nodes:{MASTERS + 1}" in t for t in told)
 
     def owner(self, slot):
-        """Of the slot: the number of the master that says that it is its own."""
+        """The number of the master that claims the slot."""
         for number, server in enumerate(self.servers):
             ranges = server.ask("CLUSTER", "SLOTS")
             for first, last, node, *_ in ranges:
@@ -76,8 +76,8 @@ class Cluster:
 
 
 def free_port(draw):
-    """Below the range from which the kernel takes ports for outgoing connections, and below the
-    ports of tests/bats; free, and so is that of the cluster's bus."""
+    """A free port, whose port for the cluster bus is also free, below the kernel's range for
+    outgoing connections and below the ports of tests/bats."""
     for _ in range(TRIES):
         port = draw.randrange(12000, 20000)
         try:
@@ -91,7 +91,7 @@ def free_port(draw):
 
 
 def start_server(number, directory, draw, options_for):
-    """On a port of its own, which another process may take first. -> port, server"""
+    """Starts a server on a free port, and retries if another process takes it. -> port, server"""
     for _ in range(TRIES):
         port = free_port(draw)
         try:
@@ -107,7 +107,7 @@ def options(port):
 
 
 class MoveSlot(Fault):
-    """Of a key that contenders lock; it is on its way for a while."""
+    """The slot of a key that contenders lock moves, which takes a while."""
 
     kind = "slot-move"
     shortest, longest = 0.05, 1.5
@@ -150,8 +150,8 @@ class MoveSlot(Fault):
 
 
 class HaltSlot(MoveSlot):
-    """It stays on its way for longer than any lease, and no key moves: a rebalance that was
-    interrupted. Then it stays where it was."""
+    """An interrupted rebalance: the slot is migrating for longer than any lease, but no key moves.
+    Then the migration is cancelled."""
 
     kind = "slot-halt"
     shortest, longest = 4, 8
@@ -163,8 +163,8 @@ class HaltSlot(MoveSlot):
 
 
 class RemoveNode(Fault):
-    """The node without slots leaves the cluster as `redis-cli --cluster del-node` makes it, and is
-    still the first that clients ask. Later it is taken in again."""
+    """The node without slots leaves the cluster as with `redis-cli --cluster del-node`, while
+    clients still query it first. Later it joins again."""
 
     kind = "remove-node"
     shortest, longest = 2, 6
@@ -187,7 +187,7 @@ class RemoveNode(Fault):
         try:
             for server in cluster.servers:
                 server.ask("CLUSTER", "FORGET", self.name, timeout=WAIT_LIMIT)
-            # With another name, as those that left are not met again by their old one for a while.
+            # With a new name, because the others ban the old one for a while.
             cluster.spare.ask("CLUSTER", "RESET", "HARD", timeout=WAIT_LIMIT)
         except Refused as problem:
             raise NotInjected(str(problem)) from None

@@ -1,4 +1,4 @@
-"""Contenders: each runs redlock-cli again and again, and notes what it says and how it ends."""
+"""Contenders: each runs redlock-cli repeatedly, and records its messages and its end."""
 import json
 import os
 import signal
@@ -7,27 +7,27 @@ import subprocess
 
 from deployment import GUARDED, libc
 
-# Seconds. Small, so that a run has many leases; the promise has no smallest ttl but redlock-cli's.
+# Seconds. Small, so that a run has many leases; only redlock-cli itself has a minimum ttl.
 TTLS = (1.5, 2, 3)
 GRACE = 0.2
 # A ttl has room for a third of it, three server timeouts, grace and margin.
 SERVER_TIMEOUTS_IN_A_TTL = 8
-# Of one that tries once and holds for a moment: what it left behind by mistake would stay.
+# The ttl of a contender that tries once and holds briefly: keys left by mistake would stay.
 PROBE_TTL = 30
 LONG_HOLD = 15
 CLONE_NEWUTS = 0x04000000
-# How often a front process has a child of others, and so a shield.
+# How often a front process has a foreign child, and therefore a shield.
 SHIELDED = 0.25
 GUARDS = {"lock-holder": "holder", "lock-awaiter": "holder", "lock-shield": "shield"}
 PR_SET_PDEATHSIG = 1
 MANY_DESCRIPTORS = 4096
-# A CI agent's: it kills all processes that have it, as the end of a job does.
+# The variable of a CI agent, which kills all processes that have it at the end of a job.
 COOKIE = "RUNNER_TRACKING_ID"
 BESIDE = ("plain", "plain", "stubborn", "daemon", "left")
 
 
 def cookie_of(run_id):
-    """Its own also beside another fault run on this machine."""
+    """Unique even beside another fault run on this machine."""
     return f"{os.getpid()}-{run_id}"
 
 
@@ -44,7 +44,7 @@ class Stream:
         os.close(self.theirs)
 
     def read(self):
-        """Takes what is there. -> whole lines"""
+        """Reads the available data. -> whole lines"""
         while not self.at_end:
             try:
                 data = os.read(self.fd, 65536)
@@ -60,7 +60,7 @@ class Stream:
 
 
 class Errors(Stream):
-    """What a run says on stderr, and what fills its pipe when nothing reads it."""
+    """The stderr of a run, and the filler of its pipe when nothing reads it."""
 
     FILLER = b"\0"
     KEPT = 4000
@@ -70,7 +70,7 @@ class Errors(Stream):
         self.text = self.text.replace(self.FILLER, b"")[-self.KEPT :]
 
     def fill(self):
-        """Not one byte more goes in."""
+        """Fills the pipe completely."""
         pipe = os.open(f"/proc/self/fd/{self.fd}", os.O_WRONLY | os.O_NONBLOCK)
         try:
             for size in (4096, 1):
@@ -93,7 +93,7 @@ class Run:
         self.entered = False
         self.ended = False  # it has been waited for
         self.is_unread = False
-        # The fault that it is under, or that has struck it for good; or what it is spared for.
+        # The fault that affects it now or has ended it, or the scene for which it is spared.
         self.hit = "probe" if contender.probes else None
         self.events, self.status, self.tree = Stream(), Stream(), Stream()
         self.errors = Errors()
@@ -116,7 +116,7 @@ class Run:
         hold = str(round(options["hold"] * 1000))
         words += ["--", *witness, contender.mode, hold, options["beside"]]
         theirs = [stream.theirs for stream in (self.events, self.status, self.tree)]
-        # First: its witness may be faster than we are.
+        # Before the start, because its witness may be faster than this process.
         arena.history.note(
             "start",
             id=self.id,
@@ -152,7 +152,7 @@ class Run:
             bear_child()
 
     def processes(self):
-        """The pids of front, shield, holder and command, of those that are there, by name."""
+        """The pids of front, shield, holder and command, by name, if they exist."""
         found = {"front": self.process.pid}
         for child in children(self.process.pid):
             name = GUARDS.get(command_name(child))
@@ -165,7 +165,7 @@ class Run:
         return found
 
     def guards(self):
-        """The pids of front and holder process, or of the first alone."""
+        """The pids of front and holder process, or only the former."""
         found = self.processes()
         return [found[name] for name in ("front", "holder") if name in found]
 
@@ -200,7 +200,7 @@ class Run:
             self.finish()
 
     def take_exit(self):
-        """The front process is dead. Looks at the kernel's witness before anything else."""
+        """Handles the death of the front process. First checks the kernel's witness."""
         self.arena.forget(self.pidfd)
         self.tree.read()
         alive = not self.tree.at_end
@@ -229,7 +229,7 @@ class Run:
         self.contender.finished(self)
 
     def abandon(self):
-        """Kills what still runs of it."""
+        """Kills its remaining processes."""
         for pid in self.guards():
             if not self.ended:
                 os.kill(pid, signal.SIGKILL)
@@ -260,7 +260,7 @@ def command_name(pid):
 
 
 def bear_child():
-    """The process has a child that is none of redlock-cli's, and ends with it."""
+    """Gives the process a child that does not belong to redlock-cli, and ends with the process."""
     parent = os.getpid()
     if os.fork() == 0:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -271,7 +271,7 @@ def bear_child():
 
 
 class Contender:
-    """One that wants a key, in one way, on one host."""
+    """A contender for a key, in one mode, on one host."""
 
     def __init__(self, arena, name, key, mode, host, slots=None, probes=False, hold=None):
         self.arena = arena
@@ -316,21 +316,21 @@ class Contender:
 
 
 class Single(Contender):
-    """One that runs once."""
+    """A contender that runs once."""
 
     def finished(self, run):
         self.arena.contenders.remove(self)
 
 
 def enter_host(arena, number):
-    """The process is on a host of that name from now on, where root allows."""
+    """Moves the process to a host of that name, if it is root."""
     arena.deployment.enter_host(number)
     if os.geteuid() == 0 and libc.unshare(CLONE_NEWUTS) == 0:
         socket.sethostname(f"host{number}")
 
 
 def usual_contenders(arena, hosts):
-    """Exclusive ones, readers and writers, slots, long holders: each with a key of their own."""
+    """Exclusive contenders, readers and writers, slots, long holders: each kind has its own key."""
     many = [("x", "exclusive", None)] * 4
     many += [("rw", "shared", None)] * 2 + [("rw", "exclusive", None)]
     many += [("slots", "slots", 2)] * 3
@@ -342,6 +342,6 @@ def usual_contenders(arena, hosts):
     # Its ttl would be above the guard of the others.
     if arena.votes < GUARDED:
         contenders.append(Contender(arena, "probe", "probe", "exclusive", 1, probes=True))
-        # It finds what the other leaves; both leave the key free most of the time.
+        # It finds keys that the other leaves; both leave the key free most of the time.
         contenders.append(Contender(arena, "finder", "probe", "exclusive", 0, hold=0.02))
     return contenders

@@ -18,7 +18,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HOSTS = 2
-# From so many servers on --restart-guard has an effect.
+# The number of servers from which on --restart-guard has an effect.
 GUARDED = 3
 PR_SET_PDEATHSIG = 1
 WAIT_LIMIT = 30
@@ -31,7 +31,7 @@ def die_with_parent():
 
 
 def wait_for(what, condition):
-    """A server that does not answer at once is asked again."""
+    """Repeats the query if a server does not answer at once."""
 
     def is_so():
         try:
@@ -47,23 +47,22 @@ def wait_for(what, condition):
 
 
 def write_step(path, seconds):
-    """What reads this file through clock_step.cpp has a wall clock that is off by so much from now
-    on."""
+    """Shifts the wall clock of the processes that read this file through clock_step.cpp."""
     with open(path, "r+b" if os.path.exists(path) else "wb") as file:
         file.write(struct.pack("=q", round(seconds * 1e9)))
 
 
 class Refused(Exception):
-    """The server did not do what it was asked, or did not answer in time."""
+    """The server refused a command, or did not answer in time."""
 
 
 class Ended(RuntimeError):
-    """The server ended instead of answering."""
+    """The server exited instead of answering."""
 
 
 class Server:
-    """A redis-server that keeps its data in a file. The user `default` is the contenders'; the
-    user `admin` may always do everything."""
+    """A redis-server that keeps its data in a file. Contenders use the user `default`; the user
+    `admin` may always do everything."""
 
     def __init__(self, number, directory, options=(), enter=None, environment=None):
         self.number = number
@@ -114,11 +113,11 @@ class Server:
         self.process.wait()
 
     def forget(self):
-        """Removes the data of a server that is down."""
+        """Removes the data of a stopped server."""
         shutil.rmtree(os.path.join(self.directory, "appendonlydir"), ignore_errors=True)
 
     def truncate(self, size):
-        """Cuts so many bytes off the end of the file of a server that is down; says how many."""
+        """Cuts bytes off the end of the file of a stopped server. -> how many"""
         folder = os.path.join(self.directory, "appendonlydir")
         files = [os.path.join(folder, name) for name in os.listdir(folder) if "incr" in name]
         path = max(files, key=os.path.getmtime)
@@ -180,7 +179,7 @@ class Proxy:
         )
 
     def tell(self, *words):
-        """Returns when it is done."""
+        """Returns when the server has ended."""
         self.process.stdin.write(json.dumps(words) + "\n")
         self.process.stdin.flush()
         if self.process.stdout.readline() != "ok\n":
@@ -192,8 +191,8 @@ class Proxy:
 
 
 class Servers:
-    """So many independent servers, each behind a link for each host. `clock`: the library that
-    steps their wall clocks."""
+    """Independent servers, each behind one link per host. `clock`: the library that steps their
+    wall clocks."""
 
     options = ()
 
@@ -247,7 +246,7 @@ class Servers:
 
 
 def keys_left(servers):
-    """Keys that should not be there when no client has used the lock for a while."""
+    """The keys that should not exist when no client has used the lock for a while."""
     for server in servers:
         for key in server.ask("KEYS", "*", timeout=WAIT_LIMIT):
             if not key.startswith(("redlock:fence:", "redlock:last:")):
@@ -255,8 +254,8 @@ def keys_left(servers):
 
 
 class Local:
-    """This host, in a file system of its own where we may mount one: a full disk is then ours
-    alone."""
+    """This host, in a private file system if it can be mounted: a full disk then affects nothing
+    else."""
 
     servers = ()
     proxy = None
@@ -287,7 +286,7 @@ class Local:
         return [os.path.join(self.place, name) for name in sorted(os.listdir(self.place))]
 
     def leftovers(self):
-        """A waiter's FIFO belongs to a waiter. That of a killed one goes as others make locks."""
+        """A FIFO belongs to a live waiter; other lock operations remove that of a killed one."""
         before = self.files()
         subprocess.run(
             [os.environ["REDLOCK_CLI"], "run", "-S", self.urls(0), "-k", "one more", "--", "true"],

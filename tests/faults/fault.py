@@ -1,14 +1,14 @@
-"""What every fault is: it chooses what it strikes, begins, and ends after a while."""
+"""The base of all faults: a fault chooses its targets, begins, and ends after a while."""
 
 
 class NotInjected(Exception):
-    """Why there is no such fault now."""
+    """The reason why this fault is impossible now."""
 
 
 class Fault:
-    """`choose` says what will be struck, as the history has it, or raises NotInjected; `begin` and
-    `end` may raise it, too. `shortest` and `longest`: seconds; 0 for what has no duration. One that
-    `must_last` is not ended earlier when a storm ends."""
+    """`choose` returns the targets for the history, or raises NotInjected; `begin` and `end` may
+    raise it, too. `shortest` and `longest` are seconds; 0 for a fault without duration. A fault
+    with `must_last` is not ended early when a storm ends."""
 
     shortest, longest = 0.2, 3
     must_last = False

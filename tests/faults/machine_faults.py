@@ -9,7 +9,7 @@ from fault import Fault, NotInjected
 
 
 class StepClock(Fault):
-    """Of the wall clock of one host's contenders."""
+    """A step of the wall clock of one host's contenders."""
 
     kind = "clock-step"
 
@@ -44,7 +44,7 @@ class BusyLoops(Fault):
 
 
 class ControlGroup(Fault):
-    """What a run's processes get of the machine is limited, by a control group of its own."""
+    """Limits the resources of a run's processes by a control group."""
 
     controller = None
     waiting = False
@@ -78,7 +78,7 @@ class ControlGroup(Fault):
             opened.write(str(value))
 
     def begin(self):
-        """A guard at a real-time priority can't be moved to a group without a share of that."""
+        """A guard with a real-time priority cannot be moved to a group without real-time budget."""
         moved = 0
         for pid in descendants(self.run.process.pid):
             try:
@@ -92,7 +92,7 @@ class ControlGroup(Fault):
         self.limit()
 
     def end(self):
-        """What lives goes back to where we are."""
+        """Moves the live processes back to this process's group."""
         try:
             with open(f"{self.group}/cgroup.procs", encoding="ascii") as file:
                 pids = file.read().split()
@@ -105,7 +105,7 @@ class ControlGroup(Fault):
                         raise
             os.rmdir(self.group)
         except OSError:
-            # A process has ended, or started, in between: once more when it can be.
+            # A process has ended or started meanwhile: retry later.
             self.arena.after(0.2, self.end)
 
     def ours(self):
@@ -118,7 +118,7 @@ class ControlGroup(Fault):
 
 
 class CpuQuota(ControlGroup):
-    """A tenth of a CPU for all of a run that has no real-time priority."""
+    """A tenth of a CPU for all processes of a run without a real-time priority."""
 
     kind = "cpu-quota"
     controller = "cpu"
@@ -140,7 +140,7 @@ class FullProcessTable(ControlGroup):
 
 
 class FullDisk(Fault):
-    """For local: alone, in a file system of its own."""
+    """A full disk, only for local: in a file system of its own."""
 
     kind = "disk-full"
 
@@ -167,7 +167,7 @@ class FullDisk(Fault):
 
 
 class HeldFiles(Fault):
-    """Another process has the lock files locked."""
+    """Another process holds the locks of the lock files."""
 
     kind = "file-lock"
     shortest, longest = 0.1, 2

@@ -1,5 +1,5 @@
-"""Servers and hosts that each have a network of their own, with a cable between each two: real
-TCP, real interfaces. Needs root."""
+"""Servers and hosts in network namespaces of their own, with a cable between each pair: real TCP,
+real interfaces. Needs root."""
 import os
 import subprocess
 
@@ -11,7 +11,7 @@ PORT = 6379
 
 
 class Namespace:
-    """A network; it lives as long as a process of ours in it."""
+    """A network namespace, which lives as long as one of our processes in it."""
 
     def __init__(self):
         self.process = subprocess.Popen(
@@ -32,7 +32,7 @@ class Namespace:
             raise OSError("setns")
 
     def run(self, command):
-        """-> what it said on stderr if it failed, or nothing"""
+        """-> its stderr if it failed, or nothing"""
         ran = subprocess.run(
             ["nsenter", f"--net={self.path}", *command.split()], stderr=subprocess.PIPE, text=True
         )
@@ -50,7 +50,7 @@ class Namespace:
 
 
 class NamespaceServers:
-    """A deployment (deployment.py) of so many servers."""
+    """A deployment (deployment.py) in network namespaces."""
 
     proxy = None
     options = ()
@@ -101,8 +101,8 @@ class NamespaceServers:
 
 
 class CableFault(Fault):
-    """Of the cables between some hosts and some servers; `at_host`, `at_server`: what is run at
-    each end, with the interface for {}, and what takes it back."""
+    """A fault of the cables between some hosts and some servers. `at_host`, `at_server`: the
+    command for each end, with the interface for {}, and the one that undoes it."""
 
     longest = 4
     at_host = at_server = ()
@@ -136,17 +136,17 @@ class CableFault(Fault):
             raise NotInjected(problem)
 
     def end(self):
-        # What was not done need not be taken back.
+        # Undo only what was done.
         list(self.each(1))
         self.arena.struck_links.difference_update(self.cables)
 
 
 def shaped(discipline):
-    """An interface sends as this queueing discipline lets it."""
+    """A queueing discipline on an interface."""
     return f"tc qdisc add dev {{}} root {discipline}", "tc qdisc delete dev {} root"
 
 
-# No packet is as small.
+# Smaller than any packet.
 NOTHING = shaped("tbf rate 8bit burst 10b limit 1b")
 DISORDER = shaped("netem delay 60ms 50ms")
 

@@ -1,6 +1,6 @@
-"""Draws faults, one after the other, from a seed: in storms, with calm between them. In the calm
-there is a scene: a holder that is struck while others wait for it, servers that lose their data
-one after the other, a queue of which one host's waiters stand still, or nothing at all."""
+"""Draws faults from a seed, one after the other: in storms, with calm between them. In the calm
+there is a scene: a holder that is struck while others wait for it, servers that lose their data one
+after the other, a queue in which one host's waiters are paused, or none."""
 from cluster import CLUSTER_FAULTS
 from contenders import TTLS, Single
 from fault import NotInjected
@@ -18,20 +18,20 @@ from process_faults import (
 from sentinel import MASTER_FAULTS, STALE_FAULTS
 from server_faults import LINK_FAULTS, SERVER_FAULTS, FadingLink, RestartEmpty, has_guard
 
-# Seconds: from one fault to the next, and of a storm.
+# Seconds: between two faults, and of a storm.
 PAUSE = (0.1, 0.7)
 STORM = (3, 6)
-# How long the holder that is struck would hold, when it is struck, for how long, and how long all
-# of that takes.
+# How long the struck holder would hold, when and for how long it is struck, and the length of that
+# scene.
 STRUCK_HOLD = 12
 STRUCK_AFTER = 1
 STRUCK_FOR = 7
 STRUCK_SCENE = 10
-# All that has a bound must happen in it.
+# Everything that has a time limit must happen within it.
 LONG_CALM = 12
-# From one server that loses its data to the next: what was lost has been given back.
+# Between two servers that lose their data: the lease has been restored meanwhile.
 ROLLING_PAUSE = 5
-# How long waiters stand still, and how long their scene lasts: without a notification a waiter so
+# How long waiters are paused, and how long their scene lasts: without a notification a waiter that
 # far back polls once in 15 s.
 FROZEN = 17
 FROZEN_SCENE = 20
@@ -47,7 +47,7 @@ class Nemesis:
         self.injected = {}  # kind: how often
         self.missed = {}  # kind: how often, and why last
         self.storms = 0
-        # One after each storm, beginning with the second of these.
+        # One after each storm, starting with the second of these.
         self.scenes = [self.rest, self.strike_holder, self.freeze, self.strike_holder]
         if has_guard(arena):
             self.scenes.insert(1, self.roll)
@@ -55,7 +55,7 @@ class Nemesis:
         arena.struck_links = set()
 
     def note_start(self):
-        """Servers with a guard have just started: their votes do not count yet."""
+        """Records that servers with a guard have just started: their votes do not count yet."""
         servers = [server.number for server in self.arena.deployment.servers]
         if has_guard(self.arena):
             lasting = self.arena.guard + 2
@@ -84,7 +84,7 @@ class Nemesis:
         return LONG_CALM
 
     def roll(self):
-        """A quorum of servers, one after the other, under one lease."""
+        """A quorum of servers loses its data, one after the other, during one lease."""
         servers = self.arena.deployment.servers
         times = len(servers) // 2 + 1
         hold = (times + 1) * ROLLING_PAUSE - 1
@@ -102,8 +102,7 @@ class Nemesis:
             self.inject(fault)
 
     def strike_holder(self):
-        """One that would hold for long, whose command has left daemons; others wait for it on
-        another host."""
+        """A long holder whose command has left daemons is struck; others wait on another host."""
         options = {
             "nonblock": False,
             "wait": 40,
@@ -129,15 +128,15 @@ class Nemesis:
         return STRUCK_SCENE
 
     def enter_scene(self, name, host, options, after):
-        """One that runs once, for a key of the scenes' own."""
+        """A contender that runs once, for the scenes' own key."""
         contender = Single(self.arena, f"q{self.storms}{name}", "q", "exclusive", host)
         self.arena.contenders.append(contender)
         self.arena.after(after, lambda: self.arena.is_closing or contender.start(options))
         return contender
 
     def freeze(self):
-        """One holds a key of its own; behind it there are waiters of one host, who then stand
-        still, and two of another. None comes later."""
+        """A holder of the scenes' own key, then waiters of one host, which are paused, and two of
+        another. No others follow."""
         options = {"ttl": 2, "nonblock": False, "wait": 40, "beside": "plain"}
         crowd = [
             self.enter_scene(name, host, {**options, "hold": 0.3 if place else 3}, 0.2 * place)
@@ -162,7 +161,7 @@ class Nemesis:
 
     def strike(self):
         if self.is_raging and not self.arena.is_closing:
-            # A family first: the many kinds of one are not to crowd out the others.
+            # Draw a family first, so that one with many kinds does not crowd out the others.
             self.inject(self.random.choice(self.random.choice(self.families))(self.arena))
             self.arena.after(self.random.uniform(*PAUSE), self.strike)
 

@@ -37,14 +37,14 @@ GAPS = (0, 0.0001, 0.0003, 0.001)  # seconds
 HELD = None
 # linux/ptrace.h
 PTRACE_CONT, PTRACE_SEIZE, PTRACE_O_TRACEEXIT = 7, 0x4206, 0x40
-# Where a holder process is killed, the key stays until the lease ends.
+# When a holder process is killed, the key stays until the lease ends.
 TTL = 1.5
 LIMIT = 60
 READY = b"ready\n"
-# $1: the witness. It says who its children are.
+# $1: the witness. It prints the pids of its children.
 COMMAND = """exec 9<"$1"; flock -s 9
 setsid sleep 1000 & echo $!; sleep 1000 & echo $!; echo ready; wait"""
-# The helper was there before the run was.
+# The helper exists before the run.
 SHIELDED = ("sh", "-c", 'sleep 1000 </dev/null >/dev/null 2>&1 9<&- & echo $!; exec "$@"', "-")
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -60,7 +60,7 @@ APART = [{"front", "holder"}, {"shield", "holder"}]
 
 
 class Pair:
-    """What to strike, in this order, and what came of it."""
+    """Two processes to kill, in this order, and the result."""
 
     def __init__(self, shape, first, second, gap):
         self.shape, self.first, self.second, self.gap = shape, first, second, gap
@@ -105,7 +105,7 @@ def ptrace(request, pid, data):
 
 
 def pause(seconds):
-    """Shorter than the kernel would let us sleep."""
+    """Waits actively, for less time than the kernel can sleep."""
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         pass
@@ -127,7 +127,7 @@ class Round:
         self.pidfds = []
 
     def enter(self):
-        """The terminal, as a shell's job has it."""
+        """Makes the terminal the controlling one, as for a job of a shell."""
         if self.terminal:
             fcntl.ioctl(self.terminal[1], termios.TIOCSCTTY, 0)
 
@@ -183,7 +183,7 @@ class Round:
         send(second)
 
     def kill_and_hold(self):
-        """It stops at its exit, with all its descriptors."""
+        """Kills the first process, which stops at its exit with all its descriptors open."""
         pid = self.pids[self.pair.first]
         ptrace(PTRACE_SEIZE, pid, PTRACE_O_TRACEEXIT)
         os.kill(pid, signal.SIGKILL)
@@ -194,7 +194,7 @@ class Round:
             ptrace(PTRACE_CONT, self.pids[self.pair.first], 0)
 
     def is_violated(self):
-        """Whether the next holder finds a process of the last."""
+        """-> whether the next holder finds a process of the previous one"""
         check = ["flock", "-n", "-x", self.witness, "true"]
         words = [self.program, "run", "-q", "-k", self.key, "--wait", f"{LIMIT}s", "--", *check]
         code = subprocess.run(

@@ -1,5 +1,5 @@
-"""Faults of redlock-cli's own processes. Never of both guards of a command at once, since that is
-outside the promise: a run is struck once."""
+"""Faults of redlock-cli's own processes. A run is struck only once, because the loss of both guards
+of a command is outside the promise."""
 import os
 import signal
 import time
@@ -9,7 +9,7 @@ from fault import Fault, NotInjected
 
 
 class ProcessFault(Fault):
-    """Sends `begins`, and in the end `ends`, to a process of a run each."""
+    """Sends `begins`, and finally `ends`, to each of the struck processes of a run."""
 
     struck = ("front",)  # which, in this order; see Run.processes()
     waiting = False
@@ -42,7 +42,7 @@ class ProcessFault(Fault):
         return {"ids": ids}
 
     def open_processes(self, run):
-        """Whether they are still there, all of them."""
+        """Whether all of them still exist."""
         found = run.processes()
         opened = []
         try:
@@ -77,7 +77,7 @@ class KillFront(ProcessFault):
 
 
 class KillFrontThenCommand(ProcessFault):
-    """The command has not ended by itself, though its guard is still on its way out."""
+    """The command has not ended by itself, although its guard is still exiting."""
 
     kind = "kill-front-then-command"
     struck = ("front", "command")
@@ -98,9 +98,9 @@ class KillHolder(ProcessFault):
 
 
 class KillByCookie(ProcessFault):
-    """What a CI agent does at the end of a job: one look at all processes, and KILL to each that
-    has the job's variable. The guards that must outlive it hide that, and the command's descendants
-    here do not have it."""
+    """A CI agent at the end of a job: one pass over all processes, with KILL for each that has the
+    job's variable. The guards hide the variable in order to survive that, and the command's
+    descendants do not have it here."""
 
     kind = "cookie-killer"
 
@@ -120,8 +120,8 @@ class KillByCookie(ProcessFault):
 
 
 class UnreadStderr(Fault):
-    """What a run says is not read any more, and its pipe is full. No run may notice: such a fault
-    explains nothing."""
+    """A run's stderr is no longer read, and its pipe is full. That must not affect any run, so it
+    explains no failure."""
 
     kind = "unread-stderr"
     shortest, longest = 0.5, 5

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""redlock-cli under faults, against real servers and the kernel's word.
+"""redlock-cli under faults, with real servers and the kernel as witness.
 
 usage: run.py [--seed N] [--seconds N] [--profile NAME,…] [--history FILE] [--servers DIR]
 
@@ -33,8 +33,8 @@ from history import History
 from nemesis import FAMILIES, Nemesis
 from profiles import PROFILES
 
-# Seconds: what waiters and holders may take to end when there are no more faults; all leases and
-# whatever else lives for seconds have expired then.
+# Seconds in which waiters and holders must end after the last fault. All leases and other
+# short-lived keys have expired by then.
 DRAIN = 60
 EXPIRED = 40
 
@@ -55,7 +55,7 @@ def promise(arena, seconds, families):
 
 
 def breach(arena, seconds, how):
-    """The same again and again; once at least."""
+    """Repeats the breach, at least once."""
     one = Breach(arena, how)
     end = time.monotonic() + seconds
     while True:
@@ -65,7 +65,7 @@ def breach(arena, seconds, how):
 
 
 def close(arena):
-    """Until all have ended, and nothing should be left; notes what is."""
+    """Waits until all have ended, and records any keys that are left."""
     arena.is_closing = True
     arena.history.note("quiet")
     in_time = arena.run_until(lambda: not arena.runs(), DRAIN)
@@ -84,7 +84,7 @@ def close(arena):
 
 
 def leftovers(arena):
-    """Orphans come to us, who reap them here."""
+    """Reaps the orphans, which this process adopts."""
     ours = {process.pid for process in arena.deployment.processes()}
     for pid in children():
         if pid not in ours:
@@ -99,7 +99,7 @@ def leftovers(arena):
 
 
 def control_groups():
-    """Those that faults have made."""
+    """The control groups that faults have made."""
     return glob.glob(f"/sys/fs/cgroup/*/redlock-faults-{os.getpid()}-*")
 
 
@@ -117,7 +117,7 @@ def name_of(pid):
 
 
 def kill_leftovers():
-    """Whatever happened, nothing of a run outlives it; children of the killed come to us."""
+    """Kills all remaining processes of a run; this process adopts the children of killed ones."""
     while pids := children():
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
@@ -126,7 +126,7 @@ def kill_leftovers():
 
 
 def run_profile(name, seed, seconds, path):
-    """-> what was injected, what was not"""
+    """-> the injected faults, and those that were not"""
     profile = PROFILES[name]
     history = History(path)
     history.note(
@@ -172,12 +172,12 @@ def run_in(directory, profile, history, seed, seconds):
 
 
 def base_directory():
-    """In memory where we can: servers write each change through to it."""
+    """A directory in memory if possible, because servers write each change through."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def check(path):
-    """The checker's verdict; a program of its own."""
+    """Runs the checker, which is a separate program, and returns its verdict."""
     ran = subprocess.run(
         [sys.executable, os.path.join(HERE, "checker.py"), "--json", path],
         stdout=subprocess.PIPE,
@@ -189,7 +189,7 @@ def check(path):
 
 
 def judge(profile, verdict):
-    """-> whether it is as it should be, and a line for each violation; what should not be comes
+    """-> whether the verdict is as expected, and a line for each violation, unexpected ones
     first"""
     expected, others = [], []
     for violation in verdict["violations"]:
@@ -234,7 +234,7 @@ def main():
         if not os.access(os.path.join(options.servers, "redis-server"), os.X_OK):
             raise SystemExit(f"faults: no redis-server in {options.servers}")
         os.environ["PATH"] = os.path.abspath(options.servers) + ":" + os.environ["PATH"]
-    # However we end, nothing of ours stays.
+    # However this process ends, none of its children stays.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     names = options.profile.split(",") if options.profile else list(PROFILES)
     unknown = [name for name in names if name not in PROFILES]
@@ -263,7 +263,7 @@ def main():
 
 
 def history_path(name, names, wanted):
-    """-> the path, and whether it is kept in any case"""
+    """-> the path, and whether it is always kept"""
     if not wanted:
         fd, path = tempfile.mkstemp(prefix=f"rl-faults-{name}.", suffix=".jsonl")
         os.close(fd)

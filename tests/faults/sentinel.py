@@ -16,7 +16,7 @@ from deployment import (
 from fault import Fault, NotInjected
 
 SENTINELS = 3
-# The number of the one that knows none of them.
+# The number of the sentinel that knows none of the others.
 STALE = SENTINELS
 NAME = "main"
 # Seconds: what a fail-over may take, and the old master to become a replica that has caught up:
@@ -26,7 +26,7 @@ FAILOVER = 30
 
 
 class Sentinels:
-    """A deployment (deployment.py): one vote."""
+    """A deployment (deployment.py) with one vote."""
 
     proxy = None
     options = ("--replicas", "1")
@@ -63,7 +63,7 @@ class Sentinels:
             wait_for(f"sentinel {number}", lambda: self.is_up(number) or self.has_ended(number))
             if not self.has_ended(number):
                 return
-            # Another process has taken its port.
+            # Another process took its port.
             self.sentinels.pop()
             self.sentinel_ports.pop()
         raise RuntimeError(f"sentinel {number} ends on every port")
@@ -98,8 +98,8 @@ class Sentinels:
         )
 
     def ask_sentinel(self, number, *words):
-        """What redis-cli prints; nothing before the sentinel listens. On a socket, as a stranger
-        may have its port."""
+        """The output of redis-cli; empty before the sentinel listens. Over a socket, because
+        another process may have its port."""
         words = ["redis-cli", "-s", self.sentinel_socket(number), *words]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         return subprocess.run(words, **pipes, text=True).stdout
@@ -112,7 +112,7 @@ class Sentinels:
         )
 
     def master(self):
-        """Its number, if all is as it should be: it has its replica."""
+        """The number of the master if everything is in order: it has its replica."""
         for number, server in enumerate(self.servers):
             told = server.ask("INFO", "replication")
             if "role:master" in told and "connected_slaves:1" in told and "state=online" in told:
@@ -146,7 +146,7 @@ def options_for(port):
 
 
 class MasterFault(Fault):
-    """The replica becomes the master; one such at a time."""
+    """The replica becomes the master; one such fault at a time."""
 
     shortest, longest = 2, 4
 
@@ -172,7 +172,7 @@ class MasterFault(Fault):
 
 
 class KillMaster(MasterFault):
-    """It comes back with its data."""
+    """The old master returns with its data."""
 
     kind = "kill-master"
 
@@ -184,7 +184,7 @@ class KillMaster(MasterFault):
 
 
 class StopMaster(MasterFault):
-    """It comes back and takes itself for the master still."""
+    """The old master returns and still considers itself the master."""
 
     kind = "stop-master"
 
@@ -206,7 +206,7 @@ class OrderFailover(MasterFault):
 
 
 class StaleSentinel(Fault):
-    """The one that knows no other names a dead master."""
+    """The sentinel that knows no other names a dead master."""
 
     kind = "stale-sentinel"
     shortest, longest = 2, 8

@@ -10,7 +10,7 @@ def has_guard(arena):
 
 
 class ServerFault(Fault):
-    """Of one server that has no other."""
+    """A fault of a server that has no other fault now."""
 
     kind = None
     loses_data = False
@@ -58,7 +58,7 @@ class StopServer(ServerFault):
 
 
 class KillServer(ServerFault):
-    """It comes back with its data."""
+    """The server returns with its data."""
 
     kind = "kill-server"
     restarts = True
@@ -97,7 +97,7 @@ class RestartEmpty(LosingServer):
 
 
 class RestartAllEmpty(Fault):
-    """A quorum of servers that have a guard."""
+    """A quorum of servers with a restart guard loses its data."""
 
     kind = "restart-all-empty"
     shortest, longest = 0.01, 0.5
@@ -142,7 +142,7 @@ class FlushScripts(ServerFault):
 
 
 class PauseClients(ServerFault):
-    """The server itself ends it, while we wait a little longer."""
+    """The server itself ends the pause; this fault lasts a little longer."""
 
     kind = "client-pause"
     shortest, longest = 2.2, 2.2
@@ -185,7 +185,7 @@ class BusyServer(ServerFault):
 
 
 class Changed(ServerFault):
-    """Something that one command does and another takes back."""
+    """A change that one command makes and another undoes."""
 
     def begin(self):
         self.ask(*self.random.choice(self.changes))
@@ -220,7 +220,7 @@ class ChangeRights(Changed):
 
 
 class LinkFault(Fault):
-    """Of one link, of all of a host, or of all to a server."""
+    """A fault of one link, of all links of a host, or of all links to a server."""
 
     host = None  # all of that host's links
     longest = 4
@@ -249,7 +249,7 @@ class LinkFault(Fault):
 
 
 class FadingLink(LinkFault):
-    """Replies are late, and then nothing passes."""
+    """Replies are delayed, and then nothing passes."""
 
     kind = "link-late"
     shortest, longest = 5, 6

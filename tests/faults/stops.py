@@ -39,7 +39,7 @@ import time
 from namespaces import NamespaceServers
 
 TTL, TIMEOUT, GRACE = "2s", "200ms", "200ms"
-# A busy machine's servers may be late; a run that loses its lock for it ends with 79.
+# Servers of a busy machine may be late; a run that therefore loses its lock exits with 79.
 STOP_TIMEOUT = "4s"
 LOST = 79
 LIMIT = 60
@@ -56,7 +56,7 @@ setsid sleep 1000 & sh -c 'trap "" TERM; sleep 1000' & echo "$REDLOCK_FENCE"; sl
 
 
 class Wrong(Exception):
-    """What must not be."""
+    """A violation of the promise."""
 
 
 class Round:
@@ -104,7 +104,7 @@ class Round:
                 return self.start(host, *words, pass_fds=(report.fileno(), events.fileno()))
 
     def told(self, name):
-        """-> what the run reports, and its events `stopping`"""
+        """-> the run's report, and its events `stopping`"""
         with open(self.file(f"report{name}")) as file:
             report = json.load(file)
         with open(self.file(f"events{name}")) as file:
@@ -128,7 +128,7 @@ class Round:
         return self.judge(run.returncode, stop.returncode, said)
 
     def judge(self, run_code, stop_code, said):
-        """-> what came of it"""
+        """-> the result"""
         report, stopping = self.told("")
         result = said["result"]
         if (result, stop_code) not in (("stopped", 0), ("free", 0), ("lost", 79)):
@@ -186,7 +186,7 @@ class Replacement(Round):
             told = [(event["why"], event["reason"]) for event in stopping]
             if not request["replaces"] or told not in ([], [("replaced", request["reason"])]):
                 raise Wrong(tells)
-            # Without the event it was stopped before its command had started.
+            # Without a `stopping` event it was stopped before its command had started.
             if code not in (TERM, -15) or report["exit_code"] != TERM:
                 raise Wrong(tells)
         elif result == "superseded":

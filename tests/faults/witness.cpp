@@ -1,16 +1,16 @@
-// What runs under the lock in the fault runs: tells the kernel, in a way that survives any kill,
-// that it runs, and does a read-modify-write that nothing but the lock guards.
+// The command under the lock in the fault runs. It shows the kernel that it runs, in a way that
+// survives any kill, and does a read-modify-write that only the lock protects.
 //
 // usage: witness DIRECTORY HISTORY ID KEY exclusive|shared|slots HOLD-MS plain|stubborn|daemon|left
 //
 // It holds flock(2) on DIRECTORY/KEY.witness (shared ones and slots a shared one; a slot one on
-// DIRECTORY/KEY.slot.N, too), through descriptors that its descendants inherit: the next to get
-// the lock knows that every process that was there before is dead. An exclusive one reads
-// DIRECTORY/KEY.counter, waits for HOLD-MS, and writes what it read plus one.
+// DIRECTORY/KEY.slot.N, too), through descriptors that its descendants inherit: the next process to
+// get the lock knows that every earlier one is dead. An exclusive one reads DIRECTORY/KEY.counter,
+// waits for HOLD-MS, and writes the number plus one.
 //
-// The last word says what it has beside it: nothing, a child that ignores TERM (and so does it
-// itself), a daemon that ignores TERM, or the same child, which it leaves for others to end. It
-// ends the others itself. None of them has an environment.
+// The last word selects its companion: none, a child that ignores TERM (as it does itself), a
+// daemon that ignores TERM, or the same child, which it leaves for other processes to end. It ends
+// the others itself. None of them has an environment.
 //
 // HISTORY gets a line when it enters and one when it leaves; times are CLOCK_MONOTONIC, in seconds.
 #include <fcntl.h>
@@ -46,12 +46,12 @@ int open_file(const std::string& path, int flags) {
   return fd;
 }
 
-// Whether no other process had a conflicting lock on it.
+// Locks it; false if another process has a conflicting lock.
 bool lock(const std::string& path, int how) {
   return flock(open_file(path, O_RDWR), how | LOCK_NB) == 0;
 }
 
-// One write: the kernel puts it behind what others appended.
+// A single write, which the kernel appends atomically.
 void note(const char* history, const std::string& fields) {
   char begin[64];
   std::snprintf(begin, sizeof begin, "{\"t\": %.6f, ", now());
@@ -67,7 +67,7 @@ void ignore_all_that_asks() {
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) std::signal(number, SIG_IGN);
 }
 
-// As a process under `env -i` has it: what looks for a variable in /proc/PID/environ misses it.
+// Clears the environment as `env -i` does: a search for a variable in /proc/PID/environ misses it.
 void empty_environment() {
   for (char** entry = environ; *entry != nullptr; ++entry)
     std::memset(*entry, 0, std::strlen(*entry));
@@ -107,7 +107,7 @@ pid_t start_daemon() {
   return daemon;
 }
 
-// Returns when the process is dead, whose child it may be.
+// Returns when the process is dead; it need not be a child of this one.
 void end(pid_t process) {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
   kill(process, SIGKILL);

@@ -1,4 +1,4 @@
-// Votes of several nodes, and what goes wrong with them.
+// Votes of several nodes, and their mishaps.
 #include "draw.hpp"
 
 #include <array>
@@ -85,7 +85,7 @@ void Draw::keep_through_a_stall() {
   holder.mode = std::array{Mode{}, Mode{true, 0}, Mode{true, 1 + extra_.below(3)}}[extra_.below(3)];
   holder.nested_at = stall.at + Duration(base_ttl_) / 2;
   holder.nested_work = Duration(base_ttl_);
-  // None of the others may enter meanwhile, or is short of patience for the want of an answer.
+  // No other session may enter meanwhile, or give up for lack of answers.
   for (SessionPlan& plan : schedule_.sessions) {
     if (&plan == &holder) continue;
     plan.mode = Mode{};

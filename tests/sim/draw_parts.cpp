@@ -79,7 +79,7 @@ void Draw::let_the_newest_win() {
     plan.supersedes = waits && !plan.mode.shared;
     plan.replaces = profile_.asks_to_stop && plan.supersedes &&
                     plan.style == SessionPlan::Style::run && extra_.chance(800);
-    // Long enough to hear that it is to make room.
+    // Long enough to learn that it must make room.
     if (plan.replaces) plan.work = extra_.between(plan.ttl / 4, 2 * Duration(plan.ttl));
   }
 }
@@ -254,7 +254,7 @@ void Draw::spoil_helper_keys() {
 }
 
 void Draw::deny_commands() {
-  // Whoever is refused the writes of an undo leaves a ghost; here only exclusion is promised.
+  // A process whose undo is refused leaves a ghost; here only exclusion is promised.
   constexpr std::array commands{"DEL",    "GET",           "HDEL",  "HGET",   "HMGET",
                                 "HSET",   "PEXPIRE",       "PTTL",  "PUBSUB", "SET",
                                 "TIME",   "TYPE",          "ZADD",  "ZCARD",  "ZCOUNT",

@@ -10,7 +10,7 @@
 
 namespace redlock::sim {
 
-/// What happened in a schedule, as readable lines. Costs nothing while it is off.
+/// The events of a schedule, as readable lines. Costs nothing while it is off.
 class History {
  public:
   History(const Timeline& timeline, bool on) : timeline_(timeline), on_(on) {}

@@ -8,11 +8,12 @@
 namespace redlock::sim {
 
 /// Some hosts start the same cron job once a day, by clocks that differ by up to 90 s:
-/// `run --once-per 20h`. Jobs fail, processes are killed, hosts and servers are away for minutes.
+/// `run --once-per 20h`. Jobs fail, processes are killed, hosts and servers are unreachable for
+/// minutes.
 /// Most schedules are small; one in sixty has forty hosts and twenty days.
 Schedule draw_nightly(const Profile& profile, std::uint64_t seed);
 
-/// What must be true of these days. The world tells it what the sessions do.
+/// The rules for these days. The world reports to it what the sessions do.
 ///
 /// The rules, by their violations:
 ///
@@ -26,11 +27,11 @@ class Nights {
 
   /// The command of this run, which started then, exited with 0.
   void ended_well(Duration started) { ended_well_.push_back(started); }
-  /// A quorum released and recorded it. -> what it violates, or nothing
+  /// A quorum released and recorded it. -> what it violates, or nullopt
   [[nodiscard]] std::string recorded(Duration started);
-  /// A run was left out. -> what it violates, or nothing
+  /// A run was left out. -> what it violates, or nullopt
   [[nodiscard]] std::string left_out(Duration now) const;
-  /// To be called at the end. -> the first day that should have a success and has none, or nothing
+  /// To be called at the end. -> the first day that should have a success and has none, or nullopt
   [[nodiscard]] std::string missing() const;
 
  private:

@@ -7,7 +7,7 @@
 
 namespace redlock::sim {
 
-/// What a vote is.
+/// The kinds of votes.
 enum class VoteKind {
   server,
   cluster,   ///< a Redis Cluster, whose slots move and whose masters change

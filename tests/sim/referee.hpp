@@ -23,8 +23,9 @@ struct Violation {
   std::string text;
 };
 
-/// Sees everything: what the scripts do to each server and what each holder believes. Knows what
-/// must never happen, and nothing of how the product works. The rules, by their violations:
+/// Sees everything: the effect of the scripts on each server, and the beliefs of each holder. It
+/// has rules about what must never happen, and no knowledge of the product. The rules, by their
+/// violations:
 ///
 ///   exclusion     two leases that exclude each other are valid at once, each by its holder's own
 ///                 clock: an exclusive one and any other, or two in one slot. A foreign holder's
@@ -76,7 +77,7 @@ struct Violation {
 /// lease ends before its holder releases it, where that must not be).
 class Referee final : public Watcher {
  public:
-  /// `judged`: the only rule that matters; empty: all.
+  /// `judged`: the only rule that is checked; empty: all.
   Referee(Timeline& timeline, History& history, Resource resource, std::size_t quorum,
           std::string_view judged)
       : timeline_(timeline),
@@ -95,7 +96,7 @@ class Referee final : public Watcher {
   /// Adds a server. To be called for each before anything happens.
   void add(Server& server) { servers_.push_back(&server); }
 
-  // What the servers do: referee_scripts.cpp.
+  // Actions of the servers: referee_scripts.cpp.
   void before(const Run& run) override;
   void after(const Run& run, const Reply& reply) override;
   void saw_end(Server& server, Process& process, bool read_all) override;
@@ -116,7 +117,7 @@ class Referee final : public Watcher {
   /// A server forgot everything, also its tombstones.
   void lost_data() { data_lost_ = true; }
 
-  // What a process asks its servers, and what it learns from them: referee_processes.cpp.
+  // Requests of processes and the replies to them: referee_processes.cpp.
   /// `ticket`: that it shows; `queues`: and with which it is to be queued.
   void attempts(const Process& process, const Token& token, std::optional<Ticket> ticket,
                 bool queues);
@@ -137,7 +138,7 @@ class Referee final : public Watcher {
                       std::size_t server);
   void heals(const Process& process, const Token& token);
 
-  // What the holders report.
+  // Reports of the holders.
   void granted(Process& process, const Lease& lease);
   /// `asked`: when the round began, in true time.
   void extended(Process& process, const Token& token, Instant deadline, Duration asked);

@@ -1,4 +1,4 @@
-// What the processes ask, learn and report.
+// Requests, results and reports of processes.
 #include "referee.hpp"
 
 #include <algorithm>

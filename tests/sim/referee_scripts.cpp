@@ -1,4 +1,4 @@
-// What the servers do.
+// Actions of the servers.
 #include "referee.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ bool says(const Reply& reply, std::string_view word) {
          reply.elements[0].text == word;
 }
 
-/// The number that a script's argument or a part of its reply is; throws when it is none.
+/// The number in a script's argument or a part of its reply; throws if it is not one.
 template <class Number = std::int64_t>
 Number number_in(std::string_view text) {
   return whole_number<Number>(text).value();

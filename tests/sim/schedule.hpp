@@ -54,13 +54,13 @@ struct Mishap {
     foreign,     ///< a client of another library locks for `span`
     foreign_for_ever,  ///< the same without an expiry, or with a key of another type; goes after
                        ///< `span`
-    refuse,            ///< a server refuses what `refusal` says
+    refuse,            ///< a server refuses commands according to `refusal`
     power_loss,  ///< all servers lose power, and are back with their data before a client notices
     cut_subscriptions,  ///< the subscriptions of a host break, until it subscribes again
     lose_marker,        ///< every server loses the key of a shared lock, but not its helper keys
-    inspect,            ///< a process on a host asks who has the lock
-    ask,                ///< a process on a host looks who has the lock, and asks it to stop `span`
-                        ///< later, when another may have it
+    inspect,            ///< a process on a host queries the holder of the lock
+    ask,                ///< a process on a host queries the holder, and asks it to stop `span`
+                        ///< later, when the lock may have another holder
     evict,              ///< a server loses the lock's key, but not its helper keys
     move_address,       ///< a server's address leads to `other` for a while
     spoil_counter,      ///< a server's fence counter has an invalid value, for a while
@@ -69,7 +69,7 @@ struct Mishap {
     spoil_key,          ///< another program writes nonsense into a helper key of a server
     newer_waiter,       ///< a waiter of a newer version is first in every queue for `span`
     move_slot,          ///< of a server's cluster, within about `span`
-    stall_slot,         ///< the same begins, and is given up after `span` before any key has moved
+    stall_slot,         ///< the same begins, and is cancelled after `span` before any key has moved
     fail_over,          ///< a replica becomes the master
   };
   Kind kind = Kind::crash;
@@ -87,7 +87,7 @@ struct Mishap {
                       ///< the master crashes
 };
 
-/// What another program writes into a helper key: a command without the name of the key. In a word,
+/// The write of another program to a helper key: a command without the name of the key. In a word,
 /// LEASE stands for the id of the current exclusive lease, READER for that of a share, and WAITER
 /// for that of the first waiter. None of it opens the lock: where readers or slots have another
 /// type, servers grant nothing by them.
@@ -172,7 +172,7 @@ struct Schedule {
 
 Schedule draw(const Profile& profile, std::uint64_t seed);
 
-/// One line that says what kind of schedule it is.
+/// A line that describes the kind of schedule.
 std::string describe(const Schedule& schedule);
 
 /// For the history.

@@ -11,7 +11,7 @@
 
 namespace redlock::sim {
 
-/// What one use of the tool is to do.
+/// The plan for one use of the tool.
 struct SessionPlan {
   enum class Style {
     run,        ///< keeps the lease; no other process may release it
@@ -51,8 +51,8 @@ class World;
 /// The name of a failure for histories and --rate.
 const char* word_for(AcquireDecision why);
 
-/// One use of the tool: a process that acquires, keeps and releases, and tells the referee what it
-/// believes.
+/// One use of the tool: a process that acquires, keeps and releases, and reports its beliefs to the
+/// referee.
 class Session {
  public:
   Session(World& world, SessionPlan plan, std::string name);
@@ -68,7 +68,7 @@ class Session {
   /// Whether it waits for ever for a lock that is held.
   [[nodiscard]] bool waits_for_ever() const noexcept { return !plan_.wait.wait; }
   [[nodiscard]] bool waiting() const noexcept { return waiting_ && !killed_; }
-  /// Since when it waits and is able to enter.
+  /// The time since which it has waited and has been able to enter.
   [[nodiscard]] Duration can_enter_since() const {
     return std::max(waiting_since_, plan_.away_until);
   }

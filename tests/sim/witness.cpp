@@ -39,7 +39,7 @@ asio::awaitable<HealVote> Witness::heal(HealRequest request, Instant deadline) {
   co_return co_await server_->heal(std::move(request), deadline);
 }
 
-// The other requests are only forwarded; the referee is told of some of them.
+// The other requests are only forwarded; some of them are reported to the referee.
 
 asio::awaitable<RaiseVote> Witness::raise_fence(RaiseRequest request, Instant deadline) {
   return server_->raise_fence(std::move(request), deadline);

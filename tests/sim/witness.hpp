@@ -8,8 +8,8 @@
 
 namespace redlock::sim {
 
-/// A server as one process sees it: tells the referee what the process asks and what the server
-/// answers, and changes nothing.
+/// A server as one process sees it: reports the requests of the process and the server's replies to
+/// the referee, and changes nothing.
 class Witness final : public LockServer {
  public:
   /// `index`: of the server among the configured ones.

@@ -11,7 +11,7 @@
 namespace redlock::sim {
 namespace {
 
-/// More than any schedule needs: one that gets here runs in circles.
+/// More than any schedule needs: one that reaches this limit loops.
 constexpr std::size_t max_events = 300'000;
 
 /// More than the busiest of 60,000 schedules runs: 1,617 in a queue with many readers, else less

@@ -31,7 +31,7 @@ constexpr Milliseconds hang_up_delay{20};
 /// How many values the reason of a failed attempt may have.
 constexpr std::size_t whys = static_cast<std::size_t>(AcquireDecision::superseded) + 1;
 
-/// What happened in many schedules: shows whether they reach what they should.
+/// Statistics of many schedules, which show whether they cover what they should.
 struct Totals {
   std::size_t schedules = 0;
   std::size_t scripts = 0;
@@ -50,7 +50,7 @@ class World final : public Network {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  /// What was violated, if anything.
+  /// Runs the schedule. -> the first violation, or nullopt
   std::optional<Violation> run();
 
   void add_to(Totals& totals) const;
@@ -99,7 +99,7 @@ class World final : public Network {
   void plan_sessions();
   void kill(Session& session);
 
-  // What goes wrong: world_mishaps.cpp.
+  // Mishaps: world_mishaps.cpp.
   void plan_mishaps();
   void apply(const Mishap& mishap);
   asio::awaitable<void> break_by_force(Mishap mishap);
@@ -115,7 +115,7 @@ class World final : public Network {
 
   [[nodiscard]] bool all_over() const;
 
-  // What must be true of sessions: world_checks.cpp.
+  // Rules for sessions: world_checks.cpp.
   void check_order(const Session& session);
   void check_delay(const Session& session);
   /// A waiter that finds the queue full does so because of others.

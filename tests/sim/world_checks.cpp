@@ -1,4 +1,4 @@
-// What must be true of a world, while sessions come and go and at the end.
+// Rules for a world, while sessions come and go and at the end.
 #include "world.hpp"
 
 #include <algorithm>

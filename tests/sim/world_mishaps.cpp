@@ -1,4 +1,4 @@
-// What goes wrong in a world.
+// The mishaps of a world.
 #include "world.hpp"
 
 #include <algorithm>
@@ -87,7 +87,7 @@ void World::apply(const Mishap& mishap) {
     case Mishap::Kind::outage:
     case Mishap::Kind::isolate_host:
     case Mishap::Kind::isolate_server:
-      return;  // the paths know
+      return;  // the paths have recorded it
     case Mishap::Kind::cut:
       server.cut_one(/*delivers=*/mishap.flag);
       return;

@@ -11,7 +11,7 @@
 
 namespace redlock::sim {
 
-/// What a correct wall clock shows at the beginning of a schedule.
+/// The time that a correct wall clock shows at the beginning of a schedule.
 inline constexpr Milliseconds epoch{1'700'000'000'000};
 
 /// A clock that counts from any number and runs a little fast or slow.
@@ -19,7 +19,7 @@ class Oscillator {
  public:
   Oscillator(Duration origin, std::int64_t ppm) : origin_(origin), ppm_(ppm) {}
 
-  /// What the clock shows at that true time.
+  /// The time that the clock shows at that true time.
   [[nodiscard]] Duration at(Duration true_time) const {
     return origin_ + true_time + Duration(true_time.count() / 1000 * ppm_ / 1000);
   }
@@ -37,14 +37,14 @@ class Oscillator {
 class Wire;
 class Process;
 
-/// Where a process gets its connections from.
+/// The source of a process's connections.
 class Network {
  public:
   virtual ~Network() = default;
   virtual std::shared_ptr<Wire> dial(Process& process, std::size_t server) = 0;
 };
 
-/// A machine of clients: its clocks, and whether it runs or stands still.
+/// A machine with clients: its clocks, and whether it runs or is paused.
 class Host {
  public:
   Host(Timeline& timeline, Network& network, std::size_t number, Oscillator clock,
@@ -61,13 +61,13 @@ class Host {
   [[nodiscard]] Milliseconds wall() const;
   void step_wall(Milliseconds by) { wall_offset_ += by; }
 
-  /// The host stands still until go_on(). What becomes due meanwhile runs then. CLOCK_BOOTTIME does
-  /// not stop.
+  /// Pauses the host until go_on(). Coroutines that become due meanwhile run then. CLOCK_BOOTTIME
+  /// does not stop.
   void pause() { paused_ = true; }
   void go_on();
   [[nodiscard]] bool paused() const noexcept { return paused_; }
 
-  // What its user may do at the servers.
+  // The rights of its user on the servers.
   bool may_publish = true;
   bool may_subscribe = true;
 
@@ -93,7 +93,7 @@ class Process final : public Clock {
   [[nodiscard]] Milliseconds wall() const override { return host_.wall(); }
   [[nodiscard]] std::unique_ptr<Event> make_event() const override;
 
-  /// The true time when its clock shows `shown`.
+  /// The true time at which its clock shows `shown`.
   [[nodiscard]] Duration true_time(Instant shown) const {
     return host_.clock().when(shown.time_since_epoch());
   }
@@ -104,15 +104,15 @@ class Process final : public Clock {
 
   std::shared_ptr<Wire> dial(std::size_t server);
 
-  /// It exits or is killed: none of its coroutines is ever resumed, and the kernel closes its
-  /// connections.
+  /// The process exits or is killed: none of its coroutines is ever resumed, and the kernel closes
+  /// its connections.
   void end();
   [[nodiscard]] bool ended() const noexcept { return ended_; }
 
-  /// Whether the server read all that was sent to it, and the end of each connection.
+  /// Whether the server has read everything that was sent to it, and the end of each connection.
   [[nodiscard]] bool is_done_at(const class Server& server) const;
 
-  /// Whether nothing that it sent to the server is still in flight.
+  /// Whether none of its requests to the server is still in flight.
   [[nodiscard]] bool has_delivered_all_to(const class Server& server) const;
 
   void make_ready(std::unique_ptr<Parked> parked);

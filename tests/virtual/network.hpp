@@ -18,8 +18,8 @@ namespace redlock::sim {
 
 class Server;
 
-/// The route between a host and a server. What is sent during an outage is sent again until it
-/// arrives: TCP loses only time, and the connection when one end gives up.
+/// The route between a host and a server. Packets of an outage are retransmitted until they arrive:
+/// TCP loses only time, and the connection when one end gives up.
 class Path {
  public:
   Path(Duration delay, Duration jitter, unsigned stragglers, Random random)
@@ -29,21 +29,21 @@ class Path {
   void go_out(Duration from, Duration to) { outages_.emplace_back(from, to); }
   [[nodiscard]] bool is_out(Duration now) const;
 
-  /// From now on no packet is delayed by a resend.
+  /// From now on no packet is delayed by a retransmission.
   void calm_down() { stragglers_ = 0; }
 
-  /// When a message that is sent now arrives.
+  /// The arrival time of a message that is sent now.
   Duration arrival(Duration now);
 
  private:
   Duration delay_;
   Duration jitter_;
-  unsigned stragglers_;  ///< packets in a thousand that are sent again
+  unsigned stragglers_;  ///< packets in a thousand that are retransmitted
   Random random_;
   std::vector<std::pair<Duration, Duration>> outages_;
 };
 
-/// What happens to one request, for tests that decide this request by request.
+/// The fate of one request, for tests that control each request.
 struct Fate {
   Duration request{};       ///< how much longer it takes to reach the server
   Duration reply{};         ///< how much longer its reply takes back
@@ -63,12 +63,12 @@ class Wire : public std::enable_shared_from_this<Wire> {
 
   /// Whether a request may still arrive, or be read.
   [[nodiscard]] bool has_in_flight() const;
-  /// Whether no request can arrive any more.
+  /// Whether no further request can arrive.
   [[nodiscard]] bool is_done() const noexcept {
     return end_arrived_ || dropped_ || (closed_ && !open_);
   }
 
-  // The client's end: what a Transport does.
+  // The client's end, as a Transport uses it.
   asio::awaitable<std::optional<Fault>> open();
   asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer, asio::error_code& error);
   void send(std::string bytes);
@@ -81,10 +81,10 @@ class Wire : public std::enable_shared_from_this<Wire> {
   void reply(std::string bytes, Duration delay = Duration::zero());
   /// No later reply arrives.
   void lose_replies() { replies_lost_ = true; }
-  /// When the server reads a request that arrives now, in order; nothing: never.
+  /// The time at which the server reads a request that arrives now, in order; nullopt: never.
   std::optional<Duration> read_at(const Fate& fate);
   [[nodiscard]] std::optional<Duration> last_read() const;
-  /// Closes the server's end after the client's, behind all replies.
+  /// Closes the server's end after the client's, following all replies.
   void finish();
   [[nodiscard]] bool cut() const noexcept { return cut_; }
   /// Whether the client can still receive replies.
@@ -100,8 +100,8 @@ class Wire : public std::enable_shared_from_this<Wire> {
   /// The connection breaks, and the client learns of it only when it sends something.
   void vanish();
 
-  /// What happens to a request, by the name of its script, or of its command if it runs none. For
-  /// `message`, a message that the server publishes, only the delay counts. Null: nothing goes
+  /// Returns the fate of a request by the name of its script, or of its command if it runs none.
+  /// For `message`, a message that the server publishes, only the delay counts. Null: nothing goes
   /// wrong.
   std::function<Fate(std::string_view request)> fate_of;
 
@@ -132,7 +132,7 @@ class Wire : public std::enable_shared_from_this<Wire> {
   bool cut_ = false;
   bool dropped_ = false;       ///< requests in flight were lost with the connection
   bool vanished_ = false;      ///< cut, and the client sent nothing since
-  bool cut_is_known_ = false;  ///< the client knows of the cut
+  bool cut_is_known_ = false;  ///< the client has noticed the cut
   bool end_arrived_ = false;
   bool server_ended_ = false;
 };

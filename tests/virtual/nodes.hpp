@@ -11,13 +11,13 @@ namespace redlock::sim {
 /// The address of a server, for clients and in the replies of other nodes.
 redis::Address address_of(const Server& server);
 
-/// Several servers that are one vote together: its nodes. Each key is at one of them; a replica
-/// gets the keys when it becomes the master. The clocks of a vote's nodes agree, except that of a
-/// node that takes over: it may be behind, so that nothing expires there too early.
+/// The nodes of a vote: several servers that count as one. Each key is on one of them; a replica
+/// gets the keys when it becomes the master. The clocks of the nodes agree, except that of a node
+/// that takes over: it may be behind, so that nothing expires there too early.
 class Nodes : public Peers {
  public:
   [[nodiscard]] std::size_t vote() const noexcept { return members_.front()->vote(); }
-  /// In the order of the schedule.
+  /// The servers, in the order of the schedule.
   [[nodiscard]] const std::vector<Server*>& members() const noexcept { return members_; }
 
   /// The node where a client that follows every redirect finds or sets this key.

@@ -16,7 +16,7 @@ namespace {
 /// A week before the schedule began.
 constexpr std::chrono::seconds long_ago{7 * 24 * 3600};
 
-/// How much a server reads from a connection at a time: Redis 7 16 KiB, Redis 8 up to 20 KiB,
+/// How much a server reads from a connection at a time: 16 KiB in Redis 7, up to 20 KiB in Redis 8;
 /// others may differ.
 constexpr std::int64_t min_read = 4 * 1024;
 constexpr std::int64_t max_read = 20 * 1024;
@@ -97,9 +97,9 @@ std::string_view error_in_script(Refusal refusal) {
   return {};
 }
 
-/// Lets `redis` be another table for the next script: one that refuses commands as the server does.
-/// ARGV: the error that writes get or '', 'oom' if only those that need memory get it, the commands
-/// that are refused for want of a right or ''.
+/// Replaces `redis` for the next script by a table that refuses commands as the server does. ARGV:
+/// the error for writes, or ''; 'oom' if only commands that need memory get it; the commands that
+/// are refused for lack of a right, or ''.
 constexpr std::string_view refuse_in_scripts = R"lua(
 local refusal, is_oom, denied, also_denied = ARGV[1], ARGV[2] == 'oom', ARGV[3], ARGV[4]
 local write = {SET = 2, HSET = 2, ZADD = 2, DEL = 1, PEXPIRE = 1, HDEL = 1, ZREM = 1,

@@ -28,10 +28,10 @@ enum class Refusal {
   oom,        ///< those that need memory, in a script that has not written yet
 };
 
-/// A script that runs at a server, for watchers.
+/// A script that runs on a server, for watchers.
 struct Run {
   Server& server;
-  Process& process;  ///< that sent it
+  Process& process;  ///< the sender
   std::string_view script;
   local::Arguments keys;
   local::Arguments arguments;
@@ -49,19 +49,19 @@ class Watcher {
   /// The connection broke, or the server refuses everything: requests may have no effect, or take
   /// effect late and without those that follow.
   virtual void broke(Server& server, Process& process) = 0;
-  /// The server redirected a script, or put it off: an undo of the process has no effect there.
+  /// The server redirected or deferred a script: an undo of the process has no effect there.
   virtual void redirected(Server& server, Process& process, const Reply& error) = 0;
   /// Keys moved from one node of a vote to another.
   virtual void moved(Server& from, Server& to) = 0;
 };
 
-/// What a server knows of the other nodes of its vote: see nodes.hpp.
+/// A server's view of the other nodes of its vote: see nodes.hpp.
 class Peers {
  public:
   virtual ~Peers() = default;
-  /// The error that redirects the command or puts it off, before anything else; nothing otherwise.
+  /// The error that redirects or defers the command, before anything else; nullopt otherwise.
   virtual std::optional<Reply> redirect(Server& at, Wire& wire, local::Arguments command) = 0;
-  /// The reply to a command about the nodes; nothing for any other command.
+  /// The reply to a command about the nodes; nullopt for any other command.
   virtual std::optional<Reply> answer(Server& at, Wire& wire, local::Arguments command) = 0;
   /// `at` published the message, and its own subscribers have received it.
   virtual void published(Server& at, std::string_view channel, std::string_view message) = 0;
@@ -76,7 +76,7 @@ class Server {
   [[nodiscard]] std::size_t number() const noexcept { return number_; }
   /// The number of the vote whose node it is: its own number, unless it joined another vote.
   [[nodiscard]] std::size_t vote() const noexcept { return vote_; }
-  /// Becomes a node of that vote. `peers` must outlive it.
+  /// Becomes a node of that vote. `peers` must outlive this object.
   void join(Peers& peers, std::size_t vote);
   /// A replica has only a copy of the data, and refuses a script's writes.
   void set_replica(bool is_replica) { is_replica_ = is_replica; }
@@ -118,12 +118,12 @@ class Server {
   std::int64_t deliver(std::string_view channel, std::string_view message);
   /// Sends the message to the subscribers of all channels.
   void publish_to_all(std::string_view message);
-  /// Loses power and comes back at once with its data; clients are not told.
+  /// Loses power and returns at once with its data; clients are not notified.
   void lose_power();
   void refuse(Refusal refusal) { refusal_ = refusal; }
-  /// A client subscribes to all channels by a pattern, or no longer.
+  /// Whether a client subscribes to all channels by a pattern.
   void monitor(bool monitored) { monitored_ = monitored; }
-  /// Refuses this command in scripts, as to a user without the right to it; empty: none.
+  /// Refuses this command in scripts, as for a user without the right; empty: none.
   void deny(std::string_view command) { denied_ = command; }
 
   Watcher* watcher = nullptr;
@@ -131,8 +131,8 @@ class Server {
  private:
   /// -> whether there was a reply to send
   bool serve(Wire& wire, std::string_view bytes);
-  /// Reads what arrived while it was frozen, piece by piece. Drops the rest when it has replied and
-  /// the client has closed the connection.
+  /// Reads the bytes that arrived while it was frozen, piece by piece. Drops the rest once it has
+  /// replied and the client has closed the connection.
   void wake_to(const std::shared_ptr<Wire>& wire);
   std::string answer(Wire& wire, local::Arguments command);
   /// Answers as the wire's fate_of decides.
@@ -157,7 +157,7 @@ class Server {
   Milliseconds wall_offset_;
   Random random_;
   local::Keyspace keyspace_;
-  bool knows_scripts_ = false;  ///< it has read their text since it started
+  bool knows_scripts_ = false;  ///< it has loaded them since it started
   std::string run_id_;
   std::chrono::seconds started_{};  ///< by its wall clock
   bool up_ = true;

@@ -24,14 +24,14 @@ class Parked {
 
 class Parking;
 
-/// True time, which no machine can see. It stands still while a coroutine can run, then jumps to
-/// the next event. Single-threaded: the same events in the same order always give the same course.
+/// True time, which no machine can see. It stops while a coroutine can run, then jumps to the next
+/// event. Single-threaded: the same events in the same order always have the same result.
 class Timeline {
  public:
   /// The executor of all coroutines.
   [[nodiscard]] asio::io_context::executor_type executor() { return io_.get_executor(); }
 
-  /// Since the beginning of the schedule.
+  /// The time since the beginning of the schedule.
   [[nodiscard]] Duration now() const noexcept { return now_; }
 
   struct Id {
@@ -51,8 +51,8 @@ class Timeline {
   /// Resumes the coroutine in this instant, after those that are ready already.
   void make_ready(std::unique_ptr<Parked> parked) { ready_.push_back(std::move(parked)); }
 
-  /// Keeps a coroutine that is never resumed, and destroys it at the end: the caller may still use
-  /// what it owns.
+  /// Keeps a coroutine that is never resumed, and destroys it at the end, because the caller may
+  /// still use objects that it owns.
   void bury(std::unique_ptr<Parked> parked) { buried_.push_back(std::move(parked)); }
 
   /// Forgets all events and destroys every coroutine.

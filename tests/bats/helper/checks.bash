@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# What tests say about redlock-cli again and again.
+# Common assertions about redlock-cli.
 
-# assert_refused CODE TEXT CMD…: CMD exits with CODE, prints nothing, and says TEXT in one line on
-# stderr: of this tool, without control characters.
+# assert_refused CODE TEXT CMD…: CMD exits with CODE, prints nothing on stdout, and one message with
+# TEXT on stderr, without control characters.
 assert_refused() {
   local code=$1 text=$2 said=$BATS_TEST_TMPDIR/refusal
   shift 2
@@ -22,9 +22,9 @@ assert_refused() {
   fi
 }
 
-# assert_unlocked KEY I…: neither the lock nor its owner record lies in these servers. For keys
-# without `}`. Of several servers one may be slower than the process was: it still has to read the
-# release, or drops it and gets another.
+# assert_unlocked KEY I…: these servers have neither the lock nor its owner record. For keys without
+# `}`. One of several servers may be slower than the process: it still has to read the release, or
+# drops it and gets another.
 assert_unlocked() {
   local key=$1 i
   shift
@@ -49,8 +49,8 @@ assert_in_range() { (($1 >= $2 && $1 <= $3)) || fail "$1 is not between $2 and $
 # fence_at I KEY: the fence counter in server I.
 fence_at() { redis "$1" get "redlock:fence:{$2}"; }
 
-# json EXPRESSION: what the Python expression yields for the one line of JSON in $output, which it
-# knows as `j`.
+# json EXPRESSION: the value of a Python expression, in which `j` is the single line of JSON in
+# $output.
 json() {
   /usr/bin/python3 -ISc 'import json, sys; j = json.loads(sys.argv[1]); print(eval(sys.argv[2]))' \
     "$output" "$1"

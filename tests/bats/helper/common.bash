@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# What every bats file needs; begin it with `load helper/common`, which brings redis.bash, locks.bash
-# and checks.bash along.
+# The base of every bats file; begin it with `load helper/common`, which also loads redis.bash,
+# locks.bash and checks.bash.
 #
 # Each test gets a HOME of its own and none of the caller's settings; `redlock-cli` in PATH is the
 # binary under test, which REDLOCK_CLI names. Whatever a test starts through these helpers is ended
@@ -8,17 +8,17 @@
 # A file with a setup() or teardown() of its own calls common_setup and common_teardown there.
 
 bats_require_minimum_version 1.5.0
-# Not by bats_load_library: their own load.bash starts a process for each of their files, and does
-# so for each test.
+# Without bats_load_library, because their own load.bash starts a process for each of their files in
+# each test.
 for library_file in "${BATS_LIB_PATH:=/usr/lib/bats}"/bats-{support,assert}/src/*.bash; do
   # shellcheck source=/dev/null
   source "$library_file"
 done
 unset library_file
 
-# Builtins of the package bash-builtins, where it is installed: a program takes a hundred times as
-# long, and bats calls some of these for each test, too. Their -m heeds the umask and knows no
-# sticky bit: use chmod.
+# Builtins of the package bash-builtins, if installed: a program takes a hundred times as long, and
+# bats itself calls some of these for each test. Their -m applies the umask and has no sticky bit:
+# use chmod.
 for builtin in mkdir mkfifo mktemp rm; do enable -f "$builtin" "$builtin" 2>/dev/null || true; done
 unset builtin
 
@@ -28,10 +28,10 @@ get_mills_since_epoch() {
   echo "${now%???}"
 }
 
-# What we change of bats's own functions: made once for all tests of the run.
-# bats notes the place of each command in a debug trap, so that a failure is shown at the line of
-# its test. For a command of a helper or a library it takes twenty commands to find that its place
-# does not count, as only those in the test's file do.
+# Replacements for some of bats' own functions, made once for all tests of the run.
+# bats records the place of each command in a debug trap, so that a failure is shown at the line of
+# its test. Only places in the test's file count, but bats takes twenty commands to find that out
+# for each command of a helper or a library.
 changed=$BATS_RUN_TMPDIR/changed.bash
 if [[ ! -e $changed ]]; then
   {
@@ -44,17 +44,17 @@ fi
 source "$changed"
 unset changed
 
-# In `run` even that takes longer than most of ours: not from here.
+# Within `run` even that takes longer than most of our commands, so it is disabled there.
 run() {
   local -
   set +T
   bats_run "$@"
 }
 
-# How long a helper waits for anything, in seconds, before it says what did not happen.
+# How long a helper waits for anything, in seconds, before it fails and names it.
 WAIT_LIMIT=20
 
-# Both by the name given to start_background: its pid, and what its files' names begin with.
+# By the name given to start_background: the pid, and the prefix of its files' names.
 declare -gA BACKGROUND_PID=() BACKGROUND_FILES=()
 BACKGROUND_COUNT=0
 
@@ -75,8 +75,8 @@ common_teardown() {
   end_servers
 }
 
-# Nothing of the caller's settings reaches the test: no HOME, no REDLOCK_* (REDLOCK_CLI becomes a
-# plain shell variable) but what is set here.
+# None of the caller's settings reaches the test: HOME and REDLOCK_* are only what is set here
+# (REDLOCK_CLI becomes a plain shell variable).
 isolate_environment() {
   local variable
   export -n REDLOCK_CLI
@@ -85,11 +85,11 @@ isolate_environment() {
     [[ $variable == REDLOCK_CLI ]] || unset "$variable"
   done
   unset REDISCLI_AUTH NO_COLOR NOTIFY_SOCKET
-  # Those that name a CI job.
+  # The variables that name a CI job.
   unset "${!GITHUB_@}" "${!CI_@}" "${!BUILDKITE_@}" "${!CIRCLE_@}" "${!SYSTEM_@}" "${!DRONE_@}" \
     BUILD_URL BUILD_BUILDID JENKINS_URL
   # A test's servers have just been started: with the guard none of three would have a vote for a
-  # minute. Tests of the guard set their own.
+  # minute. Tests of the guard set it themselves.
   export REDLOCK_RESTART_GUARD=0
   export HOME=$BATS_TEST_TMPDIR/home
   export XDG_CONFIG_HOME=$HOME/.config
@@ -116,8 +116,8 @@ executable() {
   echo "$path"
 }
 
-# wait_until CONDITION…: runs the command until it succeeds; fails after WAIT_LIMIT seconds, saying
-# for what it waited.
+# wait_until CONDITION…: runs the command until it succeeds; fails after WAIT_LIMIT seconds, and
+# prints the condition.
 wait_until() {
   local -
   set +T
@@ -131,13 +131,13 @@ wait_until() {
       return 1
     fi
     nap "$pause"
-    # What takes long is asked less often: a question costs more than the answer comes late.
+    # Poll less often after a while: a check costs more than a late result.
     pause=$((pause < 150 ? pause * 3 / 2 : pause))
   done
 }
 
-# nap MILLISECONDS: sleeps for less than a second, without a process: at a pipe that no process
-# writes to.
+# nap MILLISECONDS: sleeps for less than a second without a process, by reading a pipe to which no
+# process writes.
 nap() {
   local silent=$BATS_FILE_TMPDIR/silent seconds
   [[ -p $silent ]] || mkfifo "$silent"
@@ -164,7 +164,7 @@ start_background() {
   BACKGROUND_FILES[$name]=$files
 }
 
-# The files that hold what it has written so far.
+# The files with its output so far.
 background_stdout() { echo "${BACKGROUND_FILES[$1]}.stdout"; }
 background_stderr() { echo "${BACKGROUND_FILES[$1]}.stderr"; }
 
@@ -172,14 +172,14 @@ background_stderr() { echo "${BACKGROUND_FILES[$1]}.stderr"; }
 wait_for_stdout() { wait_until has_written "${BACKGROUND_FILES[$1]}.stdout" "${2-}"; }
 wait_for_stderr() { wait_until has_written "${BACKGROUND_FILES[$1]}.stderr" "${2-}"; }
 
-# wait_background NAME: waits for its end, at most WAIT_LIMIT seconds; then $status, $output and
-# $stderr are what it left.
+# wait_background NAME: waits for its end, at most WAIT_LIMIT seconds, and sets $status, $output and
+# $stderr.
 # Succeeds whatever the status, like `run`. The name is free again afterwards.
 wait_background() {
   local name=$1 pid=${BACKGROUND_PID[$1]}
   if ! wait_until background_has_ended "$name"; then
     sed 's/^/  its stderr: /' "$(background_stderr "$name")" >&2
-    # What may keep it: its children, and theirs. Or bash may have lost its end.
+    # Show what may keep it: its children, and theirs. Or bash may have missed its end.
     jobs -l >"$BATS_TEST_TMPDIR/jobs"
     {
       ps -e --forest -o pid,ppid,stat,wchan:20,args | grep -A 4 "^ *$pid " || echo "it has ended"
@@ -195,7 +195,7 @@ wait_background() {
   unset "BACKGROUND_PID[$name]"
 }
 
-# has_written FILE TEXT: what grep would need a process for.
+# has_written FILE TEXT: like grep, but without a process.
 has_written() {
   local text=()
   mapfile -t text <"$1"
@@ -207,20 +207,20 @@ has_ended() { ! kill -0 "$1" 2>/dev/null; }
 
 background_has_ended() { ! is_running_child "${BACKGROUND_PID[$1]}"; }
 
-# Whether PID is a child of this shell that has not ended. A pid that bash has reaped may be that
-# of any process by now: never signal it.
+# Whether PID is a child of this shell that has not ended. A pid that bash has reaped may belong to
+# any process by now: never signal it.
 is_running_child() {
   local state
   is_job "$1" || return 1
-  # Without it bash has noticed meanwhile.
+  # Otherwise bash has noticed its end meanwhile.
   read -r state 2>/dev/null <"/proc/$1/stat" || return 1
   [[ $state == *") Z "* ]] || return 0
-  # bash has not noticed its end. It does when it waits for a child of any kind.
+  # bash has not noticed its end; it does so when it waits for any child.
   (:)
   is_job "$1"
 }
 
-# Whether bash takes PID for a child that has not ended.
+# Whether bash still lists PID as a running child.
 is_job() {
   local pids
   # Through a file, as $(…) would be a process.
@@ -230,7 +230,7 @@ is_job() {
   [[ " ${pids[*]} " == *" $1 "* ]]
 }
 
-# end_child PID: TERM, and KILL to what is still there two seconds later.
+# end_child PID: sends TERM, and KILL two seconds later if it is still there.
 end_child() {
   local pid=$1 tries
   for ((tries = 0; tries < 40; ++tries)); do

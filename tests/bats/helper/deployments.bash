@@ -1,6 +1,5 @@
 # shellcheck shell=bash
-# Sentinels and clusters of real servers; these have numbers like all others, and end with the test
-# as they do.
+# Sentinels and clusters of real servers; these are numbered like all others, and end with the test.
 
 # start_replica I [OPTION…]: one more server, on a port, a replica of server I that has caught up.
 start_replica() {
@@ -13,14 +12,14 @@ start_replica() {
 
 # start_sentinels N [LINE…]: N sentinels, which watch server 0 under the name `mymaster`, and know
 # its replica, server 1 (if there is one yet), and each other. A server that is silent for two
-# seconds is down. SENTINEL_URL names them; the first is server SENTINEL. LINE: more for their
-# configuration.
+# seconds is down. SENTINEL_URL names them; the first is server SENTINEL. LINE: further lines of
+# their configuration.
 # With SENTINEL_TLS set they speak TLS only.
 start_sentinels() {
   local n=$1 i first=${#SERVER_PID[@]} hosts='' tries
   shift
   SENTINEL=$first
-  # Each must know the others' ports before it starts, and one may be taken meanwhile.
+  # Each must know the others' ports before it starts, and a port may be taken meanwhile.
   for ((tries = 0; tries < 20; ++tries)); do
     if launch_sentinels "$first" "$n" "$@"; then break; fi
     for ((i = first; i < ${#SERVER_PID[@]}; ++i)); do kill_child "${SERVER_PID[i]}"; done
@@ -31,11 +30,11 @@ start_sentinels() {
   fi
   for ((i = first; i < first + n; ++i)); do
     hosts+=${hosts:+,}127.0.0.1:${SERVER_PORT[i]}
-    # Faster than any deployment wants them. (With a shorter ping-period no replica would be
-    # fresh enough to be promoted.)
+    # Faster than in any real deployment. (With a shorter ping-period no replica would be fresh
+    # enough to be promoted.)
     redis "$i" sentinel debug ask-period 100 info-period 200 >/dev/null || return
   done
-  # A sentinel that does not know its replica well promotes none for long.
+  # A sentinel that has not yet learned of the replica does not promote it for a long time.
   for ((i = first; i < first + n; ++i)); do
     wait_until sentinel_is_ready "$i" "$first" || return
   done
@@ -67,8 +66,8 @@ start_cluster() {
 127.0.0.1:${SERVER_PORT[2]}
 }
 
-# set_node_timeout MILLISECONDS: after how much silence a node of the cluster has failed, for the
-# masters that are alive.
+# set_node_timeout MILLISECONDS: sets the silence after which a node of the cluster has failed, on
+# the masters that are alive.
 set_node_timeout() {
   local i
   for i in 0 1 2; do
@@ -89,8 +88,8 @@ start_cluster_replica() {
   for i in 0 1 2; do wait_until knows_replica_of "$i" "$of" || return; done
 }
 
-# begin_migration SLOT FROM TO: the slot is on its way from then on. end_migration SLOT TO: it is
-# there. move_keys FROM TO KEY…: in between.
+# begin_migration SLOT FROM TO: the slot begins to move. move_keys FROM TO KEY…: moves keys.
+# end_migration SLOT TO: the slot has moved.
 begin_migration() {
   redis "$3" cluster setslot "$1" importing "$(node_id "$2")" >/dev/null &&
     redis "$2" cluster setslot "$1" migrating "$(node_id "$3")" >/dev/null
@@ -107,7 +106,7 @@ move_keys() {
   redis "$from" migrate 127.0.0.1 "${SERVER_PORT[to]}" '' 0 5000 keys "$@" >/dev/null
 }
 
-# --- What the above is made of. ---
+# --- Internals ---
 
 reserve_port() {
   SERVER_PORT[$1]=$(random_port)
@@ -116,7 +115,7 @@ reserve_port() {
   done
 }
 
-# launch_sentinels FIRST N [LINE…]: whether all have their ports.
+# launch_sentinels FIRST N [LINE…]: starts them; succeeds if all have their ports.
 launch_sentinels() {
   local first=$1 n=$2 i
   shift 2

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# For tests that run what documents tell to run: one server, and the programs that they name.
+# For tests that run the examples of documents: one server, and the programs that they name.
 
 setup_documents() {
   setup_one_server
-  # What decides in one attempt has room on a busy machine: as much as the default ttl allows.
+  # On a busy machine a single attempt needs as much time as the default ttl allows.
   export REDLOCK_SERVER_TIMEOUT=4s
-  # Programs that a test makes come first, and the documents' own places are not this machine's.
+  # Programs that a test makes come first, and the documents' paths are replaced by private ones.
   BIN=$BATS_TEST_TMPDIR/bin
   mkdir "$BIN"
   PATH=$BIN:$PATH
@@ -18,7 +18,7 @@ program() {
   chmod 755 "$BIN/$1"
 }
 
-# A job that says that it runs and goes on until it is let go.
+# A job that reports its start and runs until it is released.
 slow_job() {
   program "$1" <<'END_OF_JOB'
 #!/bin/sh
@@ -29,8 +29,8 @@ END_OF_JOB
 
 count_runs() { [[ $(wc -l <runs) == "$1" ]]; }
 
-# block FILE NAME: the text of the fenced block of $DOCS/FILE that has this name behind its
-# language, ```sh run=NAME; without the indentation of the whole.
+# block FILE NAME: the text of the fenced block of $DOCS/FILE with this name after its language,
+# ```sh run=NAME; without common indentation.
 block() {
   awk -v name="run=$2" '
     /^ *```/ { if (inside) exit; inside = $2 == name; found = found || inside; next }

@@ -6,7 +6,7 @@ setup() {
   FAMILY=()
 }
 
-# What a failed test may have left of it.
+# Processes that a failed test may have left.
 teardown() {
   local pid
   for pid in "${FAMILY[@]}"; do
@@ -16,8 +16,8 @@ teardown() {
 }
 
 # A command with descendants of every kind: a shell, its child, one in a session of its own, one
-# forked twice. Their pids go to $1, a line each, and `ready` to stdout. $2 is what each does about
-# TERM: die, or ignore it.
+# forked twice. It writes their pids to $1, one per line, and `ready` to stdout. $2 is their
+# reaction to TERM: die, or ignore it.
 family() {
   executable family <<'END'
 #!/bin/bash
@@ -35,8 +35,8 @@ wait
 END
 }
 
-# start_family NAME OPTION… [-- WHAT]: runs it under the lock demo, with a status file. Its pids are
-# then in FAMILY.
+# start_family NAME OPTION… [-- WHAT]: runs it under the lock demo, with a status file, and sets
+# FAMILY to its pids.
 start_family() {
   local name=$1 what=die
   shift
@@ -53,7 +53,7 @@ start_family() {
   mapfile -t FAMILY <"$BATS_TEST_TMPDIR/pids"
 }
 
-# None of them lives. A zombie is dead; its pid is still its own.
+# None of them lives. A zombie is dead, although it keeps its pid.
 assert_family_dead() {
   assert_equal "${#FAMILY[@]}" 4
   local pid

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Commands that load the machine, for tests that ask whether they are dead in time.
+# Commands that load the machine, for tests that check whether they die in time.
 
 # strike WORD…: cuts the holder process off while the load runs under a lease of 3 s; see there.
 strike() {

@@ -1,18 +1,18 @@
 # shellcheck shell=bash
-# What tests about held locks share.
+# Helpers for tests of held locks.
 
-# One server, and REDLOCK_SERVER names it: a setup() for files that need no more. With
-# BATS_STORE=local in the environment it is no server but this host; a test that is about Redis
-# itself has the tag redis and is left out then (tests/CMakeLists.txt).
+# Starts one server and names it in REDLOCK_SERVER: a setup() for files that need no more. With
+# BATS_STORE=local in the environment this host takes its place; a test of Redis itself has the tag
+# redis and is then left out (tests/CMakeLists.txt).
 setup_one_server() {
   common_setup
   if [[ ${BATS_STORE-} == local ]]; then start_local_store; else start_servers 1; fi
   export REDLOCK_SERVER=$SERVERS
 }
 
-# Servers may answer late from now on: what asks once gets its answer on a busy machine, too, and
-# what is released is free when the program ends. The default ttl has room for it; a shorter one
-# needs a --server-timeout of its own.
+# From now on servers may answer late, so that a single attempt also succeeds on a busy machine, and
+# a released lock is free when the program ends. The default ttl has room for that; a shorter one
+# needs its own --server-timeout.
 allow_late_answers() { export REDLOCK_SERVER_TIMEOUT=4s; }
 
 # hold NAME [OPTION…]: `run` holds the key demo in the background, until release_hold NAME; its pid
@@ -25,22 +25,22 @@ hold() {
   wait_for_stdout "$name" entered
 }
 
-# Its command ends by itself; then $status, $output and $stderr are those of `run`.
+# Lets its command end, and sets $status, $output and $stderr to those of `run`.
 release_hold() {
   touch "$BATS_TEST_TMPDIR/$1.end"
   wait_background "$1"
 }
 
-# find_promptly: "${PROMPTLY[@]}" goes before a waiter whose turn matters from then on. It is passed
-# over when it does not come within a second of its notification, so it comes before whatever keeps
-# this machine busy, if we may ask for that.
+# find_promptly: "${PROMPTLY[@]}" starts a waiter whose turn matters with a high priority, if this
+# user may do that: on a busy machine it would be skipped, because it must react within a second of
+# its notification.
 PROMPTLY=()
 find_promptly() {
   PROMPTLY=(chrt --rr 1)
   "${PROMPTLY[@]}" true 2>/dev/null || PROMPTLY=()
 }
 
-# The key demo is acquired by hand at every server, for five minutes, into the environment. A server
+# Acquires the key demo by hand on every server for five minutes, into the environment. A server
 # that answers much later than the quorum is healed by an extension.
 acquire_at_all() {
   eval "$(redlock-cli acquire -k demo -t 5m --export)"
@@ -53,9 +53,9 @@ held_at_all() {
   done
 }
 
-# assert_one_ran BEGAN STATUS…: of those that tried once together, from BEGAN on ($EPOCHREALTIME),
-# exactly one ran; ONE_RAN counts how often. Votes that they split are tried again for up to a
-# second; then all may be too late.
+# assert_one_ran BEGAN STATUS…: of the simultaneous single attempts from BEGAN on ($EPOCHREALTIME)
+# exactly one ran; ONE_RAN counts how often. Split votes are retried for up to a second; after that
+# all may have failed.
 ONE_RAN=0
 assert_one_ran() {
   local took=$((${EPOCHREALTIME/[.,]/} - ${1/[.,]/})) statuses
@@ -66,8 +66,8 @@ assert_one_ran() {
   ONE_RAN=$((ONE_RAN + 1))
 }
 
-# The path of a program that runs its arguments when every server has granted the key demo. A quorum
-# is enough to run a command, and a server that has not granted when it ends keeps nothing.
+# The path of a program that runs its arguments when every server has granted the key demo. A
+# command starts with a quorum, and a server that has not granted before its end keeps nothing.
 granted_by_all() {
   executable granted_by_all <<END
 #!/bin/sh
@@ -88,7 +88,7 @@ open_broken_pipe() {
   exec {reader}<&-
 }
 
-# Everything at server I but the fence counters and the last runs, which outlive their locks by
+# All keys on server I except the fence counters and the last runs, which outlive their locks by
 # design; sorted, in one line.
 keys_at() {
   local found key kept=()
@@ -99,7 +99,7 @@ keys_at() {
   echo "${kept[*]}"
 }
 
-# How many scripts server I has run: every attempt is at least one.
+# The number of scripts that server I has run: every attempt runs at least one.
 scripts_run() {
   redis "$1" info commandstats |
     awk -F '[=,]' '/^cmdstat_eval/ { calls += $2 } END { print calls + 0 }'
@@ -107,10 +107,11 @@ scripts_run() {
 
 has_run_scripts() { (($(scripts_run "$1") >= $2)); }
 
-# wait_for_queued N [I]: until so many wait for the key demo, at server I or the first.
+# wait_for_queued N [I]: waits until N waiters for the key demo are queued on server I (default: the
+# first).
 wait_for_queued() { wait_for_answer "${2:-0}" "$1" zcard 'redlock:queue:{demo}'; }
 
-# Until the key demo at server NR has got a later end.
+# Waits until the key demo on server NR expires later.
 wait_for_extend() {
   local before
   before=$(redis "$1" pexpiretime demo)

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Real Redis servers for a test: private, empty, in memory only, ended with the test.
 #
-# Servers are numbered from 0 in the order in which they were started:
+# Servers are numbered from 0 in the order of their start:
 #   SERVER_URL[I]  SERVER_PID[I]  SERVER_SOCKET[I]  SERVER_PORT[I] (empty without TCP), and SERVERS,
 #   all URLs as a comma list.
 # To be called from a test or its setup(), not through `run` or $(…): a server dies with the shell
@@ -16,7 +16,7 @@ SERVERS=
 SERVER_DIR=
 SERVER_PRELOAD=() # a library for server I
 SERVER_NET=() # what runs a command in the servers' network, if that is not ours (wire.bash)
-# With start_local_store: the directory that stands for server 0.
+# With start_local_store: the directory in place of server 0.
 LOCAL_STORE=
 
 # start_servers N [OPTION…]: N servers on unix sockets; options are redis-server's, e.g.
@@ -48,7 +48,7 @@ start_tcp_server() {
   local i=${#SERVER_PID[@]} tries
   prepare_server "$i" || return
   for ((tries = 0; tries < 20; ++tries)); do
-    # Taken already: the server ends at once.
+    # If the port is taken, the server ends at once.
     SERVER_PORT[i]=$(random_port)
     SERVER_URL[i]=redis://127.0.0.1:${SERVER_PORT[i]}
     printf '%s\0' --bind 127.0.0.1 --port "${SERVER_PORT[i]}" "$@" >"${SERVER_ARGUMENTS[i]}"
@@ -63,8 +63,8 @@ start_tcp_server() {
   return 1
 }
 
-# start_local_store: no server, but a directory for local: in the place of server 0. The program
-# local-redis, built with the tests, does there what redis-cli does at a server.
+# start_local_store: a directory for local: in place of server 0. The program local-redis, built
+# with the tests, takes the place of redis-cli.
 start_local_store() {
   : "${LOCAL_REDIS:=${REDLOCK_CLI%/*}/../tests/local-redis}"
   LOCAL_STORE=$BATS_TEST_TMPDIR/local-store
@@ -73,8 +73,8 @@ start_local_store() {
   join_servers
 }
 
-# redis I CMD…: asks server I with redis-cli, or with ask-redis, built with the tests, which starts
-# faster, but knows no options and no password, and does not read commands.
+# redis I CMD…: queries server I with redis-cli, or with ask-redis, built with the tests, which
+# starts faster, but supports neither options nor passwords, and reads no commands from stdin.
 redis() {
   local i=$1
   shift
@@ -89,7 +89,7 @@ redis() {
   fi
 }
 
-# wait_for_answer I ANSWER CMD…: until `redis I CMD…` prints that; ask-redis repeats the question
+# wait_for_answer I ANSWER CMD…: waits until `redis I CMD…` prints ANSWER; ask-redis retries by
 # itself.
 wait_for_answer() {
   if [[ -z $LOCAL_STORE ]] && find_ask_redis; then
@@ -99,18 +99,17 @@ wait_for_answer() {
   fi
 }
 
-# The server shuts down as if its administrator had asked for it: connections are closed, nothing is
-# saved.
+# The server shuts down as by its administrator: connections are closed, nothing is saved.
 stop_server() {
   kill -TERM "${SERVER_PID[$1]}"
   wait_until server_is_down "$1"
   kill_child "${SERVER_PID[$1]}"
 }
 
-# The server is gone in the same instant, and all its data.
+# The server is killed, and all its data is lost.
 kill_server() { kill_child "${SERVER_PID[$1]}"; }
 
-# The server stops answering; its connections stay open, and the kernel goes on accepting new ones.
+# The server stops answering; its connections stay open, and the kernel still accepts new ones.
 pause_server() {
   kill -STOP "${SERVER_PID[$1]}"
   wait_until server_is_paused "$1"
@@ -118,14 +117,13 @@ pause_server() {
 
 resume_server() { kill -CONT "${SERVER_PID[$1]}"; }
 
-# The same server, socket, port and options again, empty. It may be running still.
+# Restarts the server empty, with the same socket, port and options. It may still be running.
 restart_server() {
   kill_child "${SERVER_PID[$1]}"
   launch_server "$1" && wait_for_server "$1"
 }
 
-# The server answers only BUSY, until end_busy. It is to have been started with a short
-# --lua-time-limit, or told of it.
+# The server only answers BUSY until end_busy. It needs a short --lua-time-limit.
 make_busy() {
   start_background "busy$1" redis-cli -s "${SERVER_SOCKET[$1]}" eval 'while true do end' 0
   wait_until says "$1" BUSY ping
@@ -138,7 +136,7 @@ says() { [[ $(redis "$1" "${@:3}" 2>&1) == *"$2"* ]]; }
 wait_for_key() { wait_for_answer "$1" 1 exists "$2"; }
 wait_for_no_key() { wait_for_answer "$1" 0 exists "$2"; }
 
-# --- What the above is made of. ---
+# --- Internals ---
 
 # Unix sockets have paths of at most 107 bytes.
 prepare_server() {
@@ -164,7 +162,7 @@ preload() {
   c++ -x c -shared -fPIC -o "$library" "$BATS_TEST_DIRNAME/helper/$1.c" && echo "$library"
 }
 
-# Dies with this shell, however that ends.
+# The server dies with this shell, however the shell ends.
 launch_server() {
   local i=$1 arguments preload=()
   mapfile -d '' -t arguments <"${SERVER_ARGUMENTS[i]}"
@@ -179,7 +177,7 @@ launch_server() {
   SERVER_PID[i]=$!
 }
 
-# Until it accepts connections, or is no more.
+# Waits until the server accepts connections or has ended.
 wait_for_server() {
   local i=$1
   wait_until server_is_ready_or_down "$i" || return
@@ -189,7 +187,7 @@ $(tail -qn 1 "$SERVER_DIR/$i.log" "$SERVER_DIR/$i.out" 2>/dev/null)" >&2
   return 1
 }
 
-# By its log, which takes no process. It is not ready before it listens: one whose port is taken
+# Reads its log, which takes no process. It is ready only when it listens: if its port is taken it
 # ends.
 server_is_ready_or_down() {
   has_written "$SERVER_DIR/$1.log" 'eady to accept connections' ||
@@ -205,7 +203,7 @@ answers() { [[ $(redis "$1" "${@:3}") == "$2" ]]; }
 
 has_key() { answers "$1" 1 exists "$2"; }
 
-# Sets ASK_REDIS. Fails where it was not built, or where the servers want a password.
+# Sets ASK_REDIS. Fails if it was not built, or if the servers require a password.
 find_ask_redis() {
   ASK_REDIS=${REDLOCK_CLI%/*}/../tests/ask-redis
   [[ -z ${REDISCLI_AUTH-} && -x $ASK_REDIS ]]

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# A lock that is busy, and the user's file.
+# A busy lock, and the user's configuration file.
 
-# The code with which a busy lock ends shows which source won, so the lock is held throughout.
+# The exit code of a busy lock shows which source won, so the lock is held throughout.
 setup_settings() {
   setup_one_server
-  # What decides in one attempt has room on a busy machine: as much as the default ttl allows.
+  # On a busy machine a single attempt needs as much time as the default ttl allows.
   export REDLOCK_SERVER_TIMEOUT=4s
   redis 0 set busy x px 600000
   USER_FILE=$XDG_CONFIG_HOME/redlock-cli/config.toml
@@ -16,7 +16,7 @@ user_file() {
   printf '%s\n' "$@" >"$USER_FILE"
 }
 
-# ends_with CODE OPTION…: a try for the busy lock ends with CODE.
+# ends_with CODE OPTION…: an attempt on the busy lock exits with CODE.
 ends_with() {
   local code=$1
   shift

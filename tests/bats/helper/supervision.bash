@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# A command with descendants of every kind, and what becomes of it.
+# A command with descendants of every kind, and checks of how they end.
 #
-# All of them hold a shared lock on the file $WITNESS through a descriptor that they inherit; so
-# a process that gets it exclusively knows that they are dead, and helper/observer.py tries so at
-# the moment that matters. The guards have let go of it when start_tree returns.
+# All of them hold a shared lock on the file $WITNESS through a descriptor that they inherit. A
+# process that gets it exclusively thereby proves that they are dead, and helper/observer.py tries
+# that at the decisive moment. The guards have closed it when start_tree returns.
 
-# Their pids, once start_tree has returned: of the command, and of all that descends from it.
+# The pids of the command and of all its descendants, once start_tree has returned.
 COMMAND=
 TREE=()
 # The guards.
@@ -21,13 +21,13 @@ setup_supervision() {
   touch "$WITNESS"
 }
 
-# What a failed test may have left alive, and what some leave on purpose.
+# Processes that a failed test may have left alive, or that some tests leave on purpose.
 teardown_supervision() {
   end_tree
   common_teardown
 }
 
-# Only what is surely of this test: a pid may be that of any process by now.
+# Only processes that certainly belong to this test: a pid may have been reused by now.
 end_tree() {
   local pid
   local -a pids=()
@@ -72,7 +72,7 @@ start_tree() {
     -- "$(tree)" "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/end"
 }
 
-# start_under_witness NAME WORD…: `redlock-cli run WORD…`, of which the command says `ready` when
+# start_under_witness NAME WORD…: `redlock-cli run WORD…` with a command that prints `ready` when
 # all its pids are in the file pids.
 start_under_witness() {
   local name=$1
@@ -89,8 +89,8 @@ start_under_witness() {
 
 guards_hold_nothing() { ! holds_witness "$FRONT" && ! holds_witness "$HOLDER"; }
 
-# The process that keeps the lock for the `run` with this pid; where that has children of others, it
-# is behind a shield.
+# The holder process of the `run` with this pid; it is below a shield if that process has other
+# children.
 holder_of() {
   local child
   for child in $(<"/proc/$1/task/$1/children"); do
@@ -103,13 +103,13 @@ holder_of() {
 
 report() { cat "$BATS_TEST_TMPDIR/report"; }
 
-# reported EXPRESSION: of the line that --status-fd got.
+# reported EXPRESSION: the value for the line of --status-fd.
 reported() {
   output=$(report)
   json "$1"
 }
 
-# Not a zombie, and there.
+# Whether the process exists and is not a zombie.
 is_alive() {
   local stat=
   { read -rd '' stat <"/proc/$1/stat"; } 2>/dev/null || true
@@ -124,7 +124,7 @@ is_tree_dead() {
   for pid in "${TREE[@]}"; do is_dead "$pid" || return 1; done
 }
 
-# All of them, and whatever else they may have started.
+# All of them, and any processes that they have started.
 assert_tree_dead() {
   local pid
   assert [ "${#TREE[@]}" -gt 0 ]
@@ -140,15 +140,15 @@ observe() {
   start_background observer /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/observer.py" "$@"
 }
 
-# watch_lock [I…]: looks on from now on, at the servers given (default: the only one), which have
+# watch_lock [I…]: observes the given servers (default: the only one) from now on; they must have
 # the lock.
 watch_lock() {
   await_lock "$@"
   wait_for_stdout observer watching
 }
 
-# await_lock [I…]: the same from when they have it: of a lock that does not last for as long as a
-# busy machine may take to look.
+# await_lock [I…]: the same from the moment when they have the lock, for a lock that may be too
+# short for a busy machine to observe.
 await_lock() {
   local i
   local -a sockets=()
@@ -158,16 +158,16 @@ await_lock() {
   wait_for_stdout observer looking
 }
 
-# assert_dead_before_free: at the very moment when the lock became free, all were dead. LEFT is what
-# the lease had left then, in ms.
+# assert_dead_before_free: all were dead at the moment when the lock became free. Sets LEFT to the
+# remaining time of the lease then, in ms.
 assert_dead_before_free() {
   wait_background observer
   assert_equal "$status ${lines[*]% *} $stderr" "0 looking watching dead "
   LEFT=${lines[-1]#* }
 }
 
-# stop_servers_for_good TTL I…: the network is gone, for a ttl in ms. What watch_lock does otherwise
-# this does, too.
+# stop_servers_for_good TTL I…: stops the servers, as if the network were gone, for a ttl in ms, and
+# observes like watch_lock.
 stop_servers_for_good() {
   local ttl=$1 i
   local -a servers=()
@@ -177,8 +177,8 @@ stop_servers_for_good() {
   wait_for_stdout observer stopped
 }
 
-# assert_dead_before_expiry: when the stopped servers could have given the lock to another, all were
-# dead.
+# assert_dead_before_expiry: all were dead when the stopped servers could have granted the lock to
+# another holder.
 assert_dead_before_expiry() {
   wait_background observer
   assert_equal "$status ${lines[1]} $stderr" "0 dead "

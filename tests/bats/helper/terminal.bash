@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # A user at a real terminal.
 #
-# The prompt of the shell there is `[STATUS]> `, with the exit status of the last command. What is
-# typed shows on the screen like everything else: never wait for words that were typed.
+# The prompt of its shell is `[STATUS]> `, with the exit status of the last command. Typed text is
+# echoed on the screen: never wait for words that were typed.
 
 readonly CTRL_C=$'\003' CTRL_D=$'\004' CTRL_Z=$'\032' CTRL_BACKSLASH=$'\034'
 
@@ -18,7 +18,7 @@ open_terminal() {
   ((own_shell)) || see_status 0
 }
 
-# What stood on the terminal of a failed test helps to see why; then the usual.
+# Shows the terminal of a failed test before the usual teardown.
 teardown() { terminal_teardown; }
 terminal_teardown() {
   local screen=${BACKGROUND_FILES[terminal]-}
@@ -41,7 +41,7 @@ ask() {
 press() { ask press "$1"; }
 type_line() { press "$1"$'\r'; }
 
-# see REGEX: waits until the screen shows it, behind what was seen last.
+# see REGEX: waits until the screen shows it after the text that was seen last.
 see() { ask see "$1"; }
 
 # see_status STATUS: waits for the prompt, which must show this status.
@@ -56,7 +56,7 @@ type_and_see_status() {
   see_status "$2"
 }
 
-# Everything that was started at the terminal is gone.
+# All processes that were started at the terminal are gone.
 nothing_left() {
   ask left
   [[ -z $REPLY ]]
@@ -64,8 +64,8 @@ nothing_left() {
 
 # --- A command that counts its signals ---
 
-# counter SIGNAL…: the command line of a program that writes down each of these signals and every
-# USR1, until end_counter; then it exits with 23.
+# counter SIGNAL…: the command line of a program that records each of these signals and every USR1
+# until end_counter, and then exits with 23.
 counter() {
   [[ -e $BATS_TEST_TMPDIR/counter ]] || executable counter >/dev/null <<'END_OF_COUNTER'
 #!/usr/bin/python3
@@ -84,7 +84,7 @@ END_OF_COUNTER
   echo "./counter $*"
 }
 
-# Waits until it runs; COUNTER is its pid then, TOKEN that of its lock.
+# Waits until it runs, and sets COUNTER to its pid and TOKEN to the token of its lock.
 wait_for_counter() {
   : >>"$BATS_TEST_TMPDIR/heard"
   wait_until test -e "$BATS_TEST_TMPDIR/counting"
@@ -93,15 +93,14 @@ wait_for_counter() {
 
 end_counter() { kill -USR2 "$COUNTER"; }
 
-# assert_heard FRONT SIGNAL…: it heard these signals since its start, each exactly as often as it
-# stands here, in any order. Passes a signal of its own through FRONT first, which what is under way
-# cannot overtake.
+# assert_heard FRONT SIGNAL…: it received exactly these signals since its start, in any order. First
+# passes a signal of its own through FRONT, which arrives after all that are in flight.
 assert_heard() {
   local front=$1
   shift
   local wanted="$*"
   wanted=$(tr ' ' '\n' <<<"$wanted" | sort | paste -sd ' ')
-  # What came is waited for; what did not would be waited for in vain.
+  # Signals that were sent are waited for; a missing one would be waited for in vain.
   wait_until heard_at_least "$@"
   local fences
   fences=$(grep -cx USR1 "$BATS_TEST_TMPDIR/heard" || true)
@@ -115,7 +114,7 @@ heard_fences() { (($(grep -cx USR1 "$BATS_TEST_TMPDIR/heard") >= $1)); }
 
 # --- Processes ---
 
-# The state of a process: R, S, D, T (stopped), Z; empty when it is no more.
+# The state of a process: R, S, D, T (stopped), Z; empty when it is gone.
 state_of() { sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null; }
 
 is_stopped() { [[ $(state_of "$1") == T ]]; }

@@ -17,7 +17,7 @@ make_authority() {
 }
 
 # make_certificate NAME CA SUBJECT-ALT-NAMES [DAYS]: a certificate that CA signs, e.g. for
-# DNS:localhost,IP:127.0.0.1. With DAYS 0 it is over when it is made.
+# DNS:localhost,IP:127.0.0.1. With DAYS 0 it expires at once.
 make_certificate() {
   {
     openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$1" \
@@ -52,8 +52,8 @@ make_directory() {
 }
 
 # start_tls_server CERTIFICATE CA [OPTION…]: one more server, with TLS on a free port of 127.0.0.1
-# and ::1 (its URL) and with a unix socket (for `redis`). It wants a certificate that CA signed,
-# unless an option says otherwise.
+# and ::1 (its URL) and with a unix socket (for `redis`). It requires a client certificate signed by
+# CA, unless an option disables that.
 start_tls_server() {
   local certificate=$1 ca=$2 i=${#SERVER_PID[@]} tries
   shift 2

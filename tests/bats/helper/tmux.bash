@@ -8,8 +8,8 @@ teardown() {
 
 tmux_here() { env -u TMUX tmux -S "$TMUX_SOCKET" -f /dev/null "$@"; }
 
-# open_tmux COLUMNS ROWS: a shell on a terminal of this size; its prompt is `$ `. On a socket of its
-# own: at that of a server that is ending a new one would end, too.
+# open_tmux COLUMNS ROWS: a shell on a terminal of this size; its prompt is `$ `. It has a socket of
+# its own, because a shared tmux server that is ending would end the new session, too.
 open_tmux() {
   TMUX_SOCKET=$BATS_TEST_TMPDIR/tmux.$((++tmuxes))
   PS1='$ ' tmux_here new-session -d -x "$1" -y "$2" \
@@ -20,8 +20,8 @@ open_tmux() {
 type_in_tmux() { tmux_here send-keys -l "$1" && tmux_here send-keys Enter; }
 press_in_tmux() { tmux_here send-keys "$1"; }
 
-# screen: what is on it now, times and who we are made equal on all machines, columns pushed
-# together; without the pids, which show where the names leave them room.
+# screen: its current text, with times, user and host made equal on all machines, and columns
+# collapsed; without the pids, which are shown if the names leave room.
 screen() {
   tmux_here capture-pane -p | sed -E "s/$(id -un)@$(hostname)/ME/g
     s/[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}/DATE TIME/; s/([0-9]+ +)?[0-9:]{8} [0-9]+[smh]/TIME AGE/g
@@ -34,8 +34,8 @@ shows_not() { ! shows "$1"; }
 # see_on_screen REGEX
 see_on_screen() { wait_until shows "$1" || { screen; fail "no line is like $1"; }; }
 
-# see_screen EXPECTED SED-ARGUMENT…: what sed makes of the screen. Line by line it would be a chance
-# whether the rest of it, and the shell's prompt, are there yet.
+# see_screen EXPECTED SED-ARGUMENT…: waits until sed turns the whole screen into EXPECTED. Checking
+# line by line would depend on whether the rest and the prompt are there yet.
 see_screen() {
   local expected=$1
   shift

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2004,SC2119,SC2120
-# Scripts that keep a lock for themselves, for tests of acquire --while-pid. `load
-# helper/supervision` comes first.
+# Scripts that hold a lock themselves, for tests of acquire --while-pid. Use `load
+# helper/supervision` first.
 
 teardown() {
   local pid
@@ -10,10 +10,10 @@ teardown() {
   teardown_supervision
 }
 
-# The pids of all holders of this test that live: it has a HOME of its own.
+# The pids of all live holders of this test, found by its private HOME.
 holders() {
   local processes process
-  # grep fails for a process that has ended meanwhile, too.
+  # grep also fails for a process that has ended meanwhile.
   processes=$(grep -slx lock-holder /proc/[0-9]*/comm) || true
   [[ -n $processes ]] || return 0
   # shellcheck disable=SC2086
@@ -23,7 +23,7 @@ holders() {
   done
 }
 
-# HOLDER is the only one; or, with another number, there are so many.
+# Sets HOLDER to the only one; or, with a number, checks that there are so many.
 find_holder() {
   HOLDER=$(holders)
   assert_equal "$(wc -w <<<"$HOLDER")" "${1-1}"
@@ -31,7 +31,7 @@ find_holder() {
 
 no_holders() { [[ -z $(holders) ]]; }
 
-# A script that takes the lock demo for itself, and has a child, one in a session of its own, one
+# A script that acquires the lock demo for itself, and has a child, one in a session of its own, one
 # that ignores TERM and one that is stopped.
 # Each writes its pid to $1; all are up when it says `ready`. It ends with 23 when the file $2
 # appears. $3… are for acquire.
@@ -59,7 +59,7 @@ EOF
 
 declare -gA JOB_PID=()
 
-# start_script NAME OPTION…: runs it; SCRIPT is its pid, TREE are all pids, HOLDER keeps the lock.
+# start_script NAME OPTION…: runs it; SCRIPT is its pid, TREE all pids, HOLDER the holder process.
 start_script() {
   local name=$1
   shift
@@ -67,8 +67,8 @@ start_script() {
   mapfile -t TREE <"$BATS_TEST_TMPDIR/pids"
 }
 
-# start_watched NAME CMD…: runs a script that takes the lock itself, until it says `ready`. It and
-# what descends from it hold the witness.
+# start_watched NAME CMD…: runs a script that acquires the lock itself, until it prints `ready`. It
+# and its descendants hold the witness.
 start_watched() {
   local name=$1
   shift
@@ -78,7 +78,8 @@ start_watched() {
   find_holder
 }
 
-# A process that a lock can be kept for by what it runs for the test; PET is its pid.
+# A process whose children run commands for the test, so that it can be named by --while-pid; PET is
+# its pid.
 start_pet() {
   start_background pet bash -c '
     trap "echo told" TERM
@@ -96,8 +97,8 @@ start_pet() {
   PET=${BACKGROUND_PID[pet]}
 }
 
-# pet_begins NAME CMD…: the pet runs CMD; background_stdout and background_stderr NAME are what it
-# writes, JOB_PID[NAME] is its pid.
+# pet_begins NAME CMD…: the pet starts CMD, whose output is in background_stdout and
+# background_stderr NAME; JOB_PID[NAME] is its pid.
 pet_begins() {
   local name=$1 dir
   shift
@@ -113,8 +114,7 @@ pet_begins() {
   JOB_PID[$name]=$(<"$dir/pid")
 }
 
-# pet_ends NAME: waits for the end of what it runs; then $status, $output, $stderr and $lines are
-# what it left.
+# pet_ends NAME: waits for the end of that command, and sets $status, $output, $stderr and $lines.
 pet_ends() {
   local files=${BACKGROUND_FILES[$1]}
   wait_until test -s "$files.status"
@@ -134,7 +134,7 @@ by_pet() {
   return "$status"
 }
 
-# It has noticed nothing, and runs.
+# It still runs, and has noticed nothing.
 assert_pet_untouched() {
   assert is_alive "$PET"
   touch "$BATS_TEST_TMPDIR/end"

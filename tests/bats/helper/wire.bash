@@ -1,12 +1,11 @@
 # shellcheck shell=bash
-# A network of its own for servers and clients: packets of at most 1500 bytes, each of which takes
-# its time (wire.py).
+# A private network for servers and clients, with delayed packets of at most 1500 bytes (wire.py).
 
 CLIENT_NET=()
 WIRE_DELAY=20 # milliseconds
 
-# start_wire: servers that are started from now on are reached over the wire alone, by what
-# "${CLIENT_NET[@]}" runs, at 127.0.0.1 as ever. To them it comes from elsewhere: they need
+# start_wire: servers that are started from now on are reached only over the wire, by programs under
+# "${CLIENT_NET[@]}", at 127.0.0.1 as usual. To the servers these are remote clients, so they need
 # --protected-mode no.
 start_wire() {
   if ((EUID != 0)) || [[ ! -c /dev/net/tun ]] || ! unshare --net true 2>/dev/null; then
@@ -18,13 +17,13 @@ start_wire() {
   read -r servers clients <"$(background_stdout wire)"
   SERVER_NET=(nsenter "--net=$servers")
   CLIENT_NET=(nsenter "--net=$clients")
-  # However busy this machine is, no server is given up, as that would cost round trips.
+  # Even on a busy machine no server may time out, as that would cost round trips.
   export REDLOCK_SERVER_TIMEOUT=15s REDLOCK_TTL=5m
 }
 
-# on_wire COUNT CMD…: runs it at the clients' end, until it has ended COUNT connections. Of each, in
-# the order of their ends, WIRE_ROUNDS has the round trips after the one of connect, WIRE_SENT and
-# WIRE_RECEIVED the bytes to the server and from it, WIRE_PORT its port there.
+# on_wire COUNT CMD…: runs it at the clients' end until it has closed COUNT connections. For each,
+# in the order of closing, WIRE_ROUNDS has the round trips after connect, WIRE_SENT and
+# WIRE_RECEIVED the bytes to and from the server, WIRE_PORT its port there.
 on_wire() {
   local count=$1 before
   shift

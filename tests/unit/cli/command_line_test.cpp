@@ -16,7 +16,7 @@ CommandLine read(const Words& words) {
   return line;
 }
 
-/// What is wrong with the words; empty: nothing.
+/// The error for these words; empty if they are valid.
 std::string error_of(const Words& words, CommandLine* line = nullptr) {
   CommandLine own;
   try {
@@ -50,7 +50,7 @@ TEST(CommandLine, LeavesTheCommandOfRunAlone) {
   }
 }
 
-TEST(CommandLine, LeavesEveryWordBehindDashesAlone) {
+TEST(CommandLine, LeavesEveryWordAfterDashesAlone) {
   for (const std::string& word : nasty) {
     EXPECT_EQ(read({"run", "-k", "a", "--", word, "x"}).words, (Words{word, "x"}));
     EXPECT_EQ(read({"run", "-n", "--", word, "x"}).words, (Words{word, "x"}));
@@ -86,7 +86,7 @@ TEST(CommandLine, KeepsAnEmptyValueFromTakingTheNextWord) {
   }
 }
 
-TEST(CommandLine, TakesAValueThatMayBeLeftOutWhereTheNextWordIsOne) {
+TEST(CommandLine, TakesAnOptionalValueIfTheNextWordIsOne) {
   const auto watch_of = [](const Words& words) { return values(read(words), option::watch); };
   EXPECT_EQ(watch_of({"status", "--watch"}), Words{"1s"});
   EXPECT_EQ(watch_of({"status", "--watch", "5s"}), Words{"5s"});
@@ -101,7 +101,7 @@ TEST(CommandLine, TakesAValueThatMayBeLeftOutWhereTheNextWordIsOne) {
   EXPECT_NE(error_of({"status", "--watch", "--watch"}), "");
 }
 
-TEST(CommandLine, TakesNoValueThatLooksLikeAnOption) {
+TEST(CommandLine, RefusesAValueThatLooksLikeAnOption) {
   for (const std::string word : {"-n", "-1s", "--", "--bogus", "-Z", "- x", "--=", "--key=a"}) {
     EXPECT_EQ(error_of({"run", "-k", word, "cmd"}),
               "--key needs a value, and " + (word == "- x" ? "'- x'" : word) +
@@ -116,7 +116,7 @@ TEST(CommandLine, TakesNoValueThatLooksLikeAnOption) {
   EXPECT_EQ(values(read({"run", "-k", "", "cmd"}), option::key), Words{""});
 }
 
-TEST(CommandLine, CountsFlagsAndRefusesValuesTwice) {
+TEST(CommandLine, CountsRepeatedFlagsAndRefusesRepeatedValues) {
   EXPECT_EQ(values(read({"status", "-vqv", "--verbose"}), option::verbose).size(), 3U);
   EXPECT_EQ(values(read({"run", "-k", "a", "-kb", "--key=c", "x"}), option::key),
             (Words{"a", "b", "c"}));
@@ -133,7 +133,7 @@ TEST(CommandLine, GathersKeysFromWordsAndOptions) {
   EXPECT_EQ(read({"status"}).find(option::key), nullptr);
 }
 
-TEST(CommandLine, IsReadToItsEndWhenSomethingIsWrong) {
+TEST(CommandLine, IsReadToItsEndDespiteAnError) {
   CommandLine line;
   EXPECT_EQ(
       error_of({"acquire", "--ttl", "-n", "-w", "5x", "--bogus", "--export", "--json"}, &line),

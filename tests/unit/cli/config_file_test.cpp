@@ -9,7 +9,7 @@
 namespace redlock::cli {
 namespace {
 
-/// What the user is told of a file with this text, without its path.
+/// The error message for a file with this text, without its path.
 std::string refusal_of(const std::string& text) {
   const int file = ::memfd_create("config", MFD_CLOEXEC);
   EXPECT_EQ(::pwrite(file, text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
@@ -28,8 +28,8 @@ void expect_begin(const std::string& text, const std::string& beginning) {
   EXPECT_EQ(refusal_of(text).substr(0, beginning.size()), beginning) << text;
 }
 
-// The library has assertions that each of these makes false.
-TEST(ConfigFile, WhatTheLibraryTakesForGrantedIsNotToml) {
+// Each of these texts makes an assertion of the library fail.
+TEST(ConfigFile, RefusesTextThatFailsAssertionsOfTheLibrary) {
   expect_begin("[!]\n", "line 1, column 2: not TOML");
   expect_begin("ttl = 30\n \t[[ =x]]\n", "line 2, column 6: not TOML");
   expect_begin("[\x03server]\n", "line 1, column 2: not TOML");

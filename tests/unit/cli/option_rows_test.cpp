@@ -8,7 +8,7 @@
 namespace redlock::cli {
 namespace {
 
-TEST(Options, AreNotInTheListTwice) {
+TEST(Options, AreListedOnce) {
   const std::set<const OptionRow*> rows(option::all_options.begin(), option::all_options.end());
   EXPECT_EQ(rows.size(), option::all_options.size());
   EXPECT_FALSE(rows.contains(nullptr));
@@ -27,14 +27,14 @@ TEST(Options, OfOneCommandHaveDifferentSpellings) {
   }
 }
 
-TEST(Options, AreCalledByTheirFirstLongSpelling) {
+TEST(Options, AreNamedByTheirFirstLongSpelling) {
   EXPECT_EQ(option::nonblock.name(), "nonblock");
   EXPECT_EQ(option::wait.name(), "wait");
   EXPECT_EQ(option::exclusive.spelling(), "--exclusive");
   EXPECT_STREQ(option::conflict_exit_code.variable(), "REDLOCK_CONFLICT_EXIT_CODE");
 }
 
-TEST(Options, HaveDefaultsThatAreValuesOfTheirs) {
+TEST(Options, HaveValidDefaults) {
   const auto expect_valid = [](const auto& option) {
     EXPECT_EQ(option.problem(option.default_text(), "x"), "") << option.name();
     const auto value = option.type().read(option.default_text(), "x");
@@ -58,7 +58,7 @@ TEST(Options, HaveDefaultsThatAreValuesOfTheirs) {
   expect_valid(option::exclusive);
 }
 
-TEST(Options, SayWhatIsNoValueOfTheirs) {
+TEST(Options, ExplainInvalidValues) {
   EXPECT_EQ(option::on_lost.problem("never", "x"), "must be kill, term or warn");
   EXPECT_EQ(option::slots.problem("0", "x"), "must be at least 1");
   EXPECT_EQ(option::slots.problem("+1", "x"), "must be a whole number from 1 to 1000");
@@ -69,8 +69,8 @@ TEST(Options, SayWhatIsNoValueOfTheirs) {
   EXPECT_EQ(option::note.problem(std::string(513, 'a'), "x"), "") << "it is shortened";
 }
 
-// What a file says may not be repeated.
-TEST(Options, ShowAValueAsTheyAreTold) {
+// A message must not repeat a value from a file, so the caller passes a placeholder.
+TEST(Options, ShowAnInvalidValueInTheGivenForm) {
   EXPECT_EQ(option::stop_signal.problem("secret", "..."),
             "unknown signal '...'; write one like TERM, INT or 15");
   EXPECT_EQ(option::ttl.problem("secret", "...").find("secret"), std::string::npos);

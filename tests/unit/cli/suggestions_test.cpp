@@ -31,14 +31,14 @@ TEST(Suggestions, AreTheOptionsOfTheCommand) {
   EXPECT_FALSE(has(suggest({"acquire", "--"}), "--"));
 }
 
-TEST(Suggestions, SayWhatAnOptionMeansInShort) {
+TEST(Suggestions, ExplainAnOptionBriefly) {
   for (const Suggestions::Word& word : suggest({"run", "-"}).words) {
     EXPECT_FALSE(word.help.empty()) << word.text;
     EXPECT_LE(word.help.size(), 100U) << word.text;
   }
 }
 
-TEST(Suggestions, AreValuesBehindAnOptionThatAwaitsOne) {
+TEST(Suggestions, AreValuesAfterAnOptionThatNeedsOne) {
   EXPECT_EQ(suggest({"run", "-k", ""}).kind, Kind::keys);
   EXPECT_EQ(suggest({"run", "-nk", ""}).kind, Kind::keys);
   EXPECT_EQ(suggest({"run", "-kn", ""}).kind, Kind::words);  // the key is n
@@ -51,7 +51,7 @@ TEST(Suggestions, AreValuesBehindAnOptionThatAwaitsOne) {
   EXPECT_TRUE(suggest({"run", "--ttl", ""}).words.empty());
 }
 
-TEST(Suggestions, StandBehindWhatTheWordBeginsWith) {
+TEST(Suggestions, KeepThePrefixOfTheWord) {
   EXPECT_EQ(suggest({"run", "--on-lost="}).prefix, "--on-lost=");
   EXPECT_EQ(suggest({"run", "-nkde"}).prefix, "-nk");
   EXPECT_EQ(suggest({"run", "--config=a"}).prefix, "--config=");
@@ -59,7 +59,7 @@ TEST(Suggestions, StandBehindWhatTheWordBeginsWith) {
   EXPECT_EQ(suggest({"run", "-S", "unix:///ru"}).prefix, "unix://");
 }
 
-TEST(Suggestions, LeaveTheCommandOfRunToOthers) {
+TEST(Suggestions, LeaveTheCommandOfRunToTheShell) {
   const auto command_word = [](const std::vector<std::string>& words) {
     const Suggestions suggestions = suggest(words);
     return suggestions.kind == Kind::command ? suggestions.command_word : 0;

@@ -26,7 +26,7 @@ Inspection held(Holder holder, LockParties parties = {}) {
   return summarize({Taken{std::move(holder), std::move(parties)}});
 }
 
-/// Shared for a day, with these shares of so many.
+/// A lock that has been shared for a day by `count` processes, of which `shares` are listed.
 Inspection shared(const std::vector<Holder>& shares, std::size_t count) {
   LockParties parties;
   parties.shares = count;
@@ -42,19 +42,19 @@ TEST(HeldFor, IsHowLongACommandHasHeldTheLock) {
   EXPECT_EQ(held_for(held(kept(3h))), 0s);
   EXPECT_EQ(held_for(held(holder(std::nullopt))), std::nullopt);
   EXPECT_EQ(held_for(summarize({Fault{}})), std::nullopt);
-  // Remains on one server of three hold nothing.
+  // A remnant on one server of three does not hold the lock.
   EXPECT_EQ(held_for(summarize({Taken{holder(3h)}, Free{}, Free{}})), 0s);
 }
 
-TEST(HeldFor, OfSharesIsThatOfTheOldest) {
+TEST(HeldFor, IsTheAgeOfTheOldestShare) {
   EXPECT_EQ(held_for(shared({holder(2h), holder(5h), kept(7h)}, 3)), 5h);
   EXPECT_EQ(held_for(shared({kept(2h)}, 1)), 0s);
-  // Not all are shown, or tell when they began: then the oldest may be as old as the state.
+  // If a share is not listed, or its age is unknown, it may be as old as the shared lock itself.
   EXPECT_EQ(held_for(shared({holder(2h)}, 17)), 24h);
   EXPECT_EQ(held_for(shared({holder(2h), holder(std::nullopt)}, 2)), 24h);
 }
 
-TEST(Check, IsWithinItsLimitsOnlyWhereThatIsKnown) {
+TEST(Check, IsWithinItsLimitsOnlyIfThatIsKnown) {
   const CheckLimits limit{std::nullopt, 3h};
   EXPECT_TRUE(check(held(holder(3h)), limit).within);
   EXPECT_FALSE(check(held(holder(3h + 1ms)), limit).within);

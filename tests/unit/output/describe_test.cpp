@@ -29,7 +29,7 @@ TEST(HeldText, NamesTheRunAndThatItRenews) {
             "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m, renewed");
 }
 
-TEST(HeldText, SaysWhenARenewalIsOverdue) {
+TEST(HeldText, ReportsAnOverdueRenewal) {
   Holder holder = held_by_run();
   holder.remaining = 15s;  // the next is due with 20 s left
   EXPECT_NE(held_text(holder).find(", renewed"), std::string::npos);
@@ -39,7 +39,7 @@ TEST(HeldText, SaysWhenARenewalIsOverdue) {
             "for 18s, expires in 12s");
 }
 
-TEST(HeldText, GivesTheEndOfALeaseThatNothingRenews) {
+TEST(HeldText, ReportsWhenALeaseExpiresThatNothingRenews) {
   Holder holder = held_by_run();
   holder.owner =
       Owner{"ci-7", "deploy", "release.sh", "", 4711, /*supervised=*/false, Duration::zero()};
@@ -48,7 +48,7 @@ TEST(HeldText, GivesTheEndOfALeaseThatNothingRenews) {
             "held by deploy@ci-7 (pid 4711: release.sh), for 4m, expires in 58s");
 }
 
-TEST(HeldText, DoesNotKnowOfForeignClientsAndOlderRecordsWhetherTheyRenew) {
+TEST(HeldText, LeavesRenewalOpenForForeignClientsAndOlderRecords) {
   Holder holder;
   holder.foreign = true;
   holder.remaining = 58s;
@@ -61,7 +61,7 @@ TEST(HeldText, DoesNotKnowOfForeignClientsAndOlderRecordsWhetherTheyRenew) {
             std::string::npos);
 }
 
-TEST(HeldText, OfAKeptLeaseSaysUntilWhenAndHowTheCommandEnded) {
+TEST(HeldText, ReportsHowLongALeaseIsKeptAndHowItsCommandEnded) {
   ::setenv("TZ", "UTC", 1);
   ::tzset();
   Holder holder = held_by_run();
@@ -76,7 +76,7 @@ TEST(HeldText, OfAKeptLeaseSaysUntilWhenAndHowTheCommandEnded) {
   EXPECT_TRUE(held_text(holder).ends_with("; ended 13s ago, signal 9"));
 }
 
-TEST(HeldText, OfAKeptLeaseGivesTheTimeOfDay) {
+TEST(HeldText, ReportsTheTimeOfDayUntilWhichALeaseIsKept) {
   ::setenv("TZ", "UTC", 1);
   ::tzset();
   Holder holder = held_by_run();
@@ -89,13 +89,13 @@ TEST(HeldText, OfAKeptLeaseGivesTheTimeOfDay) {
     return std::string(text.data());
   };
   holder.remaining = 1h;
-  // Once more, should a second have passed in between.
+  // A second attempt, in case the clock moved to the next second between the two calls.
   const bool found = held_text(holder).find(expected()) != std::string::npos ||
                      held_text(holder).find(expected()) != std::string::npos;
   EXPECT_TRUE(found) << held_text(holder);
 }
 
-TEST(HeldText, TellsToUpgradeWhenANewerVersionHoldsIt) {
+TEST(HeldText, AdvisesToUpgradeWhenANewerVersionHoldsIt) {
   Holder holder = held_by_run();
   holder.owner->newer = true;
   EXPECT_EQ(held_text(holder),
@@ -104,7 +104,15 @@ TEST(HeldText, TellsToUpgradeWhenANewerVersionHoldsIt) {
             "redlock-cli");
 }
 
-TEST(FailureText, TellsToUpgradeWhenANewerVersionComesFirst) {
+TEST(MissingVotesText, NamesTheServersThatDoNotVote) {
+  Fault fault;
+  fault.text = "timeout after 50ms";
+  EXPECT_EQ(missing_votes_text({{"redis://b:6379", fault}}, 5),
+            "1 of 5 servers not voting; 2 tolerated: redis://b:6379: timeout after 50ms");
+  EXPECT_EQ(missing_votes_text({}, 5), "");
+}
+
+TEST(FailureText, AdvisesToUpgradeWhenANewerVersionComesFirst) {
   AttemptFailure failure{};
   failure.why = AcquireDecision::busy;
   failure.queue.newer = true;
@@ -112,7 +120,7 @@ TEST(FailureText, TellsToUpgradeWhenANewerVersionComesFirst) {
             "a newer version waits for it and comes first: upgrade redlock-cli");
 }
 
-TEST(HeldText, OfAllWhoShareItGivesNoEnd) {
+TEST(HeldText, ReportsNoExpiryOfASharedLock) {
   Holder holder = held_by_run();
   holder.shared = true;
   EXPECT_EQ(held_text(holder),
@@ -120,7 +128,7 @@ TEST(HeldText, OfAllWhoShareItGivesNoEnd) {
             "\"release 1.2\", for 4m");
 }
 
-TEST(HeldText, OfThoseWhoShareItSaysThatNoneRunsAnyMore) {
+TEST(HeldText, ReportsASharedLockUnderWhichNoCommandRuns) {
   Holder holder = held_by_run();
   holder.shared = true;
   holder.owner->finished = Finished{5min, 0, std::nullopt};
@@ -132,7 +140,7 @@ TEST(HeldText, OfThoseWhoShareItSaysThatNoneRunsAnyMore) {
   EXPECT_TRUE(begins("held in slots, the last kept until ")) << held_text(holder);
 }
 
-TEST(InspectionText, DoesNotSayFreeAndThenNameHolders) {
+TEST(InspectionText, DoesNotReportFreeAndThenNameHolders) {
   // One of three servers still has a slot that the others have lost.
   Taken taken;
   taken.holder.shared = true;
@@ -144,7 +152,7 @@ TEST(InspectionText, DoesNotSayFreeAndThenNameHolders) {
   EXPECT_EQ(inspection_text(summarize({Free{}, Free{}, Free{}})), "free");
 }
 
-TEST(ForeignKeyText, TellsTypeSizeAndExpiry) {
+TEST(ForeignKeyText, ReportsTypeSizeAndExpiry) {
   ForeignKey key{};
   EXPECT_EQ(foreign_key_text(key), "a string, without expiry");
   key.size = 5;

@@ -20,17 +20,17 @@ TEST(EventJson, NamesTheEventTheTimeAndTheKey) {
             R"({"event":"renewed_again","at":"2023-11-14T22:13:20.007Z","key":"deploy"})");
 }
 
-TEST(EventJson, TellsHowManyEventsWereDroppedBefore) {
+TEST(EventJson, ReportsHowManyEventsWereDroppedBefore) {
   EXPECT_NE(json_of(event::Renewed{/*after_trouble=*/true}, 3).find(R"("dropped":3)"),
             std::string::npos);
 }
 
-TEST(EventJson, IsEmptyForWhatIsForMessagesAlone) {
+TEST(EventJson, IsEmptyForEventsThatAreOnlyMessages) {
   EXPECT_EQ(json_of(event::StillWaiting{}), "");
   EXPECT_EQ(json_of(event::Renewed{/*after_trouble=*/false}), "");
 }
 
-TEST(EventJson, LeavesOutAPositionThatThereIsNot) {
+TEST(EventJson, LeavesOutThePositionOutsideTheQueue) {
   event::Waiting waiting{one.front(), {}, 1, 1500ms, /*news=*/true};
   EXPECT_EQ(json_of(waiting).find("position"), std::string::npos);
   EXPECT_NE(json_of(waiting).find(R"("waited_ms":1500)"), std::string::npos);
@@ -41,7 +41,7 @@ TEST(EventJson, LeavesOutAPositionThatThereIsNot) {
   EXPECT_EQ(json_of(waiting), "");
 }
 
-TEST(EventJson, SaysWhyTheCommandIsStopped) {
+TEST(EventJson, ReportsWhyTheCommandIsStopped) {
   EXPECT_NE(json_of(event::Stopping{child::StopReason::max_hold, 1s}).find(R"("why":"max_hold")"),
             std::string::npos);
   EXPECT_NE(
@@ -53,14 +53,14 @@ TEST(EventJson, SaysWhyTheCommandIsStopped) {
             std::string::npos);
 }
 
-TEST(EventJson, SaysForWhomARunningCommandIsReplaced) {
+TEST(EventJson, ReportsForWhomARunningCommandIsReplaced) {
   const event::Stopping replaced{child::StopReason::replaced, std::nullopt,
                                  StopRequest{"web1", "alice", "commit 2", Place{7, "a"}}};
   EXPECT_NE(json_of(replaced).find(R"("why":"replaced","by":"alice@web1","reason":"commit 2")"),
             std::string::npos);
 }
 
-TEST(EventJson, TellsForWhomAWaiterWasSuperseded) {
+TEST(EventJson, ReportsForWhomAWaiterWasSuperseded) {
   Owner newer;
   newer.note = "commit 2";
   EXPECT_EQ(
@@ -71,7 +71,7 @@ TEST(EventJson, TellsForWhomAWaiterWasSuperseded) {
             std::string::npos);
 }
 
-TEST(EventJson, TellsWhyThereIsNoLock) {
+TEST(EventJson, ReportsWhyThereIsNoLock) {
   const Outcome outcome = outcome_of("run", one, CommandResult::unavailable, "no quorum");
   const std::string json = json_of(event::NotAcquired{outcome, 1500ms});
   EXPECT_NE(json.find(R"("event":"not_acquired")"), std::string::npos) << json;
@@ -81,14 +81,14 @@ TEST(EventJson, TellsWhyThereIsNoLock) {
       << json;
 }
 
-TEST(EventJson, EscapesWhatSteersATerminal) {
+TEST(EventJson, EscapesTerminalControlCharacters) {
   Owner newer;
   newer.note = "\u009b2J \u202e \x7f";  // CSI, from right to left, delete
   const std::string json = json_of(event::Superseded{one.front(), newer, 1500ms});
   EXPECT_NE(json.find(R"("note":"\u009b2J \u202e \u007f")"), std::string::npos) << json;
 }
 
-TEST(EventJson, TellsOfTheRunThatMakesThisOneFresh) {
+TEST(EventJson, ReportsTheRunThatMakesThisOneUnnecessary) {
   PastRun last;
   last.fence = Fence(7);
   last.started = 1h;
@@ -99,14 +99,14 @@ TEST(EventJson, TellsOfTheRunThatMakesThisOneFresh) {
       << json;
 }
 
-TEST(EventJson, ShowsAKeyThatIsNoTextTwice) {
+TEST(EventJson, ShowsAKeyThatIsNotUtf8AlsoAsBase64) {
   const std::vector<Resource> odd{Resource::from("a\xff").value()};
   const std::string json =
       event_json(event::Lost{std::nullopt, "gone"}, {odd, no_leases, event_time, 0});
   EXPECT_NE(json.find(R"("key_base64":"Yf8")"), std::string::npos) << json;
 }
 
-TEST(EventJson, TellsOfSeveralKeysTogetherAndOfOneAlone) {
+TEST(EventJson, NamesAllKeysOrTheOneConcerned) {
   const std::vector<Resource> two{Resource::from("a").value(), Resource::from("b").value()};
   const EventContext context{two, no_leases, event_time, 0};
   EXPECT_NE(event_json(event::Renewed{/*after_trouble=*/true}, context)

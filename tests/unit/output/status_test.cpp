@@ -64,7 +64,7 @@ const StatusReport complete{.at = at};
 const StatusReport incomplete{
     .faults = {{"redis://c:6379", Fault{FaultKind::silent, "connection refused"}}}, .at = at};
 
-/// In the order in which they are given.
+/// The locks in the given order.
 ShownLocks shown(const std::vector<KeyStatus>& keys, const StatusView& view = {}) {
   ShownLocks locks(view);
   for (const KeyStatus& key : keys) locks.add(key, at);
@@ -79,7 +79,7 @@ class StatusText : public ::testing::Test {
   }
 };
 
-TEST_F(StatusText, SaysThatThereAreNoLocks) {
+TEST_F(StatusText, ReportsThatThereAreNoLocks) {
   EXPECT_EQ(shown({}).text(complete, any_width), "no locks\n");
   StatusReport among_others = complete;
   among_others.other_key = "users";
@@ -123,7 +123,7 @@ TEST_F(StatusText, HasARowForEachLockAndTotals) {
             "6 locks: 2 held, 1 slots, 1 kept, 1 foreign, 1 free; 12 waiting\n");
 }
 
-TEST(NaturalOrder, IsThatOfTheNumbersInKeys) {
+TEST(NaturalOrder, ComparesNumbersInKeysByValue) {
   const auto key = [](std::string text) { return Resource::from(std::move(text)).value(); };
   const std::string nul("a\0b", 3);
   std::vector<Resource> keys{key("job10"), key(nul), key("job9"), key("a"), key("job"), key("b")};
@@ -144,7 +144,7 @@ TEST_F(StatusText, FoldsRowsToTheWidth) {
             "1 lock: 1 held\n");
 }
 
-TEST_F(StatusText, EscapesWhatATerminalWouldActOn) {
+TEST_F(StatusText, EscapesTerminalControlCharacters) {
   const ShownLocks locks = shown({held_lock("x\ny\x1b[2J", running("\u202egnp.exe"))});
   const std::string text = locks.text(complete, any_width);
   EXPECT_NE(text.find("x\\ny\\x1b[2J"), std::string::npos);
@@ -157,7 +157,7 @@ TEST_F(StatusText, AlignsWideCharacters) {
             "KEY   STATE\nabcd  free\né     free\n日本  free\n3 locks: 3 free\n");
 }
 
-TEST_F(StatusText, CountsSlotsAsAskedFor) {
+TEST_F(StatusText, CountsSlotsUpToTheGivenNumber) {
   Holder shared = running();
   shared.shared = true;
   StatusView view;
@@ -178,7 +178,7 @@ TEST_F(StatusText, ShowsServersWhenVerbose) {
             "1 lock: 1 held\n");
 }
 
-TEST_F(StatusText, ShowsAParagraphForAKeyThatIsNamed) {
+TEST_F(StatusText, ShowsAParagraphForANamedKey) {
   StatusView view;
   view.listed = false;
   EXPECT_EQ(shown({held_lock("deploy", running())}, view).text(complete, any_width),
@@ -191,7 +191,7 @@ TEST_F(StatusText, ShowsAParagraphForAKeyThatIsNamed) {
             "  fence 42\n");
 }
 
-TEST_F(StatusText, TellsWhatCouldNotBeRead) {
+TEST_F(StatusText, ReportsWhatCouldNotBeRead) {
   StatusView view;
   view.servers = 3;
   EXPECT_EQ(shown({}, view).text(incomplete, any_width),
@@ -212,7 +212,7 @@ ShownLocks forty_locks(const StatusView& view) {
   return shown(keys, view);
 }
 
-/// A screen as tests/expected has it.
+/// The expected screen from tests/expected.
 std::string expected(const std::string& name) {
   std::ifstream file(std::string(REDLOCK_TESTS) + "/expected/" + name);
   std::stringstream text;
@@ -220,7 +220,7 @@ std::string expected(const std::string& name) {
   return text.str();
 }
 
-TEST_F(StatusText, FillsAScreenAndSaysHowMuchDoesNotFit) {
+TEST_F(StatusText, FillsAScreenAndReportsHowMuchDoesNotFit) {
   StatusView view;
   view.servers = 3;
   const ShownLocks forty = forty_locks(view);
@@ -230,7 +230,7 @@ TEST_F(StatusText, FillsAScreenAndSaysHowMuchDoesNotFit) {
             "2026-11-22 08:30:00, every 2s\nno locks\n\n");
 }
 
-TEST_F(StatusText, SaysThatReadingTakesLongerThanTheInterval) {
+TEST_F(StatusText, ReportsThatReadingTakesLongerThanTheInterval) {
   StatusReport slow = complete;
   slow.took = 2s;
   EXPECT_EQ(shown({}).screen(slow, 2s, 24, 80).at(0), "2026-11-22 08:30:00, every 2s");
@@ -271,7 +271,7 @@ TEST(StatusJson, IsOneObjectOfAnyNumberOfLocks) {
             R"("faults":[{"server":"redis://c:6379","fault":"connection refused"}]})");
 }
 
-/// OpenMetrics wants the samples of a metric one after the other.
+/// OpenMetrics requires the samples of a metric to be adjacent.
 TEST(StatusMetrics, AreGroupedByMetricNotByLock) {
   OpenMetrics metrics(std::nullopt);
   metrics.add(free_lock("a"), at);

@@ -26,7 +26,7 @@ std::ptrdiff_t open_timers() {
   });
 }
 
-/// Until the last of our timers that are set expires.
+/// The time until the last of this process's armed timers expires.
 std::chrono::seconds longest_timer() {
   std::chrono::seconds longest{0};
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
@@ -42,7 +42,7 @@ std::chrono::seconds longest_timer() {
 
 class SystemClockTest : public testing::Test {
  protected:
-  /// Notes the name when the wait has ended: `NAME` when it was notified, else `NAME late`.
+  /// Records the end of the wait: `NAME` if it was notified, else `NAME late`.
   void wait(Event& event, Instant until, const std::string& name) {
     spawn(io_.get_executor(), [this, &event, until, name]() -> asio::awaitable<void> {
       const bool notified = co_await event.wait_until(until);
@@ -61,7 +61,7 @@ TEST_F(SystemClockTest, WaitsEndInTheOrderOfTheirTimesOnOneTimer) {
   const auto first = clock_.make_event();
   const auto second = clock_.make_event();
   const auto third = clock_.make_event();
-  // Longer, until all three wait before the first one's time: the machine may be busy.
+  // On a busy machine the first deadline may pass before all three wait: retry with longer delays.
   Instant soonest;
   Duration step = 10ms;
   do {
@@ -85,7 +85,7 @@ TEST_F(SystemClockTest, WaitsEndInTheOrderOfTheirTimesOnOneTimer) {
   EXPECT_GE(clock_.now(), soonest + 2 * step);
 }
 
-TEST_F(SystemClockTest, AnEventEndsItsOwnWaitAlone) {
+TEST_F(SystemClockTest, AnEventEndsOnlyItsOwnWait) {
   const auto called = clock_.make_event();
   const auto other = clock_.make_event();
   wait(*called, Instant::max(), "called");
@@ -115,7 +115,7 @@ TEST_F(SystemClockTest, AWaitThatEndedEarlyDelaysNoOther) {
   const auto left = clock_.make_event();
   const auto near = clock_.make_event();
   const Instant began = clock_.now();
-  // The timer stays set, to a time that is far, then to one that has passed.
+  // The timer stays armed, first for a distant time, then for one that has passed.
   for (const Duration span : {Duration(1h), Duration(1ms)}) {
     const Instant until = clock_.now() + span;
     wait(*left, until, "left");
@@ -134,7 +134,7 @@ TEST_F(SystemClockTest, AWaitThatEndedEarlyDelaysNoOther) {
   }
 }
 
-TEST_F(SystemClockTest, AWaitThatEndedEarlyWakesNoOtherThatIsFar) {
+TEST_F(SystemClockTest, AWaitThatEndedEarlyDoesNotWakeADistantOne) {
   const auto left = clock_.make_event();
   const auto far = clock_.make_event();
   wait(*left, clock_.now() + 1min, "left");
@@ -162,7 +162,7 @@ TEST_F(SystemClockTest, AWaitMayBeginWhenAnotherEnds) {
   EXPECT_EQ(ends, 5);
 }
 
-TEST_F(SystemClockTest, WhatWaitsIsDestroyedWithItsExecutor) {
+TEST_F(SystemClockTest, WaitingCoroutinesAreDestroyedWithTheirExecutor) {
   const auto witness = std::make_shared<int>();
   {
     asio::io_context io(1);

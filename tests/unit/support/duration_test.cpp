@@ -47,28 +47,28 @@ TEST(ParseDuration, ReadsSeveralUnitsInDescendingOrder) {
   for (const auto& [text, span] : rows) EXPECT_EQ(parse_duration(text), span) << text;
 }
 
-TEST(ParseDuration, KnowsInfinity) {
+TEST(ParseDuration, ReadsInfinity) {
   EXPECT_EQ(parse_duration("infinity"), infinite_duration);
   EXPECT_EQ(parse_duration("9223372036.854775806s"), infinite_duration - 1ns);
 }
 
-TEST(ParseDuration, CutsOffWhatIsFinerThanANanosecond) {
+TEST(ParseDuration, TruncatesToNanoseconds) {
   EXPECT_EQ(parse_duration("0.0000000019s"), 1ns);
   EXPECT_EQ(parse_duration("0.0000009ms"), 0ns);
   EXPECT_EQ(parse_duration("0.9999999999999999999999999999999999999999s"), 1s - 1ns);
   EXPECT_EQ(parse_duration("0.5" + std::string(5000, '0') + "1s"), 500ms);
 }
 
-TEST(ParseDuration, LosesNothingToManyDigits) {
-  // A third of a day is 28800 s: cut anywhere among the threes it is one nanosecond less, and never
-  // two.
+TEST(ParseDuration, StaysExactWithManyDigits) {
+  // A third of a day is 28800 s. With any number of threes the result is at most one nanosecond
+  // less.
   EXPECT_EQ(parse_duration("0." + std::string(400, '3') + "d"), 28800s - 1ns);
-  // The last digit alone makes this a whole number of nanoseconds.
+  // Only with its last digit is this a whole number of nanoseconds.
   EXPECT_EQ(parse_duration("0.0000000000000115740740740740740740740740740741d"), 1ns);
   EXPECT_EQ(parse_duration("0.0000000000000115740740740740740740740740740740d"), 0ns);
 }
 
-TEST(ParseDuration, ReadsUpToTheLongestDurationAndNoFurther) {
+TEST(ParseDuration, ReadsUpToTheLongestDuration) {
   EXPECT_EQ(parse_duration("9223372036.8547758069s"), Duration::max() - 1ns);
   EXPECT_EQ(parse_duration("106751d23h47m16s854ms"), Milliseconds(9223372036854));
   EXPECT_EQ(parse_duration("106751d"), 24h * 106751);
@@ -82,7 +82,7 @@ TEST(ParseDuration, ReadsUpToTheLongestDurationAndNoFurther) {
   }
 }
 
-TEST(ParseDuration, TellsWhatIsWrong) {
+TEST(ParseDuration, ReportsWhatIsWrong) {
   const std::vector<std::pair<std::string, DurationError>> rows{
       {"", DurationError::empty},
       {".", DurationError::malformed},
@@ -171,7 +171,7 @@ TEST(FormatDuration, ShowsTwoUnitsAtMost) {
   for (const auto& [span, text] : rows) EXPECT_EQ(format_duration(span), text) << span.count();
 }
 
-TEST(ExactDuration, IsReadAsTheSameSpan) {
+TEST(ExactDuration, IsParsedAsTheSameSpan) {
   const std::vector<std::pair<Duration, std::string>> rows{
       {0ns, "0s"}, {999us, "0s"},    {100ms, "100ms"},      {1500ms, "1s500ms"},
       {60s, "1m"}, {90min, "1h30m"}, {36h + 5s, "1d12h5s"}, {infinite_duration, "infinity"},

@@ -23,7 +23,7 @@ TEST(Base64url, UsesTheAlphabetThatIsSafeInUrls) {
   EXPECT_EQ(decode_base64url("-_-_"), "\xfb\xff\xbf");
 }
 
-TEST(Base64url, GivesEveryByteBack) {
+TEST(Base64url, RoundTripsEveryByte) {
   std::string bytes;
   for (int value = 0; value < 256; ++value) {
     bytes += static_cast<char>(value);

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-/// Two ends of something to write to.
+/// The two ends of a pipe or socket pair.
 struct Ends {
   UniqueFd reader;
   UniqueFd writer;
@@ -49,7 +49,7 @@ struct Ends {
   }
 };
 
-/// While it lives, a pipe that forbids it to all cannot be opened anew, by root neither.
+/// While this object lives, a pipe without permissions cannot be reopened, not even by root.
 class OtherUser {
  public:
   OtherUser() : before_(::setfsuid(nobody)) {}
@@ -85,7 +85,7 @@ TEST(LineWriter, WritesToAPipeASocketAndAFile) {
   EXPECT_STREQ(text.data(), "before\none\nafter\n");
 }
 
-TEST(LineWriter, DropsWhatDoesNotFitAndGoesOnLater) {
+TEST(LineWriter, DropsWhatDoesNotFitAndWritesLaterLines) {
   for (const auto make : {Ends::pipe, Ends::sockets}) {
     Ends ends = make();
     LineWriter writer(ends.writer.get());
@@ -123,7 +123,7 @@ TEST(LineWriter, NeverWaitsForWhatCannotBeOpenedAnew) {
   EXPECT_EQ(::fcntl(ends.writer.get(), F_GETFL) & O_NONBLOCK, 0);
 }
 
-TEST(BriefWrite, GivesUpWhereAWriteWaits) {
+TEST(BriefWrite, GivesUpWhenAWriteBlocks) {
   const Ends ends = Ends::pipe();
   const std::string line(page, 'x');
   EXPECT_EQ(write_briefly(ends.writer.get(), line), static_cast<ssize_t>(page));
@@ -132,7 +132,7 @@ TEST(BriefWrite, GivesUpWhereAWriteWaits) {
   EXPECT_EQ(ends.read_all(), line);
 }
 
-TEST(LineWriter, TheLastLineWaitsForItsReaderForSoLong) {
+TEST(LineWriter, TheLastLineWaitsForItsReaderUpToALimit) {
   const Ends ends = Ends::pipe();
   LineWriter writer(ends.writer.get());
   const std::string line = std::string(2 * page, 'x') + "\n";
@@ -168,7 +168,7 @@ TEST(LineWriter, LeavesTheSharedDescriptionBlocking) {
   EXPECT_EQ(::fcntl(ends.writer.get(), F_GETFL) & O_NONBLOCK, 0);
 }
 
-TEST(LineWriter, AReaderThatIsGoneIsNoSignal) {
+TEST(LineWriter, AReaderThatIsGoneCausesNoSignal) {
   ::signal(SIGPIPE, SIG_IGN);
   for (const auto make : {Ends::pipe, Ends::sockets}) {
     Ends ends = make();

@@ -11,7 +11,7 @@ namespace redlock {
 namespace {
 
 TEST(FillRandom, FillsTheWholeSpanHoweverLong) {
-  // The kernel may hand out long spans in pieces. 64 bytes that are still zero are no coincidence.
+  // The kernel may fill long spans in pieces. 64 zero bytes would be no coincidence.
   std::vector<std::byte> bytes(1U << 20U);
   fill_random(bytes);
   for (std::size_t at = 0; at < bytes.size(); at += 64) {
@@ -41,7 +41,7 @@ TEST(RandomBits, DoNotRepeat) {
   EXPECT_EQ(seen.size(), 1000U);
 }
 
-TEST(RandomBits, TakeEitherValueInEveryPlace) {
+TEST(RandomBits, TakeBothValuesInEveryPosition) {
   std::uint64_t ones = 0;
   std::uint64_t zeros = 0;
   for (int i = 0; i < 200; ++i) {

@@ -92,7 +92,7 @@ TEST(EscapeForTerminal, ShowsBytesThatAreNotUtf8) {
   for (const auto& [text, escaped] : rows) EXPECT_EQ(escape_for_terminal(text), escaped);
 }
 
-TEST(ToValidUtf8, LeavesValidTextAloneWhateverItDoes) {
+TEST(ToValidUtf8, LeavesValidTextAloneEvenControls) {
   for (const std::string& text : {std::string(), std::string("a\0\x1b\\", 4),
                                   std::string("\xe2\x80\xae\xf4\x8f\xbf\xbf\xef\xbf\xbd")}) {
     EXPECT_EQ(to_valid_utf8(text), text);
@@ -112,7 +112,7 @@ TEST(ToValidUtf8, ReplacesEachBrokenSequence) {
   for (const auto& [text, valid] : rows) EXPECT_EQ(to_valid_utf8(text), valid);
 }
 
-TEST(ToValidUtf8, GivesTextThatNeedsNoSecondPassForAnyTwoBytes) {
+TEST(ToValidUtf8, IsIdempotentForAnyTwoBytes) {
   for (int a = 0; a < 256; ++a) {
     for (int b = 0; b < 256; ++b) {
       const std::string once =
@@ -141,7 +141,7 @@ TEST(ShellQuote, AlwaysUsesSingleQuotes) {
   for (const auto& [text, word] : rows) EXPECT_EQ(shell_quote(text), word);
 }
 
-TEST(ShellQuote, GivesAShellEveryByteBack) {
+TEST(ShellQuote, RoundTripsEveryByteThroughAShell) {
   std::string text;
   for (int value = 1; value < 256; ++value) text += static_cast<char>(value);
   text += "''x'";

@@ -11,7 +11,7 @@ TEST(Timestamp, IsUtcWithMilliseconds) {
   EXPECT_EQ(timestamp(Milliseconds(1'709'164'800'999)), "2024-02-29T00:00:00.999Z");
 }
 
-TEST(Timestamp, KnowsTimesBeforeTheEpoch) {
+TEST(Timestamp, FormatsTimesBeforeTheEpoch) {
   EXPECT_EQ(timestamp(Milliseconds(-1)), "1969-12-31T23:59:59.999Z");
 }
 
