@@ -7,20 +7,19 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Scheduling noise: attempts that are closer together than this still collide.
+/// Scheduling noise is about this large: attempts that are closer together still collide.
 constexpr Duration min_round_trip = milliseconds(1);
 
 /// 1.5^8 is 25 round trips: enough room for a hundred simultaneous clients, and still less than a
 /// second on a LAN.
 constexpr unsigned max_split_steps = 8;
 
-/// A restarting server is back soon, so begin near a round trip. Two questions a second are no load
-/// while it stays away.
+/// A restarting server is back soon, so the first delay is near a round trip. While the server
+/// stays away, two questions a second are no load.
 constexpr Duration min_unavailable = milliseconds(20);
 constexpr Duration max_unavailable = milliseconds(500);
 
-/// Larger spans are limited to this, so that nothing overflows. No client waits that long (36
-/// years).
+/// Longer spans are cut to this (36 years), so that no sum overflows.
 constexpr Duration longest = Duration::max() / 8;
 static_assert(longest > std::chrono::hours(24 * 365 * 30));
 
@@ -39,7 +38,8 @@ Duration jittered(Duration base, std::uint64_t random) {
 }
 
 Duration split_delay(unsigned k, Duration round_trip, std::uint64_t random) {
-  // Clamped before it grows, 25 times and twice that: still below 2 * longest.
+  // Growth multiplies it by up to 25 and jitter by up to 2. Clamped first, the product stays below
+  // 2 * longest.
   Duration shortest = std::clamp(round_trip, min_round_trip, longest / 32);
   for (unsigned step = 0; step < std::min(k, max_split_steps); ++step) shortest += shortest / 2;
   return spread(shortest, shortest, random);

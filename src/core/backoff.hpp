@@ -6,7 +6,7 @@
 
 namespace redlock {
 
-/// When to try again. Pure: the caller provides the random bits, so that a simulation is
+/// When to retry. Pure functions: the caller provides the random bits, so that a simulation is
 /// repeatable.
 
 /// `base` with jitter: uniformly between base/2 and base*3/2, so that clients that began together
@@ -19,8 +19,8 @@ Duration jittered(Duration base, std::uint64_t random);
 /// such a network.
 Duration split_delay(unsigned k, Duration round_trip, std::uint64_t random);
 
-/// How long to wait before asking again after a round that found no quorum of answers: doubles from
-/// 20 ms to 500 ms with k, jittered.
+/// How long to wait after round `k` (from 0) in which no quorum answered. Doubles with `k` from
+/// 20 ms to 500 ms, with jitter.
 Duration unavailable_delay(unsigned k, std::uint64_t random);
 
 }  // namespace redlock

@@ -71,27 +71,27 @@ std::string_view run_id_of(const InspectVote& vote) {
   return {};
 }
 
-/// In the place of a vote of a process that has one under another name.
+/// Replaces the vote of a process that has already voted under another name.
 Fault duplicate_fault() {
   return Fault{FaultKind::misconfigured, "its address leads to the same server as another one"};
 }
 
-/// Whether the servers other than `against` are too few for a quorum.
+/// Whether no quorum is left without `against` of the servers.
 bool no_quorum_without(std::size_t against, std::size_t servers) {
   return against > 0 && servers - against < quorum_of(servers);
 }
 
-/// A lease with the number of servers that show it.
-struct Standing {
+/// A lease, and the number of servers that show it.
+struct LeaseVotes {
   const Holder* holder = nullptr;
   std::size_t votes = 0;
 };
 
-/// The lease that most servers show (in a vote of that kind); of several, the one that the first
+/// The lease that most servers show in votes of this kind; among equals, the one that the first
 /// server shows.
 template <class Kind, class Votes>
-Standing leading(const Votes& votes) {
-  Standing lead;
+LeaseVotes leading(const Votes& votes) {
+  LeaseVotes lead;
   for (const auto& vote : votes) {
     const Kind* held = as<Kind>(vote);
     if (held == nullptr) continue;
@@ -116,8 +116,8 @@ const LastRuns* runs_in(const InspectVote& vote) {
   return free != nullptr ? &free->runs : nullptr;
 }
 
-/// The fence that most servers show for a lease; of several such fences, the largest. A server that
-/// granted the lease late may show another one.
+/// The fence that most servers show for a lease; among equals, the largest. A server that granted
+/// the lease late may show a different one.
 std::optional<Fence> fence_of_most(const std::vector<InspectVote>& votes, const LeaseId& id) {
   std::map<Fence, std::size_t> shown;
   for (const InspectVote& vote : votes) {
@@ -130,11 +130,12 @@ std::optional<Fence> fence_of_most(const std::vector<InspectVote>& votes, const 
   return most == shown.end() ? std::nullopt : std::optional(most->first);
 }
 
-/// What prevents our lease when a quorum of servers answered or may still answer.
+/// Why we got no lease, if a quorum of servers answered or may still answer.
 AcquireDecision classify_holders(const Votes<AcquireVote>& votes) {
   const std::size_t quorum = quorum_of(votes.size());
-  const Standing lead = leading<Held>(votes);
-  // Several failing attempts at a shared lock look like one lease.
+  const LeaseVotes lead = leading<Held>(votes);
+  // Several failing attempts at a shared lock look like one lease, so a quorum of them proves
+  // nothing.
   const bool sure = lead.holder != nullptr && (!lead.holder->shared || votes.size() == 1);
   if (lead.votes >= quorum) return sure ? AcquireDecision::busy : AcquireDecision::maybe_busy;
   // If no client has the lock now, the first of its waiters soon will.
@@ -144,8 +145,7 @@ AcquireDecision classify_holders(const Votes<AcquireVote>& votes) {
   const bool may_have_quorum =
       lead.votes > 0 && lead.votes + faults_of(votes, FaultKind::silent) >= quorum;
   if (!may_have_quorum) return AcquireDecision::split;
-  // Only attempts of this tool are known to be undone when they fail; a foreign value may well
-  // stay.
+  // Failed attempts of this tool are undone. A foreign client's value may well stay.
   return lead.holder->foreign ? AcquireDecision::busy : AcquireDecision::maybe_busy;
 }
 
@@ -156,21 +156,21 @@ AcquireDecision classify_failure(const Votes<AcquireVote>& votes) {
   const std::size_t misconfigured = faults_of(votes, FaultKind::misconfigured);
   if (no_quorum_without(denied, servers)) return AcquireDecision::denied;
   if (no_quorum_without(misconfigured, servers)) return AcquireDecision::misconfigured;
-  // Neither kind alone is enough, so there are some of both. Report the rights: the user can
-  // correct them first.
+  // Neither kind alone rules out a quorum, so there are faults of both. Report the denial, as
+  // rights are easier to correct.
   if (no_quorum_without(denied + misconfigured, servers)) return AcquireDecision::denied;
   const std::size_t answers =
       number_of<Granted>(votes) + number_of<Held>(votes) + number_of<Queued>(votes);
   if (answers + number_missing(votes) < quorum_of(servers)) return AcquireDecision::unavailable;
-  // With an even number of servers half can refuse for certain, and yet not tell whether the lock
-  // is busy or what our position in the queue is.
+  // With an even number of servers, half of them are enough to rule out a grant, but not enough to
+  // show whether the lock is busy or what our position in the queue is.
   if (answers < quorum_of(servers)) return AcquireDecision::undecided;
   return classify_holders(votes);
 }
 
 }  // namespace
 
-std::optional<Duration> guard_left(Duration up, Duration restart_guard) {
+std::optional<Duration> guard_remaining(Duration up, Duration restart_guard) {
   if (restart_guard <= Duration::zero() || up > restart_guard + uptime_rounding)
     return std::nullopt;
   return restart_guard + uptime_rounding - up;
@@ -193,7 +193,8 @@ const Granted* AcquireTally::as_counted(const std::optional<AcquireVote>& vote,
                                         const Slots& slots) const {
   const Granted* granted = as<Granted>(vote);
   if (granted == nullptr || granted->slots != slots) return nullptr;
-  const bool is_guarded = granted->server.up && guard_left(*granted->server.up, restart_guard_);
+  const bool is_guarded =
+      granted->server.up && guard_remaining(*granted->server.up, restart_guard_);
   return is_guarded ? nullptr : granted;
 }
 
@@ -238,7 +239,8 @@ std::vector<RestartedServer> AcquireTally::restarted() const {
     const Granted* granted = as<Granted>(votes_[server]);
     if (granted == nullptr || granted->slots != slots || !granted->server.up) continue;
     const Duration up = *granted->server.up;
-    if (const auto left = guard_left(up, restart_guard_)) restarted.push_back({server, up, *left});
+    if (const auto left = guard_remaining(up, restart_guard_))
+      restarted.push_back({server, up, *left});
   }
   std::ranges::sort(restarted, {}, &RestartedServer::left);
   const std::size_t needed =
@@ -331,7 +333,7 @@ bool is_recorded(const std::vector<ReleaseVote>& votes) {
 }
 
 const Holder* broken_by_quorum(const std::vector<BreakVote>& votes) {
-  const Standing broken = leading<Broken>(votes);
+  const LeaseVotes broken = leading<Broken>(votes);
   return broken.votes >= quorum_of(votes.size()) ? broken.holder : nullptr;
 }
 
@@ -351,7 +353,7 @@ Inspection summarize(const std::vector<InspectVote>& all_votes) {
   const std::vector<InspectVote> votes = without_duplicates(all_votes);
   const std::size_t quorum = quorum_of(votes.size());
   const std::size_t free = number_of<Free>(votes);
-  const Standing lead = leading<Taken>(votes);
+  const LeaseVotes lead = leading<Taken>(votes);
   Inspection inspection;
   if (lead.holder != nullptr) {
     inspection.holder = *lead.holder;

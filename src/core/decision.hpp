@@ -8,9 +8,9 @@
 
 namespace redlock {
 
-/// Turns votes into a decision, as soon as it is certain whatever the missing votes will be
-/// (PROTOCOL R1, R8).
-/// Pure: uses neither clocks nor servers. `servers` is always the number of *configured* servers.
+/// Turns votes into a decision as soon as the missing votes can no longer change it (PROTOCOL R1,
+/// R8). Pure: uses neither clocks nor servers. `servers` is always the number of *configured*
+/// servers.
 
 /// The smallest number of servers of which any two sets overlap: floor(servers / 2) + 1, also for
 /// even numbers.
@@ -23,12 +23,12 @@ constexpr std::size_t quorum_of(std::size_t servers) {
 /// but lock out every client for a while after each restart.
 inline constexpr std::size_t min_guarded_servers = 3;
 
-/// How long a server with this uptime still has no vote under the restart guard (PROTOCOL R7);
-/// nothing: it has one.
-std::optional<Duration> guard_left(Duration up, Duration restart_guard);
+/// How much longer the restart guard withholds the vote of a server with this uptime (PROTOCOL R7);
+/// nullopt if the server may vote.
+std::optional<Duration> guard_remaining(Duration up, Duration restart_guard);
 
-/// How an acquire stands, or why it gave no lock: one enum, from the votes of an attempt to the
-/// exit code of the command (output/outcome.hpp).
+/// The state of an acquire, or the reason why it failed. One enum serves from the votes of an
+/// attempt to the exit code of the command (output/outcome.hpp).
 enum class AcquireDecision {
   // By the votes of one attempt: AcquireTally.
   undecided,
@@ -39,22 +39,21 @@ enum class AcquireDecision {
   split,          ///< servers answered, but no other lease can have a quorum: simultaneous attempts
   unavailable,    ///< no quorum of servers answered with a vote
   denied,         ///< so many servers deny us that no quorum is left
-  misconfigured,  ///< so many servers are not what we were told that no quorum is left
+  misconfigured,  ///< so many servers cannot serve this configuration that no quorum is left
   duplicate,      ///< two of the configured servers are the same one
   guarded,        ///< a quorum granted it, but some of them restarted so recently that their votes
                   ///< do not count (R7)
 
-  // Not by votes. Each comment begins with who decides.
-  too_slow,          ///< the attempt: granted, but the answers took so long that too little of the
-                     ///< lease was left
-  interrupted,       ///< the attempt: its caller gave up
-  parent_too_weak,   ///< the wait: the parent lease is shared, and the order wants more
-  parent_too_short,  ///< the wait: the parent lease ends too soon for the order
-  held_around_us,    ///< the command: its holder, which waits for us to end, is an ancestor of ours
-  queue_full,        ///< the wait: as many wait already as are to (--max-waiting)
-  stopped,           ///< the wait: the holder of a lock that it has by now was asked to stop
-  superseded,        ///< the attempt: a newer waiter took our place; or the wait: one may have come
-                     ///< and gone
+  // Not by votes. Each comment names the part that decides: the attempt, the wait or the command.
+  too_slow,          ///< attempt: granted, but too late: too little of the lease was left
+  interrupted,       ///< attempt: its caller gave up
+  parent_too_weak,   ///< wait: the order needs more than the share that the parent lease is
+  parent_too_short,  ///< wait: the parent lease ends too soon for the order
+  held_around_us,    ///< command: the holder is an ancestor of ours, and waits for us to end
+  queue_full,        ///< wait: the queue already has --max-waiting waiters
+  stopped,           ///< wait: a stop request came for a lock that it had already acquired
+  superseded,        ///< attempt: a newer waiter superseded us. Wait: a newer waiter may have
+                     ///< superseded us, but no server remembers it any longer
 };
 
 /// A server that granted, but restarted so recently that it may have forgotten another client's
@@ -76,22 +75,23 @@ class AcquireTally {
   /// grant without the server's uptime counts as a denial.
   void count(std::size_t server, AcquireVote vote);
 
-  /// "undecided" while missing votes could still make a quorum of grants, or a quorum but for the
-  /// guard, and there is no duplicate. Never undecided when every vote is in.
+  /// `undecided` while there is no duplicate and the missing votes could still complete a quorum of
+  /// grants, whether or not the restart guard counts them. Never undecided once every vote is in.
+  ///
   /// A failure is classified by the votes that are in. A missing vote never counts as silent, but
-  /// "unavailable" needs certainty: even the missing votes would not make a quorum of answers.
-  /// Later votes may refine the kind of failure, never undo it.
+  /// `unavailable` is only returned if the missing votes could not complete a quorum of answers.
+  /// Later votes may refine the kind of failure, but never turn it into a grant.
   [[nodiscard]] AcquireDecision decision() const;
 
-  /// The grants that count: not those of restarted servers; where servers granted different slots,
-  /// only those of the slots that most servers granted.
+  /// The number of grants that count. Grants of recently restarted servers do not. If servers
+  /// granted different slots, only the grants of the most frequent set count.
   [[nodiscard]] std::size_t grants() const;
 
   /// The slots that most servers granted, as one set; of several such sets, the lowest.
   [[nodiscard]] Slots slots() const;
 
-  /// The servers whose grants do not count yet, the oldest first: those that would make a quorum
-  /// when decision() is guarded.
+  /// The servers whose grants do not count yet, the longest-running first: just those that would
+  /// complete the quorum when decision() is `guarded`.
   [[nodiscard]] std::vector<RestartedServer> restarted() const;
 
   /// The largest fence among the grants; the lease's fence once decision() is granted.
@@ -101,14 +101,14 @@ class AcquireTally {
   /// lease counts (R6).
   [[nodiscard]] std::vector<std::size_t> granted_below(Fence fence) const;
 
-  /// The other lease with the most votes (of several, the one that the first server shows), for
-  /// messages; nullptr when there is none.
+  /// The other lease with the most votes, for messages; among equals, the one that the first server
+  /// shows. nullptr if there is none.
   [[nodiscard]] const Holder* main_holder() const;
 
-  /// What the servers that granted remember of earlier runs.
+  /// The earlier runs that the granting servers remember.
   [[nodiscard]] std::vector<LastRuns> runs() const;
 
-  /// Every vote so far, by server; nullptr: missing.
+  /// The vote of this server; nullptr if it is missing.
   [[nodiscard]] const AcquireVote* vote_of(std::size_t server) const;
 
  private:
@@ -123,8 +123,8 @@ class AcquireTally {
 enum class ExtendDecision {
   undecided,
   confirmed,        ///< a quorum extended it: the deadline moves
-  lost,             ///< so many say "not yours" that no quorum is left
-  too_few_answers,  ///< neither: try again while there is time
+  lost,             ///< so many servers no longer have the lease that no quorum is left
+  too_few_answers,  ///< neither: retry while there is time
 };
 
 /// The votes of one round of extending.
@@ -132,8 +132,8 @@ class ExtendTally {
  public:
   explicit ExtendTally(std::size_t servers);
 
-  /// A second vote of the same server replaces the first. If one process gave votes under several
-  /// names, only the first counts: an address may have moved to another of the servers since the
+  /// A second vote of the same server replaces the first. If one process voted under several names,
+  /// only its first vote counts: an address may have moved to another configured server since the
   /// lease was granted.
   void count(std::size_t server, ExtendVote vote);
 
@@ -146,50 +146,51 @@ class ExtendTally {
 
 enum class ReleaseDecision {
   released,     ///< a quorum released it
-  not_ours,     ///< so many say "not yours" that we had no quorum any more
+  not_ours,     ///< so many servers did not have the lease that it no longer had a quorum
   supervised,   ///< a living `run` holds it
   unavailable,  ///< no quorum of answers: a lease that could not be released expires by itself
 };
 
-/// The end of a release, from one vote of every server (a missing answer is a Fault).
-/// released: released votes >= quorum. not_ours: servers - not-ours < quorum. Otherwise
-/// unavailable.
+/// The result of a release, from one vote of every server (a missing answer is a Fault).
+/// `released` if a quorum released the lease; `not_ours` if the servers that did not reply NotOurs
+/// are no quorum; otherwise `unavailable`.
 ReleaseDecision decide_release(const std::vector<ReleaseVote>& votes);
 
-/// Whether a quorum remembers the run that ended with the release. Each did so under its lease, and
-/// a later lease has the grant of one of them.
+/// Whether a quorum remembers the run that ended with the release. Each of these servers recorded
+/// it while it had the lease, so any later lease has a grant from at least one of them.
 bool is_recorded(const std::vector<ReleaseVote>& votes);
 
-/// The lease that a quorum of servers broke; nullptr: none.
+/// The lease that a quorum of servers broke; nullptr if there is none.
 const Holder* broken_by_quorum(const std::vector<BreakVote>& votes);
 
 enum class InspectState {
-  free,         ///< a quorum has nothing under the key
+  free,         ///< a quorum has no value under the key
   held,         ///< one lease has a quorum
   partly_held,  ///< a quorum answered; neither free nor one lease on a quorum (remains of an
                 ///< attempt, a split, or an attempt under way)
   unavailable,  ///< no quorum of answers
 };
 
-/// The votes with one for each process: what an address leads to that another one of the servers
-/// leads to as well counts as a fault.
+/// The votes, with only one for each process. If several addresses lead to the same process, the
+/// later ones get a fault instead of a vote.
 std::vector<InspectVote> without_duplicates(std::vector<InspectVote> votes);
 
-/// What a set of inspections says about the resource, and the lease with the most votes, if any.
+/// The state of a resource according to all servers, and the lease with the most votes, if any.
 struct Inspection {
   InspectState state = InspectState::unavailable;
   std::optional<Holder> holder;
-  LockParties parties;  ///< from the server that knows of the most
+  LockParties parties;  ///< from the server that knows of the most parties
   LastRuns runs{};
-  std::vector<LastRuns> runs_by_server{};  ///< of those that answered
+  std::vector<LastRuns> runs_by_server{};  ///< only of the servers that answered
 };
 Inspection summarize(const std::vector<InspectVote>& votes);
 
-/// Whether no quorum can have this lease any more: the servers that show it, and those that gave no
-/// answer, are none (PROTOCOL R12). A lease that --min-hold keeps is gone: no process has it.
+/// Whether this lease can no longer have a quorum: the servers that show it and those that did not
+/// answer are too few (PROTOCOL R12). A lease that only --min-hold keeps counts as gone, since no
+/// process holds it.
 bool is_gone(const std::vector<InspectVote>& votes, const LeaseId& id);
 
-/// How many of the slots below `slots` are free on a quorum.
+/// How many of the slots 0 to `slots` - 1 are free on a quorum.
 std::size_t free_slots(const std::vector<InspectVote>& votes, std::size_t slots);
 
 }  // namespace redlock

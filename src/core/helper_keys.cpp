@@ -62,7 +62,7 @@ std::string tag_for(std::string_view key) {
   return own.empty() ? min_number_in(hash_slot(key)) : std::string(own);
 }
 
-/// As a part of a pattern that matches nothing else.
+/// A glob pattern that matches this text only.
 std::string escape_glob(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -72,12 +72,12 @@ std::string escape_glob(std::string_view text) {
   return escaped;
 }
 
-/// What stands before the tail of a helper key; `name` may be a pattern.
+/// The part of a helper key before its tail; `name` may be a pattern.
 std::string before_tail(std::string_view name) {
   return std::string(Resource::reserved_prefix).append(name).append(":");
 }
 
-/// The key stands in the braces, or behind a tag in them.
+/// Matches both forms: the key in the braces, or after a tag in braces.
 std::string pattern_of(std::string_view name, std::string_view prefix) {
   std::string pattern = before_tail(name).append("{*");
   return prefix.empty() ? pattern : pattern.append(escape_glob(prefix)).append("*");
@@ -96,8 +96,8 @@ std::uint16_t hash_slot(std::string_view key) {
 
 HelperKeys::HelperKeys(const Resource& resource) {
   const std::string& key = resource.key();
-  // A `}` in the key would end the tag early: it would put the key in another slot, and let `foo`
-  // and `foo}…` share helper keys.
+  // A `}` in the key would end the tag early. The helper key would be in another slot, and `foo`
+  // and `foo}…` would share it.
   const bool fits_in_braces = key.find('}') == std::string::npos;
   tail_ = fits_in_braces ? braced(key) : braced(tag_for(key)) + key;
 }

@@ -45,7 +45,8 @@ LastRuns latest_of(const std::vector<LastRuns>& servers) {
 std::vector<PastRun> kept_runs(const std::vector<LastRuns>& servers) {
   std::vector<PastRun> runs;
   for (const LastRuns& server : servers) std::ranges::copy(server.kept, std::back_inserter(runs));
-  // Of those with one fence, shares of one lock, the one whose lease is not known comes last.
+  // Shares of one lock may have the same fence. Of these, the one whose lease is unknown comes
+  // last.
   std::ranges::sort(runs, [](const PastRun& a, const PastRun& b) {
     if (a.fence != b.fence) return a.fence > b.fence;
     if (a.lease != b.lease) return a.lease > b.lease;

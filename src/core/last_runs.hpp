@@ -7,26 +7,27 @@
 
 namespace redlock {
 
-/// What several servers remember of the runs of a lock, taken together. Pure.
-/// | A success is recorded by a quorum under its lease, and any later lease has the grants of a
-/// quorum, so one of these servers at least knows of it. Therefore one is enough.
+/// Combines what several servers remember of the runs of a lock. Pure functions.
+///
+/// A quorum records a success while it has the lease, and any later lease has grants from a quorum.
+/// So at least one of the later lease's servers knows of the success, and one account is enough.
 
-/// The success that closes the period: the latest of those that started less than `period` ago, by
-/// the clock of the server that shows it. Nothing: the period is open. A start that lies less than
-/// `period` in the future counts as well, since a clock may have been set back a little; one
-/// further ahead shows only that the clock is wrong.
+/// The latest success that started less than `period` ago, by the clock of the server that shows
+/// it; nullopt if there is none, so that the command may run again. A start less than `period` in
+/// the future counts as well, since a clock may have been set back a little. A start further in the
+/// future only shows that the clock is wrong.
 std::optional<PastRun> fresh_success(const std::vector<LastRuns>& servers, Duration period);
 
-/// The last run and the last success of all. Of one run, the most recent account. `unreadable`: at
-/// one of the servers. `skips`: where the last run is known, as others did not end the count with
-/// it.
+/// The last run and the last success at any server; of one run, the most recent account.
+/// `unreadable` is set if any server could not read its record. `skips` comes from servers that
+/// know the last run: the others did not reset their count when it was recorded.
 LastRuns latest_of(const std::vector<LastRuns>& servers);
 
-/// The runs that any of the servers keeps, each once, by its fence, the latest first. Of one run,
-/// the most recent account.
+/// The runs that any server keeps, each once, ordered by fence, the latest first; of one run, the
+/// most recent account.
 std::vector<PastRun> kept_runs(const std::vector<LastRuns>& servers);
 
-/// The same, with the ages that it has at `now`.
+/// The record with its ages as of `now`.
 RunRecord as_of(RunRecord record, Instant now);
 
 }  // namespace redlock

@@ -6,11 +6,11 @@
 
 namespace redlock {
 
-/// Our duties to a lease.
+/// What this process has to do for a lease.
 enum class Keeping {
   own,          ///< we acquired it: we extend it and release it
-  handed_over,  ///< another process left it to us: we extend it, but do not release it
-  inherited,    ///< another process keeps it: we only poll whether it still stands
+  handed_over,  ///< another process handed it to us: we extend it, but do not release it
+  inherited,    ///< another process keeps it: we only poll whether it is still valid
 };
 
 /// A granted lock: its proof, and how long we may rely on it.
@@ -23,26 +23,27 @@ struct Lease {
   Instant deadline;  ///< t0 + ttl - drift of the last confirmed round; moves forward only
   Keeping keeping = Keeping::own;
   Hold hold{};
-  /// The success that closes the period of AcquireOrder::once_per. Servers that forgot it learn of
-  /// it when the lease is released.
+  /// The success because of which AcquireOrder::once_per forbids another run. Servers that forgot
+  /// it learn of it when the lease is released.
   std::optional<RunRecord> fresh{};
-  /// Of a lease that was handed over: it had this stop request by then.
+  /// The stop request that a lease already had when it was handed over.
   std::optional<StopRequest> stop_request{};
-  /// With --replace: a stop request of a newer run is obeyed. Nothing: those by hand alone.
+  /// With --replace: our place, which decides whether a stop request is of a newer run and so is
+  /// obeyed. nullopt: only stop requests by hand are obeyed.
   std::optional<Place> place{};
 };
 
 enum class LeaseState { held, lost, expired };
 
-/// The life of a lease between its grant and its end. Pure: takes instants, returns states.
-/// held -> lost (a quorum says it is not ours) or held -> expired (the deadline passed without an
-/// extension); both are final.
+/// The state of a lease from its grant to its end. Pure: takes instants, returns states. A held
+/// lease becomes `lost` when a quorum reports that it is not ours, or `expired` when the deadline
+/// passes without an extension. Both are final.
 class LeaseLife {
  public:
   explicit LeaseLife(Instant deadline) : deadline_(deadline) {}
 
-  /// A round that began at `t0` confirmed it on a quorum until `deadline`. Moves the deadline
-  /// forward, never back; ignored once the lease has ended (it is never restored).
+  /// A round that began at `t0` confirmed the lease on a quorum until `deadline`. Moves the
+  /// deadline forward, never back. Has no effect once the lease has ended: it is never restored.
   void confirm(Instant t0, Instant deadline);
 
   /// A round found that no quorum still has our lease.

@@ -66,7 +66,7 @@ std::string slots_text(const Slots& slots) {
   return text;
 }
 
-/// Nothing where one is no number of a slot.
+/// nullopt if any of them is not a slot number.
 std::optional<Slots> read_slots(std::string_view text) {
   Slots slots;
   while (!text.empty()) {
@@ -151,7 +151,8 @@ std::optional<LeaseHandle> LeaseHandle::from_text(std::string_view text) {
     next += size;
   }
   if (next != fields.size()) return std::nullopt;
-  // Rejects what a part can read but never writes, such as a fence with leading zeros, or no slot.
+  // Rejects what from_text() of a part accepts but text() never writes, such as a fence with
+  // leading zeros, or an empty list of slots.
   if (handle.text() != text) return std::nullopt;
   return handle;
 }

@@ -15,10 +15,12 @@ std::string server_set_fingerprint(std::vector<std::string> identities);
 
 /// The content of REDLOCK_LEASE, passed between commands: enough to extend and release a lease.
 /// Contains the tokens, so it is a secret.
-/// Text form: `1.MODES.FINGERPRINT` and, for each key, `.KEY.TOKEN.FENCE`: version, a letter for
-/// each key (x: exclusive, s: shared, n: shared with a slot, whose number follows the fence as
-/// `.SLOT`, m: with several, as `.SLOT-SLOT`, b: inherited from a parent lease, so that releasing
-/// it changes nothing), then the rest; KEY in base64url. Opaque to users.
+/// Opaque to users.
+///
+/// Text form: `1.MODES.FINGERPRINT`, then `.KEY.TOKEN.FENCE` for each key, with KEY in base64url.
+/// MODES has one letter for each key. x: exclusive. s: shared. n: shared with a slot, whose number
+/// follows the fence as `.SLOT`. m: shared with several slots, as `.SLOT-SLOT`. b: inherited from a
+/// parent lease, so that releasing it has no effect.
 struct LeaseHandle {
   struct Part {
     Resource resource;
@@ -33,7 +35,7 @@ struct LeaseHandle {
 
   [[nodiscard]] std::string text() const;
 
-  /// Nothing for a text that this version did not write.
+  /// nullopt for a text that this version did not write.
   static std::optional<LeaseHandle> from_text(std::string_view text);
 };
 
@@ -45,20 +47,20 @@ struct ProcessIdentity {
   friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
 };
 
-/// A lease that a `run` keeps for its command, and so for all descendants of it.
+/// A lease that a `run` keeps for its command and all descendants of the command.
 struct ParentLease {
   ProcessIdentity guard;  ///< the process that keeps it
   Ttl ttl;
   LeaseHandle handle;
 };
 
-/// REDLOCK_HELD: all parent leases, separated by blanks, the innermost last. Contains the tokens,
-/// so it is a secret, like REDLOCK_LEASE.
-/// An entry is `1:BOOT:PID:START:TTL:HANDLE`, TTL in milliseconds; it needs no quoting, whatever
-/// the keys.
+/// The content of REDLOCK_HELD: all parent leases, separated by blanks, the innermost last.
+/// Contains the tokens, so it is a secret, like REDLOCK_LEASE. An entry is
+/// `1:BOOT:PID:START:TTL:HANDLE`, with TTL in milliseconds. It needs no quoting, whatever the keys.
 std::string held_text(const std::vector<ParentLease>& leases);
 
-/// Reads it. Skips entries that it does not understand: a newer version may have written them.
+/// Reads the content of REDLOCK_HELD. Skips entries that it does not understand: a newer version
+/// may have written them.
 std::vector<ParentLease> read_held(std::string_view text);
 
 }  // namespace redlock

@@ -7,24 +7,26 @@
 namespace redlock {
 namespace {
 
-/// How much later than the first waiter those behind it poll.
+/// How much later than the first waiter the second one, and those further back, poll.
 constexpr Milliseconds second_slack{250};
 constexpr Milliseconds others_slack = protocol::notify_timeout;
 
-/// Searches slots that are free together: each of them free on its own quorum is not enough.
-class JointlyFree {
+/// Finds slots that one and the same quorum has free. It is not enough that each slot is free on
+/// some quorum of its own.
+class JointlyFreeSlots {
  public:
-  JointlyFree(const std::vector<const QueueStatus*>& statuses, std::size_t take)
+  JointlyFreeSlots(const std::vector<const QueueStatus*>& statuses, std::size_t take)
       : statuses_(statuses), take_(take), quorum_(quorum_of(statuses.size())) {}
 
-  /// The lowest so many that one quorum has free; empty: none has.
+  /// The lowest `take` slots that one quorum has free; empty if no quorum has that many.
   Slots lowest() {
     search(0, 0, {});
     return lowest_;
   }
 
  private:
-  /// Adds a quorum's missing servers, from `first` on, to those that have all of `free` free.
+  /// Tries every way to complete the `chosen` servers, which have all of `free` free, to a quorum
+  /// with servers from `first` on.
   void search(std::size_t first, std::size_t chosen, const Slots& free) {
     if (chosen > 0 && free.size() < take_) return;
     if (chosen == quorum_) {
@@ -37,7 +39,8 @@ class JointlyFree {
     }
   }
 
-  /// Those that are free at this server, too; at the first one, all that are free there.
+  /// The slots of `free` that are free at this server, too; for the first chosen server, all that
+  /// are free there.
   [[nodiscard]] Slots narrowed(const Slots& free, std::size_t chosen, std::size_t server) const {
     const std::string& digits = statuses_[server]->free_slots;
     Slots rest;
@@ -54,10 +57,11 @@ class JointlyFree {
   Slots lowest_;
 };
 
-/// Two that found room on a quorum each have a server in common where the later one saw the other.
-/// Those that come together may each be the first at another server, and see the others at the
-/// rest; then those with the larger tickets leave. Counting all that are there instead of those
-/// before us, all would leave. At one server it is certain who came first.
+/// Two waiters that each found room on a quorum have a server in common, and the later one saw the
+/// other there. Waiters that join at the same time may each be first at a different server and see
+/// the others everywhere else. Then those with larger tickets leave: that is why only the waiters
+/// before us count. If all waiters counted, all would leave. With a single server the order of
+/// arrival is certain, so all of them count.
 Room room_in(const std::vector<const QueueStatus*>& statuses, const std::vector<bool>& granted,
              std::size_t max_waiting) {
   const std::size_t servers = statuses.size();
@@ -68,7 +72,7 @@ Room room_in(const std::vector<const QueueStatus*>& statuses, const std::vector<
     const QueueStatus* status = statuses[i];
     if (status == nullptr || !status->others || !(status->queued || granted[i])) continue;
     ++(*status->others < max_waiting ? roomy : crowded);
-    // A grant shows that no other came before us.
+    // A grant shows that no waiter comes before us.
     const bool is_behind =
         status->ahead >= max_waiting || (servers == 1 && *status->others >= max_waiting);
     if (is_behind && !granted[i]) ++full;
@@ -81,7 +85,7 @@ Room room_in(const std::vector<const QueueStatus*>& statuses, const std::vector<
 }  // namespace
 
 QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::vector<bool>& granted,
-                  const QueueWish& wish) {
+                  const QueueDemands& demands) {
   const std::size_t quorum = quorum_of(statuses.size());
   std::vector<Milliseconds> times;
   std::vector<Duration> changes;
@@ -117,7 +121,7 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::ve
   }
   if (superseder != nullptr && not_superseded < quorum)
     view.superseded_by = superseder->superseded_by.value_or(Owner());
-  if (wish.max_waiting) view.room = room_in(statuses, granted, *wish.max_waiting);
+  if (demands.max_waiting) view.room = room_in(statuses, granted, *demands.max_waiting);
   view.ahead = fewest.value_or(0);
   view.queued = queued >= quorum;
   view.offered = offered >= quorum;
@@ -130,7 +134,7 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::ve
                above_all);
   std::ranges::sort(changes);
   if (changes.size() >= quorum) view.may_change = changes[quorum - 1];
-  view.slots = JointlyFree(statuses, wish.take).lowest();
+  view.slots = JointlyFreeSlots(statuses, demands.take).lowest();
   return view;
 }
 
@@ -138,14 +142,15 @@ Duration until_next_poll(const QueueView& view) {
   if (!view.may_change) return max_poll_interval;
   const Duration may_change = *view.may_change;
   const std::size_t ahead = view.ahead;
-  // No other process may be there to see that the notified waiter does not poll.
+  // We may be the only process that notices that the notified waiter does not poll.
   if (view.offered) return may_change + expiry_slack;
   Duration span = may_change + expiry_slack;
   if (ahead == 1) span = may_change + second_slack;
   if (ahead > 1) {
-    // The sum of 2/n² from the third position on is below 1: so many polls a second at most.
-    const auto place = static_cast<Milliseconds::rep>(std::min<std::size_t>(ahead + 1, 100));
-    span = std::max<Duration>(may_change + others_slack, Milliseconds(500 * place * place));
+    // With an interval of n²/2 seconds at position n, the sum from the third position on is below
+    // one poll a second.
+    const auto position = static_cast<Milliseconds::rep>(std::min<std::size_t>(ahead + 1, 100));
+    span = std::max<Duration>(may_change + others_slack, Milliseconds(500 * position * position));
   }
   return std::min<Duration>(span, max_poll_interval);
 }

@@ -21,8 +21,8 @@ enum class ResourceError {
   reserved,  ///< begins with `redlock:`, the prefix of the helper keys
 };
 
-/// The name of what is locked. It is the key on the servers, verbatim: any bytes, 1 to 4096 of
-/// them, not beginning with `redlock:` (K1).
+/// The name of what is locked. It is the key on the servers, verbatim: 1 to 4096 bytes of any
+/// value, not beginning with `redlock:` (K1).
 class Resource {
  public:
   static constexpr std::size_t max_bytes = 4096;
@@ -52,10 +52,10 @@ class Token {
   /// A token from 16 random bytes.
   static Token from_random(std::span<const std::byte, bits / 8> random);
 
-  /// Reads the text from secret(); nothing for any other text.
+  /// The inverse of secret(); nullopt for a text that secret() does not return.
   static std::optional<Token> from_text(std::string_view text);
 
-  /// The secret itself: only for the wire and for what is passed to the holder.
+  /// The secret itself: only for the wire and for the lease handle that the holder gets.
   [[nodiscard]] const std::string& secret() const noexcept { return text_; }
   friend bool operator==(const Token&, const Token&) = default;
 
@@ -64,8 +64,8 @@ class Token {
   std::string text_;
 };
 
-/// The fencing token: an ordered number that a protected resource can check. Grows over
-/// acquisitions (R6). Granted ones are below `max`.
+/// The fencing token: a number that a protected resource can check. It grows with each acquisition
+/// (R6). Granted fences are below `max`.
 class Fence {
  public:
   static constexpr std::uint64_t max = protocol::max_fence;
@@ -73,7 +73,7 @@ class Fence {
   Fence() = default;
   explicit constexpr Fence(std::uint64_t value) : value_(value) {}
 
-  /// Decimal digits only, at most `max`.
+  /// Reads decimal digits; nullopt for any other text, or a number above `max`.
   static std::optional<Fence> from_text(std::string_view text);
 
   [[nodiscard]] std::uint64_t value() const noexcept { return value_; }
@@ -87,11 +87,11 @@ class Fence {
 /// How long a server keeps a lease that is not extended. Whole milliseconds, at least one.
 class Ttl {
  public:
-  /// Nothing when `span`, truncated to milliseconds, is not in [1 ms, max].
+  /// Truncates `span` to milliseconds; nullopt if the result is not in [1 ms, max].
   static std::optional<Ttl> from(Duration span);
 
-  /// Longer leases are a mistake: what protects for months is not a lock. This limit also keeps
-  /// every sum of times far from overflow.
+  /// A longer lease is a mistake: a lock is not meant to last for years. The limit also keeps every
+  /// sum of times far from overflow.
   static constexpr Milliseconds max = std::chrono::hours(24 * 365);
 
   [[nodiscard]] Milliseconds length() const noexcept { return length_; }
@@ -102,8 +102,8 @@ class Ttl {
   Milliseconds length_;
 };
 
-/// The public name of a lease: SHA-1 of its token, as the servers compute it. Proves nothing, so it
-/// may be shown and compared.
+/// The public name of a lease: SHA-1 of its token, as the servers compute it. It does not prove
+/// ownership, so it may be shown and compared.
 /// For a foreign value, the hash of that value; for a key of another type, `type:` and the type's
 /// name.
 struct LeaseId {
@@ -111,18 +111,18 @@ struct LeaseId {
   friend auto operator<=>(const LeaseId&, const LeaseId&) = default;
 };
 
-/// How a lock is wanted: exclusive, or shared with other readers (PROTOCOL M1); in one of a number
-/// of slots, if there is one (M2).
+/// The mode in which a lock is requested: exclusive, or shared with other readers (PROTOCOL M1),
+/// possibly limited to a number of slots (M2).
 struct Mode {
   static constexpr std::size_t max_slots = protocol::max_slots;
 
   bool shared = false;
-  std::size_t slots = 0;  ///< number of slots; more than zero only with `shared`
-  std::size_t take = 1;   ///< how many of them, all or none (PROTOCOL M4)
+  std::size_t slots = 0;  ///< the number of slots; more than zero only with `shared`
+  std::size_t take = 1;   ///< how many of them to take, all or none (PROTOCOL M4)
   friend bool operator==(const Mode&, const Mode&) = default;
 };
 
-/// Slots, by their numbers from 0 on: each once, in ascending order.
+/// Slot numbers, from 0 on: each once, in ascending order.
 using Slots = std::vector<std::size_t>;
 
 /// How a lease holds its lock.

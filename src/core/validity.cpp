@@ -9,31 +9,32 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// Servers keep time in whole milliseconds, and so do we at the wire: one for each rounding.
+/// Servers keep time in whole milliseconds, and the wire carries whole milliseconds: one for each
+/// rounding.
 constexpr Duration expiry_rounding = milliseconds(2);
 
-/// Killing and reaping an ordinary process tree takes this long on a loaded machine; a short lease
-/// cannot afford more than a twentieth.
-/// Below 50 ms the wait for a CPU alone is longer (at a ttl of 100 ms six of six commands beside
-/// busy loops died too late).
+/// The maximum is the time that it takes to kill and reap an ordinary process tree on a loaded
+/// machine. A short lease can only afford a twentieth of its ttl. The minimum is 50 ms, as the wait
+/// for a CPU alone may be that long (at a ttl of 100 ms, six of six commands beside busy loops died
+/// too late).
 constexpr Duration max_plain_margin = milliseconds(250);
 constexpr Duration min_margin = milliseconds(50);
 
-/// What the kernel needs to end a process, and to free a GiB in pages of 4 KiB: twice the time
-/// measured on a cloud machine (docs/decisions/load.md), on one CPU.
+/// The time that the kernel needs to end a process, and to free a GiB in pages of 4 KiB: twice the
+/// times measured on one CPU of a cloud machine (docs/decisions/load.md).
 constexpr Duration time_per_process = std::chrono::microseconds(200);
 
-/// What a killed process needs to end where it has to wait for a CPU, with caches that other
+/// The CPU time that a killed process needs to end after a wait for a CPU, with caches that other
 /// processes have filled meanwhile (100 µs on an idle machine).
 constexpr Duration time_to_end = std::chrono::microseconds(800);
 constexpr Duration time_per_gibibyte = milliseconds(200);
 constexpr int gibibyte_shift = 30;
 constexpr int mebibyte_shift = 20;
 
-/// When it matters, it may take this many times as long as measured.
+/// The safety factor on measured delays: the next one may be longer.
 constexpr int measured_factor = 2;
 
-/// The number of server timeouts that a ttl has room for after the first extend is due (R10).
+/// The number of server timeouts that a ttl must have room for after the first extend is due (R10).
 constexpr int timeouts_to_fit = 3;
 
 Ttl ttl_of(Milliseconds length) {
@@ -72,7 +73,7 @@ Instant deadline(Instant t0, Ttl ttl) {
   return t0 + ttl.length() - drift(ttl);
 }
 
-Duration max_stay(Ttl ttl) {
+Duration max_retention(Ttl ttl) {
   return ttl.length() + drift(ttl);
 }
 
@@ -95,8 +96,8 @@ bool leaves_room(Ttl ttl, const TtlDemands& demands) {
 
 std::optional<Ttl> min_ttl(const TtlDemands& demands) {
   if (!leaves_room(ttl_of(Ttl::max), demands)) return std::nullopt;
-  // With every millisecond of ttl the demands grow by at most three quarters of one, so a ttl that
-  // fits means that all longer ones fit.
+  // For each further millisecond of ttl, the demands grow by at most three quarters of one. So if a
+  // ttl fits, all longer ones fit, and bisection finds the shortest.
   Milliseconds low(1);
   Milliseconds high = Ttl::max;
   while (low < high) {

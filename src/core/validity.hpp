@@ -10,60 +10,61 @@ namespace redlock {
 
 /// The times that follow from a ttl. Pure arithmetic; the rules are PROTOCOL R1 and R10.
 
-/// How much faster than ours a server's clock may run within one ttl: 1 % for the rates, 2 ms for
-/// the rounding of expiries.
+/// How much a server's clock may gain on ours within one ttl: 1 % for different rates, 2 ms for the
+/// rounding of expiries.
 Duration drift(Ttl ttl);
 
-/// The time between KILL and the end of the validity when nothing else is known: ttl / 20, within
-/// 50 ms and 250 ms.
+/// The time between KILL and the end of the validity if the command's stop cost has not been
+/// measured: ttl / 20, but at least 50 ms and at most 250 ms.
 Duration margin(Ttl ttl);
 
 /// The cost of stopping a command, as measured while it runs.
 struct StopCost {
   Duration lateness{};              ///< how late the last timers fired: our own wait for a CPU
   Duration walk{};                  ///< how long it took to find all processes
-  std::uint64_t processes = 0;      ///< of the command
-  std::uint64_t private_bytes = 0;  ///< in RAM, of all of them together
+  std::uint64_t processes = 0;      ///< number of processes of the command
+  std::uint64_t private_bytes = 0;  ///< their private memory in RAM, in total
 
-  /// How many times as long as on a CPU of its own each of them takes for what it does, death
-  /// included: (ran + waited) / ran.
+  /// How much more time each process needs than on a CPU of its own, to end as well:
+  /// (ran + waited) / ran.
   double contention = 1;
 
-  /// How long a session of the command waits before one of its processes gets a CPU, as what is
-  /// killed has to get one to end. Zero where the guards lend it a real-time priority.
+  /// How long a session of the command waits for a CPU. A killed process needs a CPU to end. Zero
+  /// if the guards lend the processes a real-time priority.
   Duration turn{};
 };
 
-/// The margin that such a command needs: twice its last delays, since they may be longer next time;
-/// and the time in which the kernel ends the processes, with their share of the CPU, and frees
-/// their memory. At least `plain`, the margin(ttl).
+/// The margin for a command with this cost. It is the sum of twice the last delays, since the next
+/// ones may be longer, and of the time that the kernel needs to end the processes with their share
+/// of the CPU and to free their memory. At least `plain`, the margin(ttl).
 Duration needed_margin(Duration plain, const StopCost& cost);
 
 /// Enough for an orderly shutdown; more only keeps a dying command's lock from other clients.
 inline constexpr Duration max_default_grace = std::chrono::seconds(5);
 
-/// Time between TERM and KILL when the user names none: ttl / 5, at most max_default_grace.
+/// The default time between TERM and KILL: ttl / 5, at most max_default_grace.
 Duration default_grace(Ttl ttl);
 
-/// Below, a scheduling hiccup or one lost packet looks like a dead server; above, a dead server
-/// delays every client.
+/// With a shorter timeout, a scheduling hiccup or one lost packet would look like a dead server;
+/// with a longer one, a dead server would delay every client.
 inline constexpr Duration min_default_timeout = Milliseconds(50);
 inline constexpr Duration max_default_timeout = std::chrono::seconds(1);
 
-/// How long one server may take to connect, log in and answer when the user sets nothing: 5 % of
+/// The default time for one server to accept the connection and the login, and to answer: 5 % of
 /// the ttl, within these bounds.
 Duration default_server_timeout(Ttl ttl);
 
 /// When a lease requested at `t0` ends for us without an extension: t0 + ttl - drift.
 Instant deadline(Instant t0, Ttl ttl);
 
-/// How long a server may keep what it grants or extends for us now, by our clock: ttl + drift.
-Duration max_stay(Ttl ttl);
+/// The longest time, by our clock, for which a server may keep a lease that it grants or extends
+/// now: ttl + drift.
+Duration max_retention(Ttl ttl);
 
 /// How often a lease is extended: ttl / 3.
 Duration extend_interval(Ttl ttl);
 
-/// What a ttl must leave room for (R10).
+/// The times that a ttl must be long enough for (R10).
 struct TtlDemands {
   std::optional<Duration> server_timeout;  ///< as the user set it; empty: default_server_timeout()
   std::optional<Duration> grace;           ///< as the user set it; empty: default_grace()
@@ -78,11 +79,11 @@ inline constexpr Milliseconds min_supervised_ttl{500};
 /// min_supervised_ttl.
 bool leaves_room(Ttl ttl, const TtlDemands& demands);
 
-/// The longest margin that leaves_room(): what the other parts leave of the ttl.
+/// The longest margin for which the ttl leaves room: what remains of it after the other parts.
 Duration max_margin(Ttl ttl, const TtlDemands& demands);
 
-/// The smallest ttl, in whole milliseconds, that leaves_room(); nothing when none up to Ttl::max
-/// does.
+/// The smallest ttl, in whole milliseconds, for which leaves_room() is true; nullopt if it is false
+/// for all up to Ttl::max.
 std::optional<Ttl> min_ttl(const TtlDemands& demands);
 
 }  // namespace redlock

@@ -13,35 +13,36 @@
 
 namespace redlock {
 
-/// The end of a command whose `run` left its lease to expire (--min-hold).
+/// How a command ended whose `run` let its lease expire instead of releasing it (--min-hold).
 struct Finished {
-  Duration expire_in{};          ///< how long the lease was to last from then on
-  std::optional<int> exit_code;  ///< of the command, or
-  std::optional<int> signal;     ///< the signal that ended it
+  Duration expire_in{};          ///< how long the lease was to last from the end of the command
+  std::optional<int> exit_code;  ///< of the command; nullopt if a signal ended it
+  std::optional<int> signal;     ///< that ended the command
 };
 
-/// A position in the queue (PROTOCOL Q1). The smaller ticket is served first; of equal ones, the
-/// waiter with the smaller id. In milliseconds of the servers' clocks, so that the order is that of
-/// arrival.
+/// Determines a position in the queue (PROTOCOL Q1). The smaller ticket is served first; of equal
+/// ones, the waiter with the smaller id. Tickets are milliseconds of the servers' clocks, so that
+/// waiters are served in order of arrival.
 using Ticket = std::uint64_t;
 
-/// A waiter's place in the order of all waiters: the newer of two has the larger.
+/// A waiter's place in the order of all waiters: of two waiters, the newer one has the larger
+/// place.
 struct Place {
   Ticket ticket = 0;
   std::string waiter;  ///< its id
   friend auto operator<=>(const Place&, const Place&) = default;
 };
 
-/// The process that keeps a lease was asked to stop what runs under it.
+/// A request to the process that keeps a lease: stop the command that runs under it.
 struct StopRequest {
-  std::string host;  ///< whose request it is
+  std::string host;  ///< of the process that requests it
   std::string user;
   std::string reason;            ///< --reason, or the --note of the newer run; may be empty
-  std::optional<Place> newer{};  ///< of the run that is to replace it; nothing: asked by hand
+  std::optional<Place> newer{};  ///< of the newer run that requests it; nullopt: requested by hand
 };
 
-/// The owner of a lease, as its owner record shows it to other people. Never arguments, never
-/// secrets.
+/// The owner of a lease, as its owner record shows it to other users. Contains neither arguments of
+/// the command nor secrets.
 struct Owner {
   std::string host;
   std::string user;
@@ -49,72 +50,71 @@ struct Owner {
   std::string note;         ///< --note
   long pid = 0;             ///< of `run` itself, if `supervised`; otherwise of the
                             ///< process that the lease is for
-  bool supervised = false;  ///< `run` renews it and releases it; no other process should
-  std::optional<Duration> renewed_for{};  ///< the ttl that it is renewed with; zero: it is not
-                                          ///< renewed; nothing: unknown
-  std::optional<Finished> finished{};     ///< no process runs under it any more
+  bool supervised = false;  ///< a `run` renews and releases it, and no other process should
+  std::optional<Duration> renewed_for{};  ///< the ttl with which it is renewed; zero: it is not
+                                          ///< renewed; nullopt: unknown
+  std::optional<Finished> finished{};     ///< set once the command under the lease has ended
   bool newer = false;     ///< written by a version with a higher protocol number than ours
-  std::size_t slots = 0;  ///< of how many slots it took one or more; zero: of none
-  std::size_t take = 1;   ///< how many it took, or waits for
+  std::size_t slots = 0;  ///< the number of slots of the lock; zero: it has no slots
+  std::size_t take = 1;   ///< how many slots the owner took, or waits for
   bool detached = false;  ///< it is bound to no process: the pid is that of the holder process
-  std::optional<bool>
-      stoppable{};  ///< whether its holder process stops what runs under it at a stop
-                    ///< request; nothing: an older version, which knows of none
+  std::optional<bool> stoppable{};  ///< whether its holder process obeys a stop request; nullopt:
+                                    ///< written by an older version, which has no stop requests
   std::optional<StopRequest> stop_request{};
   std::optional<Place> place{};      ///< with --replace: a newer such run may ask it to stop
   unsigned long long pid_start = 0;  ///< of --while-pid: when its process began, in clock ticks
                                      ///< since boot; with the pid it names one process of a host
 };
 
-/// A run that has ended, as a server remembers it. All times are by that server's own clock: when
-/// the clock was set back, a run may have started less than no time ago.
+/// A run that has ended, as a server remembers it. All times are by that server's clock. If that
+/// clock was set back, `started` and `ended` may be negative.
 struct PastRun {
   Fence fence;                      ///< of two runs, the later one has the larger
   Duration started{};               ///< how long ago
-  std::optional<Duration> ended{};  ///< how long ago; nothing: a newer version knows
+  std::optional<Duration> ended{};  ///< how long ago; nullopt: only a newer version can read it
   Duration waited{};                ///< for the lock
-  std::string result{};             ///< as in the JSON of `run`
+  std::string result{};             ///< the `result` in the JSON of `run`
   std::optional<int> exit_code{};
   std::optional<int> signal{};
   std::optional<Owner> owner{};
-  std::optional<LeaseId> lease{};  ///< nothing: not known, or not asked for
+  std::optional<LeaseId> lease{};  ///< nullopt: unknown, or not requested
 };
 
 enum class FaultKind {
   silent,         ///< no answer in time, or no connection at all: the only fault that may hide
                   ///< another client's lock
-  denied,         ///< login, rights
-  unavailable,    ///< it answered that it cannot serve now: loading, read-only, out of memory, …
-  misconfigured,  ///< it can never serve what we were told to ask: no such database, not a Redis, …
+  denied,         ///< the login failed, or a right is missing
+  unavailable,    ///< it replied that it cannot serve now: loading, read-only, out of memory, …
+  misconfigured,  ///< it can never serve this configuration: no such database, not a Redis, …
   garbage,        ///< a malformed reply: protocol error, limits exceeded
 };
 
-/// Why a server gave no vote. `text` is one clause for people, escaped for the terminal, without
-/// any secret.
+/// Why a server gave no vote. `text` is one clause for the user, escaped for the terminal; it never
+/// contains a secret.
 struct Fault {
   FaultKind kind = FaultKind::silent;
   std::string text;
-  bool refused = false;  ///< the server refused before it did anything: the same may be asked again
-                         ///< (R3)
+  bool refused = false;  ///< the server refused before it did anything, so the question may be
+                         ///< repeated (R3)
 };
 
-/// Runs that did not run their command, since the last run: at least these.
+/// How often a run did not run its command since the last run. There may have been more.
 struct Skips {
   std::int64_t number;
   Duration first{};  ///< how long ago
   Duration last{};   ///< how long ago
-  std::string why;   ///< that was one: as the result in the JSON of `run`
+  std::string why;   ///< the reason for the last one: the `result` in the JSON of `run`
 };
 
 /// What a server remembers of the runs of a lock.
 struct LastRuns {
   std::optional<PastRun> last{};
-  std::optional<PastRun> success{};  ///< the last one that ended with exit code 0
-  bool newer = false;                ///< written by a newer version, so that not all of it is known
-  std::optional<Fault> unreadable{};   ///< why the server does not tell them
-  std::optional<Duration> kept_for{};  ///< how long the record lives from the end of a run;
-                                       ///< nothing: there is none
-  std::vector<PastRun> kept{};         ///< all that it knows in full, some of them twice
+  std::optional<PastRun> success{};    ///< the last one that ended with exit code 0
+  bool newer = false;                  ///< written by a newer version, so some of it cannot be read
+  std::optional<Fault> unreadable{};   ///< why the record could not be read
+  std::optional<Duration> kept_for{};  ///< how long the record is kept after the end of a run;
+                                       ///< nullopt: there is no record
+  std::vector<PastRun> kept{};         ///< all runs known in full, some of them twice
   std::optional<Skips> skips{};
 };
 
@@ -123,53 +123,54 @@ struct RunRecord {
   PastRun run;  ///< the ages are those at `as_of`
   Instant as_of;
   bool success = false;
-  Duration remember_for{};  ///< how long it must be remembered at least
-  bool passed_on = false;  ///< another lease's run, which this server may have forgotten; otherwise
-                           ///< the server fills in the owner of the lease
+  Duration remember_for{};  ///< the shortest time for which it must be remembered
+  bool passed_on = false;   ///< it is a run of another lease, which this server may have forgotten;
+                            ///< otherwise the server fills in the owner of the lease
 };
 
 /// The lease, ours or foreign, that a server shows under a key.
 struct Holder {
   LeaseId id;
-  bool shared = false;  ///< all shares of a shared lock together, with the latest reader that still
-                        ///< shares it as their owner; or one of them
+  bool shared = false;  ///< it stands for all shares of a shared lock, and its owner is the latest
+                        ///< reader that still shares it; or it is one of these shares
   /// Not taken by this tool: another library, a key without expiry, a key of another type.
   bool foreign = false;
   std::string type = "string";        ///< the key's type at the server
-  std::optional<Duration> remaining;  ///< nothing: the key has no expiry
-  std::optional<Duration> age;  ///< since it was acquired, by the server's own clock; only for ours
-  std::optional<Fence> fence;   ///< only for ours
-  std::optional<Owner> owner;   ///< only for ours, when its record can be read
+  std::optional<Duration> remaining;  ///< nullopt: the key has no expiry
+  std::optional<Duration> age;  ///< since it was acquired, by the server's clock; not if foreign
+  std::optional<Fence> fence;   ///< not if foreign
+  std::optional<Owner> owner;   ///< not if foreign, or if its record cannot be read
 };
 
-/// What a server reports of itself when a connection to it opens. Facts that were not asked for, or
-/// are not told, stay empty.
+/// What a server reports about itself when a connection to it opens. Facts that were not requested
+/// or not reported stay empty.
 struct ServerFacts {
-  std::string run_id;          ///< of the process, whatever its addresses
-  std::optional<Duration> up;  ///< since it started, at least; negative when its clock was set back
+  std::string run_id;          ///< identifies the process, whatever its addresses
+  std::optional<Duration> up;  ///< a lower bound of its uptime; negative if its clock was set back
   bool reconnected = false;    ///< the connection is not the first to this address
-  bool other_process = false;  ///< nor is the process, by its run id
+  bool other_process = false;  ///< by its run id, it is not the process of the first connection
 };
 
-/// What a server says of the queue when it answers an acquire with Granted, Held or Queued.
+/// The queue as a server reports it with Granted, Held or Queued.
 struct QueueStatus {
   Milliseconds time{};                        ///< its wall clock
   std::optional<std::uint64_t> max_ticket{};  ///< of the waiters in the queue
   std::size_t ahead = 0;                      ///< number of waiters before us
   bool queued = false;                        ///< we are in the queue
-  bool was_queued = false;                    ///< we were before this attempt
-  std::optional<Duration> may_change{};       ///< until a waiter may acquire without a
-                                              ///< notification; nothing: never by itself
+  bool was_queued = false;                    ///< we were already queued before this attempt
+  std::optional<Duration> may_change{};       ///< time until a waiter may acquire without a
+                                              ///< notification; nullopt: only after one
   std::string free_slots{};                   ///< a digit for each slot, 1: it is free
   bool offered = false;                  ///< the lock is free, and the first waiter is notified
-  bool newer = false;                    ///< the lock is free, and the first waiter is of a
-                                         ///< newer version than we know
+  bool newer = false;                    ///< the lock is free, and the first waiter runs a version
+                                         ///< newer than ours
   bool cannot_publish = false;           ///< a holder may not notify waiters when it releases
   std::string superseder{};              ///< the id of the waiter that supersedes us; empty: none
-  std::optional<Owner> superseded_by{};  ///< whose that is
-  std::optional<std::size_t> others{};   ///< number of waiters besides us, before us or not; only
-                                         ///< if it was asked for
-  /// Whose waiter comes first and takes several slots, while there is room for us, not for it.
+  std::optional<Owner> superseded_by{};  ///< the owner of that waiter
+  std::optional<std::size_t> others{};   ///< number of waiters besides us, before or after us; only
+                                         ///< if it was requested
+  /// The owner of the first waiter, if it takes several slots and not all of them are free,
+  /// although there are enough for us.
   std::optional<Owner> collector{};
 };
 
@@ -180,7 +181,7 @@ struct Granted {
   ServerFacts server{};
   Slots slots{};
   QueueStatus queue{};
-  LastRuns runs{};  ///< if they were asked for
+  LastRuns runs{};  ///< only if they were requested
 };
 struct Held {
   Holder holder;
@@ -189,7 +190,7 @@ struct Held {
 struct Queued {  ///< the lock is free for us, but other waiters come first
   QueueStatus queue{};
 };
-/// The key already holds this attempt's token: the same server was given twice (R2).
+/// The key already holds this attempt's token: the same server was configured twice (R2).
 struct Duplicate {};
 using AcquireVote = std::variant<Granted, Held, Queued, Duplicate, Fault>;
 
@@ -200,7 +201,8 @@ struct Raised {
 struct NotRaised {};  ///< the key does not hold our token
 using RaiseVote = std::variant<Raised, NotRaised, Fault>;
 
-/// What a server stores about a lease besides its token; copied unread to a server that lost it.
+/// What a server stores about a lease besides its token. It is copied verbatim to a server that
+/// lost the lease.
 struct Provenance {
   Duration age{};           ///< since it was acquired
   bool supervised = false;  ///< Owner::supervised
@@ -222,30 +224,31 @@ struct NotOurs {
 };
 using ExtendVote = std::variant<Extended, NotOurs, Fault>;
 
-/// One server's answer to "heal". Counts in no round; the next extend shows the result.
+/// One server's answer to "heal". No round counts it; the next extend shows the result.
 struct Healed {};
 using HealVote = std::variant<Healed, NotOurs, Fault>;
 
 /// A notification to a waiter.
 enum class Notification {
   granted,        ///< acquire now: it is our turn
-  standby,        ///< poll after a while: another was notified, or the lock's end may have changed
-  standby_later,  ///< poll after a longer while: another was notified
+  standby,        ///< poll after a while: another waiter was notified, or the lock's end may have
+                  ///< changed
+  standby_later,  ///< poll after a longer while: another waiter was notified
   taken,          ///< the lock is taken: no need to poll
-  recheck,        ///< poll: show that we are there, or see what has changed
+  recheck,        ///< poll now, to show that we still wait or to see what has changed
   disconnected,   ///< no more notifications from now on
 };
 
 /// One server's answer to "release".
 struct Released {
-  bool recorded = false;  ///< the run that ended with it is remembered
+  bool recorded = false;  ///< the server has recorded the run that ended with it
 };
 struct Supervised {
   Holder holder;  ///< a living `run` holds this lease: it is not to be released by hand (R9)
 };
 using ReleaseVote = std::variant<Released, NotOurs, Supervised, Fault>;
 
-/// One server's answer to "break": what held the key before, if anything.
+/// One server's answer to "break": the former holder, if there was one.
 struct Broken {
   Holder holder;
 };
@@ -254,13 +257,13 @@ struct OtherFence {
   Holder holder;  ///< --if-fence named another lease: not broken
 };
 struct ForeignKey {
-  Holder holder;                      ///< no lease of ours, or one whose owner record was lost: not
-                                      ///< broken
-  std::optional<std::uint64_t> size;  ///< in bytes, or in elements if it is no string
+  Holder holder;                      ///< not a lease of this tool, or its owner record was lost:
+                                      ///< not broken
+  std::optional<std::uint64_t> size;  ///< in bytes; in elements if the key is not a string
 };
 using BreakVote = std::variant<Broken, NothingToBreak, OtherFence, ForeignKey, Fault>;
 
-/// A waiter, as a server shows it to people.
+/// A waiter, as `status` shows it.
 struct Waiting {
   bool shared = false;
   Duration since{};  ///< time waited so far
@@ -273,7 +276,7 @@ struct Share {
   std::optional<std::size_t> slot;
 };
 
-/// The waiters and readers of a lock besides its holder; of many only the first.
+/// The waiters and readers of a lock besides its holder; of many, only the first few.
 struct LockParties {
   std::size_t waiters = 0;  ///< total number
   std::vector<Waiting> first_waiters{};
@@ -286,7 +289,7 @@ struct LockParties {
 struct Counted {};
 using SkipVote = std::variant<Counted, Fault>;
 
-/// One server's answer to "inspect", and to "ask", which tells of no parties and runs.
+/// One server's answer to "inspect", or to "ask", which reports neither parties nor runs.
 struct Free {
   LockParties parties{};
   ServerFacts server{};

@@ -13,11 +13,11 @@ namespace {
 struct AcquireBallot : Ballot<AcquireTally> {
   using Ballot::Ballot;
   std::optional<Instant> last_answer;
-  bool granted = false;  ///< the lease was
+  bool granted = false;  ///< the attempt has returned a lease
 };
 
-/// Whether our id is smaller than that of every other lease that has votes: one of the clients of a
-/// split goes first.
+/// Whether our id is smaller than that of every other lease with votes. In a split, this lets
+/// exactly one of the clients retry first.
 bool goes_first(const AcquireTally& tally, std::size_t servers) {
   const LeaseId* ours = nullptr;
   const LeaseId* min_other = nullptr;
@@ -40,7 +40,7 @@ bool granted_it(const AcquireTally& tally, std::size_t server, const ServerFacts
   return granted != nullptr && granted->server.run_id == raised.run_id;
 }
 
-/// Its place in the order of those that replace each other; nothing: it does not.
+/// The order's place among the runs that replace each other; nullopt without --replace.
 std::optional<Place> place_of(const AcquireOrder& order) {
   return order.supersession && order.supersession->replaces ? order.supersession->place
                                                             : std::nullopt;
@@ -52,7 +52,7 @@ Owner owner_of(const AcquireOrder& order) {
   return owner;
 }
 
-/// One attempt while it lasts.
+/// One attempt, from its questions to its decision.
 class Attempt {
  public:
   Attempt(ServerSet& server_set, AcquireOrder order, Interrupt& interrupt, AttemptOptions options)
@@ -84,7 +84,7 @@ class Attempt {
     const Fence fence = tally().fence();
     co_await write_back(fence);
     if (interrupt_.raised()) co_return fail(AcquireDecision::interrupted);
-    // A late vote may show that one of those that count is the same server as another.
+    // A late vote may have shown that two of the configured servers are the same one.
     if (tally().decision() == AcquireDecision::duplicate)
       co_return fail(AcquireDecision::duplicate);
     if (at_or_above(fence) < quorum_of(server_set_.size()))
@@ -184,8 +184,9 @@ class Attempt {
     return {};
   }
 
-  /// Removes what does not belong to the lease: a grant of other slots, and our queue entry on
-  /// every server whose grant did not remove it, or to which an earlier attempt may still bring it.
+  /// Removes what does not belong to the lease: grants of other slots; and our queue entry on every
+  /// server whose grant did not remove it, or where a late request of an earlier attempt may still
+  /// queue it.
   void clear_strays() {
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       const AcquireVote* vote = tally().vote_of(i);
@@ -203,8 +204,8 @@ class Attempt {
     }
   }
 
-  /// Undoes the attempt on every server whose answer was not an explicit refusal. A waiter keeps
-  /// its position in the queue there.
+  /// Undoes the attempt on every server that did not explicitly refuse it. A waiter keeps its
+  /// position in the queue there.
   unexpected<AttemptFailure> fail(AcquireDecision why) {
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       const AcquireVote* vote = tally().vote_of(i);
@@ -241,7 +242,7 @@ class Attempt {
       const AcquireVote* vote = tally().vote_of(i);
       if (vote == nullptr) continue;
       failure.granted_some = failure.granted_some || std::holds_alternative<Granted>(*vote);
-      const QueueStatus* status = line_in(*vote);
+      const QueueStatus* status = queue_status_in(*vote);
       failure.forgotten[i] = status != nullptr && status->queued && !status->was_queued;
     }
     failure.queue = queue_view();
@@ -254,12 +255,13 @@ class Attempt {
       const AcquireVote* vote = tally().vote_of(i);
       if (vote == nullptr) continue;
       granted[i] = std::holds_alternative<Granted>(*vote);
-      statuses[i] = line_in(*vote);
+      statuses[i] = queue_status_in(*vote);
     }
     return view_of(statuses, granted, {order_.mode.take, order_.max_waiting});
   }
 
-  /// Whether only a missing vote can still show that a quorum would let us in.
+  /// Whether some servers report that we are superseded, and the missing votes decide whether a
+  /// quorum would still admit us.
   [[nodiscard]] bool may_be_superseded() const {
     if (!order_.supersession || !queue_view().superseded_by) return false;
     for (std::size_t i = 0; i < server_set_.size(); ++i)
@@ -267,7 +269,7 @@ class Attempt {
     return false;
   }
 
-  static const QueueStatus* line_in(const AcquireVote& vote) {
+  static const QueueStatus* queue_status_in(const AcquireVote& vote) {
     if (const auto* granted = std::get_if<Granted>(&vote)) return &granted->queue;
     if (const auto* held = std::get_if<Held>(&vote)) return &held->queue;
     if (const auto* queued = std::get_if<Queued>(&vote)) return &queued->queue;

@@ -17,48 +17,49 @@
 
 namespace redlock {
 
-/// A lease on the same key under which this process already runs, as far as it knows.
+/// A lease on the same key under which this process already runs, according to its environment.
 struct ParentClaim {
   LeaseId id;
   Token token;
   Fence fence;
-  bool guarded;  ///< an ancestor of ours keeps it
+  bool guarded;  ///< a living ancestor of ours keeps it
   Hold hold{};
 };
 
-/// A waiter with --supersede or --replace, in all of its attempts, also when it gave up its turn
-/// and waits again: of several the newest wins (PROTOCOL Q9).
+/// The state of a run with --supersede or --replace. All of its attempts share it, also after it
+/// released the lock while stopped and waits again. Of several such runs the newest wins
+/// (PROTOCOL Q9).
 struct Supersession {
-  bool replaces = false;  ///< it stops an older holder with --replace, and a newer one may stop
-                          ///< it when it is the holder (PROTOCOL Q11)
-  std::optional<Place> place;     ///< nothing: it has no ticket yet
+  bool replaces = false;  ///< --replace: it stops an older holder with --replace, and as the holder
+                          ///< may be stopped by a newer run (PROTOCOL Q11)
+  std::optional<Place> place;     ///< nullopt: it has no ticket yet
   std::optional<Instant> polled;  ///< when the last round began that a quorum answered
 };
 
-/// What is to be locked.
+/// What to lock, and for whom.
 struct AcquireOrder {
   Resource resource;
   Ttl ttl;
   Owner owner;
-  Duration needed_validity;  ///< a lease that ends sooner is no use and counts as a failure
+  Duration needed_validity;  ///< a grant with less time left counts as a failure
   std::optional<ParentClaim> parent_claim{};
   Mode mode{};
-  std::shared_ptr<Supersession> supersession{};  ///< as a waiter it supersedes older ones, and may
-                                                 ///< be superseded; null: neither
-  std::optional<Duration> once_per{};  ///< look whether a run succeeded that started within it
-  std::optional<std::size_t> max_waiting{};  ///< do not wait if so many others do; at least one
+  std::shared_ptr<Supersession> supersession{};  ///< null: it neither supersedes older waiters nor
+                                                 ///< is superseded by newer ones
+  std::optional<Duration> once_per{};  ///< find out whether a run succeeded that started within it
+  std::optional<std::size_t> max_waiting{};  ///< do not wait if so many others wait; at least one
 };
 
-/// How an attempt fits into a wait.
+/// How an attempt relates to the wait that it is part of.
 struct AttemptOptions {
   const QueueMember* member = nullptr;  ///< our queue entry if the attempt fails; null: we are not
                                         ///< queued, and get no lock that others wait for
-  Slots slots{};                        ///< those wanted; empty: the lowest free ones
-  const QueueMember* unqueued_entry = nullptr;  ///< without `member`: our entry, which is shown and
-                                                ///< not queued, so that a newer waiter supersedes
-                                                ///< us there
-  /// Called with each server that does not answer, also when the attempt has ended by then; null:
-  /// it does not matter.
+  Slots slots{};                        ///< the slots to request; empty: the lowest free ones
+  const QueueMember* unqueued_entry = nullptr;  ///< without `member`: our entry, which the servers
+                                                ///< compare with other waiters' but do not queue,
+                                                ///< so that a newer waiter supersedes us
+  /// Called with each server that does not answer, possibly after the attempt has ended; may be
+  /// null.
   std::function<void(std::size_t server)> on_silence{};
 };
 
@@ -69,28 +70,28 @@ struct RestartedVote {
   Duration left;  ///< until its vote counts
 };
 
-/// Why one attempt gave no lease. Whatever it may have left on the servers is undone.
+/// Why an attempt failed. Whatever it may have left on the servers is undone in the background.
 struct AttemptFailure {
   AcquireDecision why;              ///< neither undecided nor granted
   std::optional<Holder> holder;     ///< the main other lease, if there is one
   std::vector<ServerFault> faults;  ///< of the servers without a vote
   Duration round_trip{};            ///< from the question to the decision
-  Duration answered_within{};  ///< from the question to the last answer, without the silent servers
-  std::vector<RestartedVote> restarted{};  ///< when guarded: the servers that would make the
+  Duration answered_within{};  ///< from the question to the last answer; ignores silent servers
+  std::vector<RestartedVote> restarted{};  ///< if guarded: the servers that would complete the
                                            ///< quorum, ordered by when their votes count
-  bool goes_first = false;    ///< in a split: we have the smallest lease id of those seen,
-                              ///< so we try again at once (R8)
-  bool granted_some = false;  ///< a server granted it to us
+  bool goes_first = false;    ///< in a split: our lease id is the smallest seen, so we retry at
+                              ///< once (R8)
+  bool granted_some = false;  ///< at least one server granted the lock
   QueueView queue{};
-  std::vector<bool> forgotten{};  ///< servers that dropped our queue entry, by index: their
-                                  ///< notification did not reach us
+  std::vector<bool> forgotten{};  ///< by server: it dropped our queue entry, so its notification
+                                  ///< did not reach us
   std::vector<ServerFault> unsubscribed{};  ///< of a waiter: the servers that cannot notify it, so
-                                            ///< that it polls
+                                            ///< that it must poll
 };
 
-/// One attempt to acquire (PROTOCOL R1-R3, R6): a fresh token, all servers at once, decided as soon
-/// as the result is certain. It writes the fence back to a quorum, and undoes everything if it
-/// fails. The interrupt can end it at any time.
+/// One attempt to acquire (PROTOCOL R1-R3, R6). It draws a new token, asks all servers at once, and
+/// decides as soon as the result is certain. A granted lease's fence is written back to a quorum;
+/// a failed attempt is undone. The interrupt can end the attempt at any time.
 /// Source of the algorithm: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
 /// ("The Redlock algorithm").
 asio::awaitable<Result<Lease, AttemptFailure>> attempt(ServerSet& server_set, AcquireOrder order,

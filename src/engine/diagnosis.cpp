@@ -14,7 +14,8 @@ namespace {
 /// not synchronised.
 constexpr std::chrono::seconds clock_tolerance{1};
 
-/// A server that needs more than its timeout divided by this has no reserve for a bad moment.
+/// A server whose latency exceeds its timeout divided by this has too little reserve for load
+/// peaks.
 constexpr int latency_divisor = 4;
 
 void judge_clock(Diagnosis& server) {
@@ -45,7 +46,7 @@ bool are_same(const std::string& one, const std::string& other) {
   return !one.empty() && one == other;
 }
 
-/// Compares the server with those before it.
+/// Compares the server with all before it, and takes its vote if it is one of them or copies one.
 void judge_independence(SetDiagnosis& set, std::size_t index) {
   Diagnosis& server = set.servers[index];
   for (std::size_t first = 0; first < index; ++first) {

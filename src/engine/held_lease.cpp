@@ -44,12 +44,12 @@ bool lost_the_key(const ExtendVote& vote) {
   return not_ours != nullptr && not_ours->why == NotOurs::Why::gone;
 }
 
-/// How long a process that is about to end waits for servers slower than the quorum: as long again
-/// as the decision took, and long enough that scheduling alone does not make a server late.
+/// A process that is about to end waits for servers slower than the quorum: as long again as the
+/// decision took, but at least this long, so that scheduling alone does not make a server late.
 constexpr Milliseconds min_lingering{20};
 
-/// How long a server may take from reading an acquire to answering it. If the client has gone by
-/// then, the server drops the release behind it.
+/// How long a server may take from reading an acquire to answering it. If the client has closed the
+/// connection by then, the server drops the release that follows.
 constexpr Milliseconds max_execution{3000};
 
 Instant end_of_lingering(const Clock& clock, Instant t0) {
@@ -57,9 +57,9 @@ Instant end_of_lingering(const Clock& clock, Instant t0) {
   return now + std::max<Duration>(now - t0, min_lingering);
 }
 
-/// A refusal proves that nothing was done, so the same question may be asked again, and its answer
-/// counts. After silence it is not asked again: "gone" may be the effect of the first question.
-/// `refused` runs whenever the question is to be asked again.
+/// Releases at one server. A refusal proves that the server did not act, so the question may be
+/// repeated, and the later answer counts. After silence it is not repeated here: an answer of
+/// "gone" might be the effect of the first question. `refused` runs before each repetition.
 asio::awaitable<ReleaseVote> release_at(ServerSet& server_set, LockServer& server,
                                         ReleaseRequest request, Instant answer_by,
                                         std::function<void(const Fault&)> refused) {
@@ -74,7 +74,7 @@ asio::awaitable<ReleaseVote> release_at(ServerSet& server_set, LockServer& serve
   }
 }
 
-/// Whether every server that is waited for has voted, and the votes decide.
+/// Whether every awaited server has voted, and the votes decide.
 bool is_settled(const VoteList<ReleaseVote>& tally, const std::vector<bool>& awaited) {
   if (tally.complete()) return true;
   for (std::size_t i = 0; i < awaited.size(); ++i) {
@@ -110,8 +110,8 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   const auto heal_at = [&server_set = server_set_, released = released_](
                            std::size_t i, const HealRequest& request) {
     if (*released) return;
-    // A repeated release of a grant of other slots, which goes by token, would delete this copy as
-    // well.
+    // A grant of other slots that is still to be released has the same token. Its release would
+    // delete this copy, too.
     if (server_set.has_leftover(i, request.resource, request.token)) return;
     spawn(server_set.executor(), [&server_set, i, request]() -> asio::awaitable<void> {
       // The next round shows whether it worked.
@@ -125,10 +125,10 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
         server_set_, std::shared_ptr<Ballot<ExtendTally>>(ballot), i,
         [request, answer_by](LockServer& server) { return server.extend(request, answer_by); },
         [i, ballot, heal_at, asked = asked_](const ExtendVote& vote) {
-          // One server is enough: to stop is always safe (R12).
+          // The request of a single server is enough: stopping is always safe (R12).
           const auto* extended = std::get_if<Extended>(&vote);
           if (extended != nullptr && extended->stop_request) asked(*extended->stop_request);
-          // The tally has put a fault in the place of a vote that another server's process gave.
+          // The tally has replaced this vote by a fault: its process also voted as another server.
           if (!is_fault(vote) && is_fault(*ballot->tally.vote_of(i))) ballot->duplicate = i;
           if (ballot->heal && lost_the_key(vote)) heal_at(i, *ballot->heal);
         });
@@ -142,7 +142,7 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   result.faults = faults_among(server_set_, vote_of);
   if (result.decision == ExtendDecision::confirmed) {
     result.deadline = deadline(result.t0, ttl);
-    // Take it from a server that has a record: a cluster that is moving the key cannot tell it.
+    // Copy it from a server that has the record. A cluster that is moving the key cannot read it.
     for (std::size_t i = 0;
          i < server_set_.size() && (!ballot->heal || ballot->heal->provenance.record.empty());
          ++i) {
@@ -160,7 +160,7 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
     bool in_time = by_hand;
     while (in_time && !all_in(server_set_.size(), vote_of))
       in_time = co_await ballot->event->wait_until(timeout);
-    // A round that failed has it among its faults.
+    // After a failed round, it is among the faults.
     if (ballot->duplicate) server_set_.report_late_duplicate(*ballot->duplicate);
   }
   co_return result;
@@ -173,7 +173,7 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
   if (run && !run->passed_on) run->run.fence = fence_;
   const auto ballot = std::make_shared<Ballot<VoteList<ReleaseVote>>>(server_set_);
   const auto awaited = std::make_shared<std::vector<bool>>();
-  // A release by hand is our first question: no server is known to answer until it refuses.
+  // A release by hand is our first question, so no server is known to answer until it refuses.
   for (std::size_t i = 0; i < server_set_.size(); ++i)
     awaited->push_back(!by_hand && server_set_.answered(i));
   const auto refusals = std::make_shared<std::vector<std::optional<Fault>>>(server_set_.size());
@@ -226,7 +226,7 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
 
 Leftover HeldLease::leftover_at(std::size_t server, Instant t0, Duration expire_in,
                                 const std::optional<RunRecord>& run) const {
-  Leftover leftover{server, resource_, token_, t0 + max_stay(*ttl_), t0 + expire_in, {}, run};
+  Leftover leftover{server, resource_, token_, t0 + max_retention(*ttl_), t0 + expire_in, {}, run};
   leftover.unread = !fits_into_one_read(resource_);
   return leftover;
 }
@@ -235,12 +235,14 @@ void HeldLease::clear_away_leftovers(const std::vector<ReleaseVote>& votes, Inst
                                      Duration expire_in, const std::optional<RunRecord>& run) {
   for (std::size_t i = 0; i < votes.size(); ++i) {
     if (is_final(votes[i])) continue;
-    const bool unheard = !server_set_.ever_answered(i);
-    if (unheard && !server_set_.server(i).was_reached()) continue;
+    const bool never_answered = !server_set_.ever_answered(i);
+    if (never_answered && !server_set_.server(i).was_reached()) continue;
     Leftover leftover = leftover_at(i, t0, expire_in, run);
-    // Had it read neither by now, it will read both at once.
-    if (unheard && !leftover.unread) leftover.until = std::min(leftover.until, t0 + max_execution);
-    leftover.unread = leftover.unread || unheard;
+    // If the server has read the acquire by now, it will answer it within max_execution. If it has
+    // not, it will read the release together with it.
+    if (never_answered && !leftover.unread)
+      leftover.until = std::min(leftover.until, t0 + max_execution);
+    leftover.unread = leftover.unread || never_answered;
     server_set_.clear_away(std::move(leftover));
   }
 }

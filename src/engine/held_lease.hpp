@@ -28,45 +28,48 @@ struct ReleaseResult {
   bool recorded = false;  ///< a quorum remembers the run that ended with it
 };
 
-/// A lease on the servers: extends and releases it, in single rounds. The LeaseKeeper or the user
+/// Extends and releases a lease on the servers, in single rounds. The LeaseKeeper, or the user,
 /// decides when.
 class HeldLease {
  public:
-  /// `ttl`: the longest ttl that this process asks for; none: another process keeps the lease.
+  /// `ttl`: the longest ttl that this process requests; nullopt: another process keeps the lease.
   HeldLease(ServerSet& server_set, Resource resource, Token token, Fence fence, Hold hold = {},
             std::optional<Ttl> ttl = {});
 
-  /// `asked` gets the stop request that an answer to extend() brings, a late one, too; each time.
+  /// `asked` runs with the stop request each time that an answer to extend() contains one, even if
+  /// that answer is late.
   void on_stop_request(std::function<void(const StopRequest&)> asked) { asked_ = std::move(asked); }
 
-  /// One round (PROTOCOL R4, R5). It is decided as soon as the result is certain, within the server
-  /// timeout and not after `end`, when the lease ends for the caller whatever the answers. Servers
-  /// that say they have no such lease are healed in the background, once a quorum has confirmed the
-  /// lease in this very round. After release() nothing is healed or asked any more.
-  /// `by_hand`: the process is about to end, so there is no next round. Slower servers get a moment
-  /// more, so that they can be healed if they need it.
+  /// One round (PROTOCOL R4, R5), decided as soon as the result is certain. It ends within the
+  /// server timeout, and by `end`, when the lease ends for the caller whatever the answers. Once a
+  /// quorum has confirmed the lease in this round, servers that have lost it are healed in the
+  /// background. After release() no server is asked or healed.
+  ///
+  /// `by_hand`: the process is about to end, so there is no next round. Slower servers get a little
+  /// more time, so that they can be healed if need be.
   asio::awaitable<ExtendResult> extend(Ttl ttl, Instant end = Instant::max(), bool by_hand = false);
 
-  /// Compare-and-delete on every server. A server that refuses is asked again, with back-off,
-  /// within the server timeout. With a known ttl the server_set continues in the background where
-  /// the release is not confirmed by then (ServerSet::clear_away). Waits for every server that
-  /// answered our last question, within the server timeout.
-  /// `by_hand` (see ReleaseRequest), when nothing was asked before: waits for the decision of a
-  /// quorum, and for the rest as long again as that took. Call it once, and nothing else after it.
-  /// `expire_in` more than zero: the lease stays and expires after this time.
-  /// `finished`: the owner record while the lease is kept.
-  /// `run`: what the servers are to remember of the run that ends with it; its fence is filled in.
+  /// Compare-and-delete on every server. A server that refuses is asked again, with back-off.
+  /// Waits, within the server timeout, for every server that answered our last question. If the ttl
+  /// is known, the ServerSet keeps trying in the background at each server that has not confirmed
+  /// the release by then (ServerSet::clear_away). Call it once, and nothing else after it.
+  ///
+  /// `by_hand` (see ReleaseRequest), if no server was asked before: waits for the decision of a
+  /// quorum, and then as long again for the other servers.
+  /// `expire_in`: if more than zero, the lease stays and expires after this time.
+  /// `finished`: the owner record while the lease stays.
+  /// `run`: the run that ends with the lease, for the servers to remember. Its fence is filled in.
   asio::awaitable<ReleaseResult> release(bool by_hand, Duration expire_in = Duration::zero(),
                                          std::optional<Owner> finished = std::nullopt,
                                          std::optional<RunRecord> run = std::nullopt);
 
  private:
-  /// What server `server` may still have of the release that began at t0. Requires a ttl_.
+  /// What server `server` may still have after the release that began at `t0`. Requires `ttl_`.
   [[nodiscard]] Leftover leftover_at(std::size_t server, Instant t0, Duration expire_in,
                                      const std::optional<RunRecord>& run) const;
 
-  /// Repeats the release that began at t0, in the background, at each server whose vote does not
-  /// show that the lease is gone. Requires a ttl_.
+  /// Repeats the release that began at `t0`, in the background, at each server whose vote does not
+  /// show that the lease is gone. Requires `ttl_`.
   void clear_away_leftovers(const std::vector<ReleaseVote>& votes, Instant t0, Duration expire_in,
                             const std::optional<RunRecord>& run);
 

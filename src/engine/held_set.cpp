@@ -7,8 +7,8 @@
 namespace redlock {
 namespace {
 
-/// Orders the results, the worst highest: the lease was not ours any more, we may not release it,
-/// no quorum confirmed it.
+/// Orders the results by severity: the worst is that we had lost the lease, then that we may not
+/// release it, then that no quorum confirmed the release.
 int severity(ReleaseDecision decision) {
   switch (decision) {
     case ReleaseDecision::not_ours:
@@ -23,8 +23,8 @@ int severity(ReleaseDecision decision) {
   return 0;
 }
 
-/// One server's word is enough, and it may have forgotten who came last. So the holder itself knows
-/// which runs are newer (Q11).
+/// A stop request by a single server is enough, but that server may have forgotten the newest run.
+/// So the holder itself checks whether the requesting run is newer (Q11).
 bool is_obeyed(const std::optional<Place>& ours, const StopRequest& request) {
   return !request.newer || (ours && *ours < *request.newer);
 }
@@ -54,7 +54,7 @@ void HeldSet::keep(SetEvents events) {
 }
 
 void HeldSet::note_stop_request(const Resource& resource, const StopRequest& request) {
-  if (over_ || stop_requested_) return;
+  if (released_ || stop_requested_) return;
   stop_requested_.emplace(StopRequested{resource, request});
   if (events_) events_->stop_requested(*stop_requested_);
 }
@@ -78,9 +78,9 @@ void HeldSet::start(std::size_t index) {
 
 asio::awaitable<void> HeldSet::keep_alive(std::size_t index) {
   const Resource resource = leases_[index].resource;
-  while (!over_) {
+  while (!released_) {
     const auto event = co_await keepers_[index].next();
-    if (over_) co_return;
+    if (released_) co_return;
     if (const auto* extended = std::get_if<LeaseExtended>(&event)) {
       events_->extended(extended->after_trouble);
     } else if (const auto* trouble = std::get_if<LeaseInTrouble>(&event)) {
@@ -109,7 +109,7 @@ asio::awaitable<ExtendResult> HeldSet::extend() {
 asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration expire_in,
                                                    std::optional<Owner> finished,
                                                    std::optional<RunRecord> run) {
-  over_ = true;
+  released_ = true;
   std::vector<std::size_t> own;
   for (std::size_t i = leases_.size(); i-- > 0;) {
     if (leases_[i].keeping == Keeping::own) own.push_back(i);

@@ -13,11 +13,11 @@ namespace {
 
 /// The result of one question.
 struct LeaseCheck {
-  ExtendResult round;         ///< confirmed: the lease stands
-  bool left_by_hand = false;  ///< when confirmed: a quorum says that no `run` keeps it
+  ExtendResult round;         ///< confirmed: the lease is valid
+  bool unsupervised = false;  ///< if confirmed: a quorum reports that no `run` keeps the lease
 };
 
-/// The votes of such a round.
+/// The votes of a round that checks a lease.
 class LeaseCheckTally {
  public:
   LeaseCheckTally(std::size_t servers, LeaseId id) : votes_(servers), id_(std::move(id)) {}
@@ -77,7 +77,7 @@ asio::awaitable<LeaseCheck> check(ServerSet& server_set, Resource resource, Leas
   round.faults = faults_among(server_set, [&](std::size_t i) { return &votes[i]; });
   std::vector<Duration> remaining;
   std::optional<Holder> other;
-  // A server may have lost the owner record, and not the lease.
+  // A server may have lost the owner record but not the lease.
   std::size_t supervising = 0;
   std::size_t unsupervised = 0;
   for (const InspectVote& vote : votes) {
@@ -91,20 +91,20 @@ asio::awaitable<LeaseCheck> check(ServerSet& server_set, Resource resource, Leas
   }
   if (round.decision == ExtendDecision::lost) round.not_ours = not_ours(std::move(other));
   if (round.decision != ExtendDecision::confirmed) co_return found;
-  // A lease without an expiry shows no end: another client removed it, and the keeper will set one.
+  // A lease without an expiry shows no end. Another client removed the expiry, and the keeper's
+  // next extend will set one.
   if (remaining.size() < quorum_of(votes.size())) {
     round.decision = ExtendDecision::too_few_answers;
     co_return found;
   }
-  found.left_by_hand = supervising == 0 && unsupervised >= quorum_of(votes.size());
+  found.unsupervised = supervising == 0 && unsupervised >= quorum_of(votes.size());
   std::ranges::sort(remaining, std::greater<>());
   const auto ttl = Ttl::from(remaining[quorum_of(votes.size()) - 1]);
   round.deadline = ttl ? deadline(round.t0, *ttl) : round.t0;
   co_return found;
 }
 
-/// Whether a holder with this hold has no need to wait for this mode. An exclusive holder has every
-/// slot.
+/// Whether a lease with this hold suffices for this mode. An exclusive holder has every slot.
 bool is_enough(const Hold& hold, const Mode& mode) {
   if (!hold.shared) return true;
   if (!mode.shared) return false;
@@ -129,7 +129,7 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
   if (found.round.decision == ExtendDecision::too_few_answers)
     co_return unanswered(std::move(found.round.faults));
   if (found.round.decision != ExtendDecision::confirmed) co_return inheritance;
-  if (!found.left_by_hand && !parent_claim.guarded) co_return inheritance;
+  if (!found.unsupervised && !parent_claim.guarded) co_return inheritance;
   if (!is_enough(parent_claim.hold, order.mode)) {
     inheritance.too_weak = true;
     co_return inheritance;
@@ -137,7 +137,7 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
   Instant deadline = found.round.deadline;
   const auto asked = std::make_shared<std::optional<StopRequest>>();
   if (!parent_claim.guarded) {
-    // No other process renews it, so it gets the ttl that is wanted here.
+    // No other process renews the lease, so it gets the ttl of the order.
     HeldLease held(server_set, order.resource, parent_claim.token, parent_claim.fence,
                    parent_claim.hold);
     held.on_stop_request([asked](const StopRequest& request) { *asked = request; });

@@ -13,22 +13,22 @@ namespace redlock {
 struct Inheritance {
   std::optional<Lease> lease;  ///< inherited if its guard keeps it, taken over from the parent if
                                ///< no process does
-  bool too_weak = false;       ///< it is shared, and the order wants more: we might wait for a
+  bool too_weak = false;       ///< it is a share, and the order needs more: we might wait for a
                                ///< process that waits for us
   bool too_short = false;      ///< its guard keeps it, but not long enough for the order: we would
                                ///< wait for ourselves
-  bool unanswered = false;     ///< no quorum answered: it may well stand
-  std::vector<ServerFault> faults{};  ///< of the servers that did not answer, if unanswered
+  bool unanswered = false;     ///< no quorum answered: the lease may still be valid
+  std::vector<ServerFault> faults{};  ///< if unanswered: of the servers that did not answer
 };
 
-/// Asks once whether the parent lease of the order stands; a quorum must show it. A lease of a
-/// `run` whose guard is unknown does not count: a process that merely inherited the variable must
-/// not use it as its own (PROTOCOL M3).
+/// Asks once whether the parent lease of the order is still valid: a quorum must show it. The lease
+/// of a `run` whose guard is unknown does not count, as a process that merely inherited the
+/// variable must not use the lease as its own (PROTOCOL M3).
 asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& order);
 
-/// Asks once whether a lease that another process keeps still stands, and reports that like a round
-/// of extending. The deadline is the earliest end that a quorum of servers guarantees, less the
-/// drift, counted from before the question.
+/// Asks once whether a lease that another process keeps is still valid. The result has the form of
+/// an extend round. Its deadline counts from before the question: the remaining time that a quorum
+/// of servers guarantees, less the drift.
 asio::awaitable<ExtendResult> check_lease(ServerSet& server_set, Resource resource, LeaseId id);
 
 }  // namespace redlock

@@ -11,7 +11,7 @@
 namespace redlock {
 namespace {
 
-/// How many resources are asked about at once: a reply may be some KiB long.
+/// The number of resources that are inspected at a time: a reply may have several KiB.
 constexpr std::size_t max_at_once = 64;
 
 template <class Vote, class Question>
@@ -30,12 +30,13 @@ asio::awaitable<ListVote> list_one(LockServer& server, ListRequest request) {
   co_return std::move(*listed);
 }
 
-/// How far all servers together have come.
+/// The progress of all servers together.
 class TotalProgress {
  public:
-  explicit TotalProgress(std::function<void(const ListProgress&)> tell) : tell_(std::move(tell)) {}
+  explicit TotalProgress(std::function<void(const ListProgress&)> report)
+      : report_(std::move(report)) {}
 
-  [[nodiscard]] bool is_wanted() const { return tell_ != nullptr; }
+  [[nodiscard]] bool is_wanted() const { return report_ != nullptr; }
 
   void note(const LockServer& server, const ListProgress& progress) {
     of_server_[&server] = progress;
@@ -44,12 +45,12 @@ class TotalProgress {
       total.keys += part.keys;
       if (part.of) total.of = total.of.value_or(0) + *part.of;
     }
-    tell_(total);
+    report_(total);
   }
 
  private:
   std::map<const LockServer*, ListProgress> of_server_;
-  std::function<void(const ListProgress&)> tell_;
+  std::function<void(const ListProgress&)> report_;
 };
 
 }  // namespace
@@ -92,7 +93,7 @@ asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakR
   std::vector<BreakVote> votes = co_await ask_each<BreakVote>(server_set, question);
   const Holder* broken = broken_by_quorum(votes);
   if (!request.only_if || broken == nullptr) co_return votes;
-  // A server that granted late may show the lease with a fence of its own.
+  // A server that granted the lease late may show it with another fence.
   const LeaseId id = broken->id;
   for (std::size_t i = 0; i < votes.size(); ++i) {
     const auto* other = std::get_if<OtherFence>(&votes[i]);

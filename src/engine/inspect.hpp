@@ -11,56 +11,56 @@
 
 namespace redlock {
 
-/// Rounds that wait for every server's vote, within the server timeout: for people, who want to
-/// know what each server says.
+/// Rounds that wait for every server's vote, within the server timeout, so that the user sees what
+/// each server reports.
 
-/// Tells who holds the resource, server by server; summarize() combines the votes.
+/// Finds out who holds the resource, server by server; summarize() combines the votes.
 asio::awaitable<std::vector<InspectVote>> inspect(ServerSet& server_set, Resource resource,
                                                   RunsTold runs = RunsTold::last);
 
-/// What inspect_all() calls with the votes on one resource.
+/// Receives the votes on one resource from inspect_all().
 using Inspected = std::function<void(const Resource&, std::vector<InspectVote>)>;
 
-/// The same for several resources, some at a time: a server that does not answer delays all of them
-/// hardly longer than one. Calls `inspected` for each as soon as it may, in their order, so that
-/// the votes on many need not be kept.
+/// Inspects several resources, a limited number at a time: a silent server delays all of them
+/// little longer than one. Calls `inspected` for each resource, in the given order and as early as
+/// that order permits, so that the votes on many resources need not be stored.
 asio::awaitable<void> inspect_all(ServerSet& server_set, const std::vector<Resource>& resources,
                                   RunsTold runs, Inspected inspected);
 
-/// Counts a run that did not run its command, at every server that answers.
+/// Counts a run that did not run its command, on every server that answers.
 asio::awaitable<std::vector<SkipVote>> count_skip(ServerSet& server_set, Resource resource,
                                                   std::string why);
 
-/// Breaks the lease that holds the lock. With `only_if` it breaks only the lease with that fence.
-/// Once a quorum did so, it also breaks the same lease on servers that show another fence. A key
-/// that is no lease of ours is left alone.
+/// Breaks the lease that holds the lock; with `only_if`, only the lease with that fence. Once a
+/// quorum has broken it, it is also broken on servers that show it with another fence. A key that
+/// is not a lease of this tool is left alone.
 asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakRequest request);
 
-/// After it: breaks what the votes name that is no lease of ours, each server what it named itself.
+/// Follows break_lock(): on each server, breaks the foreign key that this server's vote names.
 asio::awaitable<std::vector<BreakVote>> break_foreign(ServerSet& server_set, BreakRequest request,
                                                       std::vector<BreakVote> votes);
 
-/// Asks the holder of a lease to stop what runs under it (PROTOCOL R12), or only looks.
+/// Sends a stop request to the holder of a lease (PROTOCOL R12), or only inspects the lease.
 asio::awaitable<std::vector<InspectVote>> ask_to_stop(ServerSet& server_set, AskRequest request);
 
 struct ListingRequest {
   Listed listed = Listed::held;
   std::string prefix{};            ///< of the keys
-  bool wants_other_key = false;    ///< tell Listing::other_key
+  bool wants_other_key = false;    ///< fill in Listing::other_key
   Instant until = Instant::max();  ///< the listing ends then, with what was found so far
-  /// Called now and then with how far it has come at all servers together; may be null.
+  /// Called now and then with the progress of all servers together; may be null.
   std::function<void(const ListProgress&)> progress{};
 };
 
 struct Listing {
   std::vector<Resource> resources;  ///< sorted, each once
   std::vector<ServerFault> faults;
-  std::vector<ServerFault> skipped;  ///< keys that may be locks but could not be read, one by one
-  std::optional<std::string> other_key{};  ///< without resources: a key of another client
+  std::vector<ServerFault> skipped;  ///< one for each key that may be a lock but could not be read
+  std::optional<std::string> other_key{};  ///< if there are no resources: a key of another client
 };
 
-/// Every resource that this tool has locked, or used lately, on any of the servers. A server has
-/// the server timeout for each part of its list.
+/// Lists every resource that this tool has locked, or used recently, on any of the servers. Each
+/// server has the server timeout for each part of its list.
 asio::awaitable<Listing> list_resources(ServerSet& server_set, ListingRequest request);
 
 }  // namespace redlock

@@ -10,14 +10,14 @@
 namespace redlock {
 namespace {
 
-/// How long after a round a disconnection may bring the next one: a server, or a proxy, that ends
-/// every connection must not be asked without end.
+/// The minimum time between two rounds that disconnections cause: a server or a proxy that ends
+/// every connection must not be asked in a tight loop.
 constexpr Milliseconds disconnect_interval{1000};
 
-/// The least time between two questions for an inherited lease that is about to end.
+/// The minimum time between two checks of an inherited lease that is about to end.
 constexpr Milliseconds min_check_interval{50};
 
-/// An inherited lease is asked for again when this part of what is left of it has passed.
+/// An inherited lease is checked again when this fraction of its remaining time has passed.
 constexpr int check_divisor = 4;
 
 }  // namespace
@@ -30,12 +30,12 @@ LeaseKeeper::LeaseKeeper(ServerSet& server_set, const Lease& lease)
       life_(lease.deadline),
       last_round_(server_set.clock().now()) {
   if (lease.keeping == Keeping::inherited) {
-    disconnected_ = server_set.clock().make_event();  // the process that keeps it cares for that
+    disconnected_ = server_set.clock().make_event();  // never notified: its keeper does that
     next_round_ = round_after(last_round_);
   } else {
     held_.emplace(server_set, lease.resource, lease.token, lease.fence, lease.hold, lease.ttl);
     disconnected_ = server_set.disconnection_event();
-    // After the t0 of the grant: deadline() solved for it.
+    // Relative to the t0 of the grant, which follows from the deadline.
     next_round_ = round_after(lease.deadline - (redlock::deadline(Instant(), ttl_) - Instant()));
   }
 }
@@ -44,7 +44,7 @@ LeaseKeeper::LeaseKeeper(ServerSet& server_set, const Lease& lease)
 Instant LeaseKeeper::round_after(Instant t0) const {
   const Duration interval = extend_interval(ttl_);
   if (held_) return t0 + interval;
-  // In time to see the next extension by its keeper, whatever the ttl of each.
+  // In time to see the keeper's next extension, even if the keeper uses another ttl.
   return t0 + std::clamp<Duration>((deadline() - t0) / check_divisor, min_check_interval,
                                    std::max<Duration>(interval, min_check_interval));
 }
@@ -74,7 +74,7 @@ asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> LeaseKe
     life_.lose();
     co_return LeaseEnded{LeaseState::lost, round.not_ours};
   }
-  // Read the clock before confirming: an answer after the deadline does not restore the lease.
+  // Read the clock first: an answer that comes after the deadline does not restore the lease.
   if (life_.state(clock.now()) != LeaseState::held)
     co_return LeaseEnded{LeaseState::expired, std::nullopt};
   if (round.decision == ExtendDecision::confirmed) {

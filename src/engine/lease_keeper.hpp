@@ -17,8 +17,8 @@ struct LeaseExtended {
   bool after_trouble;  ///< rounds before this one failed
 };
 
-/// A round found no quorum of answers. Reported for every such round; the lease still stands until
-/// its deadline.
+/// No quorum answered in a round. Reported for every such round; the lease is valid until its
+/// deadline all the same.
 struct LeaseInTrouble {
   std::vector<ServerFault> faults;
   bool first;  ///< the first after a success
@@ -27,14 +27,14 @@ struct LeaseInTrouble {
 /// The lease has ended. Final.
 struct LeaseEnded {
   LeaseState state;                 ///< lost or expired
-  std::optional<NotOurs> not_ours;  ///< for lost: what a server said
+  std::optional<NotOurs> not_ours;  ///< if lost: the answer of one of the servers
 };
 
 /// Keeps a lease alive: extends it every ttl/3, retries a failed round until the deadline, and
 /// reports the end of the lease (PROTOCOL R4). When a server ends its connection, the lease is
-/// extended at once: another master may have taken its place, and show less of the lease's time.
-/// Of an inherited lease it asks whether another process keeps it: every ttl/3, or sooner when the
-/// lease ends sooner.
+/// extended at once: another master may have taken its place, with an older expiry of the lease.
+/// An inherited lease is not extended; the keeper checks every ttl/3, or sooner if the lease ends
+/// sooner, that another process still keeps it.
 ///
 ///     LeaseKeeper keeper(…);
 ///     for (;;) { event = co_await keeper.next(); … until LeaseEnded, or until the caller stops
@@ -51,14 +51,14 @@ class LeaseKeeper {
 
   [[nodiscard]] Instant deadline() const noexcept { return life_.deadline(); }
 
-  /// When it next asks the servers, unless a server ends its connection before.
+  /// When the next round begins, unless a server ends its connection before.
   [[nodiscard]] Instant next_round() const noexcept { return next_round_; }
 
-  /// For rounds besides; null: another process keeps the lease.
+  /// The lease, for rounds in addition to the keeper's; null: another process keeps the lease.
   [[nodiscard]] HeldLease* held() noexcept { return held_ ? &*held_ : nullptr; }
 
  private:
-  /// Until the next round is due.
+  /// Waits until the next round is due.
   asio::awaitable<void> wait();
   asio::awaitable<ExtendResult> ask();
   [[nodiscard]] Instant round_after(Instant t0) const;

@@ -12,21 +12,21 @@
 namespace redlock {
 namespace {
 
-/// How long a notified waiter may take to poll, and a moment for the clocks.
+/// How long a notified waiter may take to poll, with a reserve for the clocks.
 constexpr Milliseconds standby_delay = protocol::notify_timeout + Milliseconds(10);
 
-/// The same for waiters further back, in case the second one is not there either.
+/// The same for waiters further back, in case the second waiter has died, too.
 constexpr Milliseconds later_standby_delay = protocol::notify_timeout + Milliseconds(250);
 
-/// Digits of the host's fingerprint in a waiter's id: enough to tell apart the hosts that wait for
+/// Digits of the host's fingerprint in a waiter's id: enough to distinguish the hosts that wait for
 /// one lock.
 constexpr std::size_t host_digits = 8;
 
-/// A subscription that lasted this long was not cut off at once.
+/// A subscription that lasted this long counts as stable, so the delays start again.
 constexpr std::chrono::seconds stable_subscription{5};
 
-/// Between two attempts to subscribe at a server. A missing right is hardly ever granted during a
-/// wait.
+/// The delay between two attempts to subscribe at a server. It grows, as a missing right is hardly
+/// ever granted during a wait.
 constexpr Milliseconds min_resubscribe_delay{100};
 constexpr Milliseconds max_resubscribe_delay{10'000};
 constexpr std::chrono::minutes denied_resubscribe_delay{1};
@@ -36,11 +36,11 @@ constexpr std::chrono::minutes denied_resubscribe_delay{1};
 struct QueueMember::Subscriptions {
   struct Subscription {
     bool active = false;
-    bool answered = false;  ///< to the first attempt, with or without a fault
+    bool answered = false;  ///< the first attempt to subscribe has ended, with or without a fault
     bool notified = false;  ///< since our last poll
     bool taken = false;     ///< the lock was taken there after our last poll
     std::optional<Fault> fault;
-    std::unique_ptr<Event> renew;  ///< notified when it is to subscribe again, and at the end
+    std::unique_ptr<Event> renew;  ///< notified to subscribe again, and at the end
   };
 
   ServerSet& server_set;
@@ -123,7 +123,7 @@ asio::awaitable<void> QueueMember::subscribe(Interrupt& interrupt) {
   while (subscriptions_->number_where(&Subscriptions::Subscription::answered) <
              server_set_.size() &&
          clock.now() < end && !interrupt.raised()) {
-    // Slower servers may take as long again.
+    // Give slower servers as long again as the quorum took.
     if (is_subscribed())
       end = std::min(end, clock.now() + std::max<Duration>(clock.now() - t0, Milliseconds(1)));
     co_await subscriptions_->event->wait_until(end);
@@ -149,7 +149,7 @@ asio::awaitable<void> QueueMember::keep_subscribed(std::shared_ptr<Subscriptions
     subscription.answered = true;
     subscription.fault = fault;
     subscription.active = !fault.has_value();
-    // Notifications sent meanwhile were lost.
+    // Notifications sent during the gap were lost, so poll.
     if (subscription.active && again) subscriptions->receive(server, Notification::recheck);
     again = true;
     subscriptions->event->notify();
@@ -165,7 +165,7 @@ asio::awaitable<void> QueueMember::keep_subscribed(std::shared_ptr<Subscriptions
     const Duration pause =
         denied ? Duration(denied_resubscribe_delay) : jittered(delay, server_set.random());
     if (cut_off) delay = std::min<Duration>(2 * delay, max_resubscribe_delay);
-    // Wait out the pause: the end of a failed connection notifies this event, too.
+    // Wait until the pause has passed: the end of a failed connection notifies this event, too.
     const Instant next = cut_off ? clock.now() + pause : clock.now();
     while (!subscriptions->over && clock.now() < next)
       co_await subscription.renew->wait_until(next);
@@ -232,7 +232,8 @@ asio::awaitable<bool> QueueMember::wait(Instant when, Duration gathering, Interr
         quorum_of(server_set_.size()))
       co_return false;
     Instant end = std::min(when, subscriptions_->stand_by_until.value_or(when));
-    // The servers may be gone: only an attempt tells. A connection that broke is soon made anew.
+    // Without a quorum of subscriptions, only an attempt shows whether the servers are still there.
+    // A connection that broke is usually replaced before that.
     if (is_subscribed()) {
       unsubscribed_since.reset();
     } else {

@@ -11,11 +11,11 @@
 
 namespace redlock {
 
-/// The votes of a round as they arrive. The coroutine that decides and those that ask share it, so
-/// that a vote after the decision can still be counted.
+/// The votes of a round as they arrive. Shared by the coroutine that decides and those that ask, so
+/// that a vote that comes after the decision is still counted.
 template <class Tally>
 struct Ballot {
-  /// `more`: further arguments of the tally after the number of servers.
+  /// `more`: the tally's constructor arguments after the number of servers.
   template <class... More>
   explicit Ballot(const ServerSet& server_set, More... more)
       : tally(server_set.size(), more...), event(server_set.clock().make_event()) {}
@@ -24,7 +24,7 @@ struct Ballot {
   std::unique_ptr<Event> event;  ///< notified at every vote
 };
 
-/// The tally of a round without a decision of its own: just every server's vote.
+/// A tally without a decision: it only collects every server's vote.
 template <class Vote>
 class VoteList {
  public:
@@ -51,14 +51,14 @@ class VoteList {
   std::size_t in_ = 0;
 };
 
-/// Whether this vote is an answer at all.
+/// Whether the server answered at all.
 template <class Vote>
 bool is_answer(const Vote& vote) {
   const auto* fault = std::get_if<Fault>(&vote);
   return fault == nullptr || fault->kind != FaultKind::silent;
 }
 
-/// Whether asking for the release again cannot change the result, as where we have no rights.
+/// Whether repeating the release cannot change the result: it has been done, or we lack the rights.
 inline bool is_final(const ReleaseVote& vote) {
   const auto* fault = std::get_if<Fault>(&vote);
   return fault == nullptr || fault->kind == FaultKind::denied ||

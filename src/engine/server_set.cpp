@@ -16,12 +16,12 @@
 namespace redlock {
 namespace {
 
-/// How much slower than the quorum a server may be and still receive what it was asked. Long for a
-/// network, short for a person.
+/// How much longer than the quorum a server may take to receive a question before its connection is
+/// closed. Long for a network, short for a user.
 constexpr Milliseconds straggler_time{100};
 
-/// How long a server that answers on one connection may take to read what another connection sent
-/// before: many turns of its event loop.
+/// How long a server that answers on one connection may take to read what was sent on another one
+/// before: many iterations of its event loop.
 constexpr Milliseconds reading_time{1000};
 
 }  // namespace
@@ -39,7 +39,7 @@ ServerSet::ServerSet(asio::any_io_executor executor, const Clock& clock, RandomB
       cleared_(clock.make_event()),
       faults_(servers_.size()),
       server_timeout_(server_timeout),
-      // Again here, for a caller that did not come through the options.
+      // The options check this, too, but not every caller uses them.
       restart_guard_(servers_.size() < min_guarded_servers ? Duration::zero() : restart_guard) {
   for (const auto& server : servers_) {
     server->on_disconnect([this] {
@@ -73,7 +73,7 @@ void ServerSet::note_answer(std::size_t server, std::optional<Fault> fault) {
 
 void ServerSet::undo(std::size_t server, const Resource& resource, const Token& token, Ttl ttl,
                      std::optional<Requeue> requeue) {
-  Leftover leftover{server, resource, token, clock_.now() + max_stay(ttl)};
+  Leftover leftover{server, resource, token, clock_.now() + max_retention(ttl)};
   leftover.unread = !fits_into_one_read(resource);
   servers_[server]->undo(resource, token, std::move(requeue),
                          [this, leftover] { clear_away(leftover); });
@@ -112,7 +112,7 @@ asio::awaitable<void> ServerSet::release_again(std::size_t server, Resource reso
         const ReleaseVote vote =
             co_await servers_[server]->release(request, clock_.now() + server_timeout_);
         if (closing_ && !is_final(vote)) co_return;
-        if (!is_final(vote)) break;  // the others would get no other answer
+        if (!is_final(vote)) break;  // the other leftovers would fare no better
         if (std::exchange(leftover->unread, false)) {
           delay = reading_time;
           continue;
@@ -160,8 +160,8 @@ std::vector<ServerFault> ServerSet::faults() const {
 asio::awaitable<void> ServerSet::close(CloseMode close_mode) {
   closing_ = true;
   if (close_mode == CloseMode::linger) {
-    // Before the connections are half-closed: a server that does not know the scripts yet needs
-    // more than one question.
+    // Wait before the connections are half-closed: a server that does not know the scripts yet
+    // needs a second request.
     const Instant end = clock_.now() + std::min<Duration>(straggler_time, server_timeout_);
     bool in_time = true;
     while (in_time && std::find(answered_.begin(), answered_.end(), false) != answered_.end())

@@ -25,35 +25,35 @@ struct ServerFault {
 /// 64 random bits for each call: random_bits(), or a test's seeded generator.
 using RandomBits = std::function<std::uint64_t()>;
 
-/// A lease, or the remains of a failed attempt, that a server may still have although we want it
-/// gone.
+/// A lease, or the remains of a failed attempt, that a server may still have and that is to be
+/// released.
 struct Leftover {
   std::size_t server;
   Resource resource;
   Token token;
   Instant until;  ///< it has expired there by then
 
-  /// No other client may acquire the lock sooner; see ReleaseRequest::expire_in.
+  /// No other client may acquire the lock before this instant; see ReleaseRequest::expire_in.
   Instant expire_at{};
 
-  bool unread = false;  ///< the server may read the request for it later than a release on another
-                        ///< connection
-  std::optional<RunRecord> run{};  ///< to be remembered with the release
+  bool unread = false;  ///< the server may read a release on another connection before it reads the
+                        ///< request that left this
+  std::optional<RunRecord> run{};  ///< the run to record with the release
 };
 
 /// How long close() waits for servers that have not answered.
 enum class CloseMode {
-  immediate,  ///< not at all: the kernel has what was sent
-  linger,  ///< a moment: they may be slower than the quorum, and each grant of theirs is one more
-           ///< vote for the lease
-  drain    ///< for the server timeout: undos must reach the servers
+  immediate,  ///< not at all: the kernel delivers what was sent
+  linger,  ///< briefly: they may be slower than the quorum, and each further grant strengthens the
+           ///< lease
+  drain    ///< for the server timeout, as undos must reach the servers
 };
 
-/// The configured servers, and what every round needs: the executor, the clock, randomness and the
-/// server timeout. Must outlive all rounds, including what they left running in the background.
+/// The configured servers, with the executor, the clock, the random source and the server timeout
+/// that every round needs. Must outlive all rounds and the work that they left in the background.
 class ServerSet {
  public:
-  /// `clock` must outlive the server_set. `restart_guard`: see restart_guard().
+  /// `clock` must outlive the ServerSet. `restart_guard`: see restart_guard().
   ServerSet(asio::any_io_executor executor, const Clock& clock, RandomBits random,
             std::vector<std::unique_ptr<LockServer>> servers, Duration server_timeout,
             Duration restart_guard = Duration::zero());
@@ -65,69 +65,71 @@ class ServerSet {
   [[nodiscard]] std::uint64_t random() const { return random_(); }
   [[nodiscard]] Duration server_timeout() const noexcept { return server_timeout_; }
 
-  /// How long after its start a server's vote for an acquire does not count (PROTOCOL R7); zero:
-  /// there are too few servers for a guard.
+  /// For how long after its start a server's grant does not count (PROTOCOL R7); zero if there is
+  /// no guard, or too few servers for one.
   [[nodiscard]] Duration restart_guard() const noexcept { return restart_guard_; }
 
   /// Names for fingerprints and messages, in configured order.
   [[nodiscard]] std::vector<std::string> names() const;
 
-  /// A question to this server begins.
+  /// Notes that a question to this server begins.
   void note_question(std::size_t server) { answered_[server] = false; }
 
-  /// It ended with a fault, or with a vote (none).
+  /// Notes that the question ended with a fault, or with a vote (nullopt).
   void note_answer(std::size_t server, std::optional<Fault> fault);
 
-  /// Whether a server answered its last question. While a question is under way, it has not. A
-  /// server that was never asked anything counts as one that answers.
+  /// Whether a server answered its last question; false while the question is under way. A server
+  /// that was never asked counts as one that answers.
   [[nodiscard]] bool answered(std::size_t server) const { return answered_[server]; }
 
-  /// Whether it has answered anything at all. A server that has not holds a lease of ours only if
-  /// it has read the acquire and is still about to answer it.
+  /// Whether a server has ever answered a question. One that has not can only have a lease of ours
+  /// if it has read the acquire and is about to answer it.
   [[nodiscard]] bool ever_answered(std::size_t server) const { return ever_answered_[server]; }
 
-  /// An event that is notified whenever a server ends its connection.
+  /// Makes an event that is notified whenever a server ends its connection.
   [[nodiscard]] std::shared_ptr<Event> disconnection_event();
 
-  /// Undoes an attempt at one server (see LockServer::undo), repeatedly if need be.
+  /// Undoes an attempt on one server (see LockServer::undo), repeatedly if need be.
   void undo(std::size_t server, const Resource& resource, const Token& token, Ttl ttl,
             std::optional<Requeue> requeue = std::nullopt);
 
-  /// Releases it in the background, with back-off, until the server confirms it or `until` has
-  /// passed (R3). Leases of one lock go one after the other, so a silent server has one such
-  /// question at a time, however many attempts failed.
+  /// Releases a leftover in the background, with back-off, until the server confirms it or
+  /// Leftover::until has passed (R3). Leftovers of the same lock and server are released one after
+  /// the other, so a silent server gets one such question at a time, however many attempts failed.
   void clear_away(Leftover leftover);
 
-  /// The leases of these that are not confirmed as released yet.
+  /// The leftovers that are not confirmed as released yet.
   [[nodiscard]] std::vector<Leftover> leftovers() const;
 
   /// Whether this lease is still to be released at this server.
   [[nodiscard]] bool has_leftover(std::size_t server, const Resource& resource,
                                   const Token& token) const;
 
-  /// Waits until there are none.
+  /// Waits until there are no leftovers.
   asio::awaitable<void> all_cleared();
 
-  /// Whether a server gave a vote to its last question. While a question is under way, it has not.
+  /// Whether a server's answer to its last question was a vote; false while the question is under
+  /// way.
   [[nodiscard]] bool votes(std::size_t server) const {
     return answered_[server] && !faults_[server];
   }
 
-  /// The servers that gave no vote to their last question that has ended.
+  /// The servers whose last completed question ended with a fault.
   [[nodiscard]] std::vector<ServerFault> faults() const;
 
-  /// `told` runs at most once, with a server whose vote came after the decision, and showed that it
-  /// is the same server as another one given: too late to refuse the set.
-  void on_late_duplicate(std::function<void(const std::string& server)> told) {
-    late_duplicate_ = std::move(told);
+  /// `report` runs at most once, with a server whose vote came after the decision and showed that
+  /// another configured server is the same one: too late to refuse the set.
+  void on_late_duplicate(std::function<void(const std::string& server)> report) {
+    late_duplicate_ = std::move(report);
   }
   void report_late_duplicate(std::size_t server) {
-    if (const auto told = std::exchange(late_duplicate_, nullptr)) told(servers_[server]->name());
+    if (const auto report = std::exchange(late_duplicate_, nullptr))
+      report(servers_[server]->name());
   }
 
-  /// Closes all connections. Leftovers are not released any more. Servers that answered last time
-  /// are waited for until they have read everything, at most for the server timeout; the others as
-  /// `close_mode` says.
+  /// Closes all connections, and stops releasing leftovers. Waits, within the server timeout, until
+  /// the servers that answered their last question have read everything; for the others it waits
+  /// according to `close_mode`.
   asio::awaitable<void> close(CloseMode close_mode);
 
  private:
@@ -153,7 +155,7 @@ class ServerSet {
   Duration restart_guard_;
 };
 
-/// A new token, from the server_set's randomness.
+/// A new token from the ServerSet's random source.
 Token draw_token(const ServerSet& server_set);
 
 }  // namespace redlock

@@ -12,20 +12,20 @@ using Queue = WaitState::Queue;
 /// How long simultaneous attempts may take to resolve before the lock counts as busy (R8).
 constexpr Milliseconds split_timeout{1000};
 
-/// An attempt of another client lasts at most a second (the longest default server timeout), or our
-/// own server timeout if a longer one is set, as it is then for all clients. So an attempt that
-/// will undo itself has no lease older than this.
+/// The longest attempt of another client: a second (the longest default server timeout), or our own
+/// server timeout if it is longer, as all clients should use the same one. So an older lease does
+/// not belong to an attempt that will undo itself.
 constexpr Milliseconds max_attempt{1000};
 
-/// While only the restart guard is in the way: how often to check whether another server that may
-/// vote has come back.
+/// How often to check, while only the restart guard prevents the grant, whether another server that
+/// may vote has come back.
 constexpr Milliseconds guard_poll_interval{1000};
 
-/// After this many rounds in a row without a quorum of answers a waiter leaves the queue. It would
-/// hold up the waiters that have a quorum (Q6).
+/// After this many successive rounds in which no quorum answered, a waiter leaves the queue. If it
+/// stayed, it would delay the waiters that reach a quorum (Q6).
 constexpr unsigned max_outages_in_queue = 2;
 
-/// How often to look while it is not clear whose place in a bounded queue it is.
+/// How often to poll while it is undecided which waiters fit into a bounded queue.
 constexpr Milliseconds contention_interval{50};
 
 bool is_outage(AcquireDecision why) {
@@ -39,11 +39,11 @@ bool is_final(AcquireDecision why) {
 }
 
 bool has_ticket(Queue queue) {
-  return queue != Queue::outside;
+  return queue != Queue::not_joined;
 }
 
-/// A shared lock may be old and still have a free slot, or room for one more reader, that several
-/// attempts compete for.
+/// Whether the holder has held the lock for longer than any attempt lasts. Not so for a shared lock
+/// with room: its leases may be old, but several attempts may compete for a free slot.
 bool is_established(const AttemptFailure& failure, Duration server_timeout) {
   if (!failure.holder || !failure.holder->age) return false;
   const bool has_room = failure.holder->shared && failure.granted_some;
@@ -51,8 +51,8 @@ bool is_established(const AttemptFailure& failure, Duration server_timeout) {
 }
 
 /// Whether the lock is certainly held, or is held by a lease whose release will notify us, or is
-/// offered to a waiter before us. That one cannot always enter, such as for a slot that is taken:
-/// if we kept trying, we would notify it each time.
+/// offered to a waiter before us. That waiter cannot always acquire it, for example if its slot is
+/// taken. If we kept retrying, we would notify it each time.
 bool is_busy(const AttemptFailure& failure, Queue queue, Duration server_timeout) {
   if (failure.why != AcquireDecision::maybe_busy) return failure.why == AcquireDecision::busy;
   if (has_ticket(queue) && failure.queue.queued && failure.queue.offered) return true;
@@ -71,28 +71,30 @@ class Transition {
     if (is_final(failure_.why)) return {state_, std::nullopt, failure_.why};
     if (is_outage(failure_.why)) return after_outage();
     if (failure_.queue.room == Room::none) return leave_full_queue();
-    if (failure_.queue.room == Room::contended && !is_over()) return after_contention();
-    if (may_join(Queue::left)) return join(failure_.why);
+    if (failure_.queue.room == Room::contended && !wait_has_ended()) return after_contention();
+    if (may_join(Queue::away)) return join(failure_.why);
     if (failure_.why == AcquireDecision::guarded) return after_guarded();
     const bool busy = is_busy(failure_, state_.queue, context_.server_timeout);
-    if (may_join(Queue::outside) && failure_.queue.next_ticket)
+    if (may_join(Queue::not_joined) && failure_.queue.next_ticket)
       return join(busy ? AcquireDecision::busy : failure_.why);
     if (!busy) return after_split();
     return {{state_.queue, WaitState::Held{}}, after_busy(), AcquireDecision::busy};
   }
 
  private:
-  [[nodiscard]] bool is_over() const { return context_.now >= context_.give_up_at; }
+  [[nodiscard]] bool wait_has_ended() const { return context_.now >= context_.give_up_at; }
 
-  [[nodiscard]] bool may_join(Queue from) const { return state_.queue == from && !is_over(); }
+  [[nodiscard]] bool may_join(Queue from) const {
+    return state_.queue == from && !wait_has_ended();
+  }
 
-  /// At once: no server notifies the waiter until it is queued.
+  /// Retries at once: no server notifies the waiter until it is queued.
   [[nodiscard]] WaitStep join(AcquireDecision why) const {
     return {{Queue::joining, next_obstacle()}, context_.now, why};
   }
 
-  /// A run of split votes, or of outages, continues while its waiter joins the queue: servers that
-  /// can be read and not written tell of a holder, and then refuse the queue entry.
+  /// A series of splits or outages continues while the waiter joins the queue: read-only servers
+  /// report a holder, but then refuse the queue entry.
   [[nodiscard]] WaitState::Obstacle next_obstacle() const {
     if (failure_.why == AcquireDecision::guarded) return WaitState::Guarded{};
     const bool is_run = std::holds_alternative<WaitState::Split>(state_.obstacle) ||
@@ -104,11 +106,11 @@ class Transition {
     const auto* before = std::get_if<WaitState::Outage>(&state_.obstacle);
     WaitState::Outage outage = before != nullptr ? *before : WaitState::Outage{context_.now, 0};
     const Queue queue = state_.queue == Queue::queued && outage.rounds + 1 >= max_outages_in_queue
-                            ? Queue::left
+                            ? Queue::away
                             : state_.queue;
 
     const Instant borne_until = later(outage.since, policy_.unavailable_wait);
-    if (is_over() || context_.now >= borne_until)
+    if (wait_has_ended() || context_.now >= borne_until)
       return {{queue, outage}, std::nullopt, failure_.why};
     const Instant again = context_.now + unavailable_delay(outage.rounds, random_());
     ++outage.rounds;
@@ -119,7 +121,8 @@ class Transition {
     return {state_, std::nullopt, AcquireDecision::queue_full};
   }
 
-  /// Those that leave do so at once; whoever is still there after a while stays.
+  /// Contenders that have to leave do so at once, so a waiter that is still queued after a while
+  /// may stay.
   [[nodiscard]] WaitStep after_contention() const {
     const Instant since = state_.contended_since.value_or(context_.now);
     const Duration delay = jittered(contention_interval, random_());
@@ -129,10 +132,10 @@ class Transition {
 
   [[nodiscard]] WaitStep after_guarded() const {
     const WaitState state{state_.queue, WaitState::Guarded{}};
-    if (is_over()) return {state, std::nullopt, failure_.why};
+    if (wait_has_ended()) return {state, std::nullopt, failure_.why};
 
-    // Poll before the guard's end only if the end of another lease, or a server that is away, may
-    // make room sooner.
+    // Poll before the guard ends only if the end of another lease, or the return of a server, may
+    // admit us sooner.
     Duration delay = jittered(guard_poll_interval, random_());
     if (failure_.holder) delay = std::min(delay, jittered(policy_.retry_delay, random_()));
     for (const RestartedVote& server : failure_.restarted)
@@ -148,8 +151,7 @@ class Transition {
         at_once ? Duration::zero() : split_delay(split.rounds, failure_.answered_within, random_());
     ++split.rounds;
 
-    // The run is remembered: further split votes count as busy, too, until another obstacle is
-    // seen.
+    // The series is kept: until there is another obstacle, further splits count as busy, too.
     const Instant again = context_.now + delay;
     if (again - split.since > split_timeout)
       return {{state_.queue, split}, after_busy(), AcquireDecision::busy};
@@ -157,25 +159,25 @@ class Transition {
   }
 
   [[nodiscard]] std::optional<Instant> after_busy() const {
-    if (is_over()) return std::nullopt;
+    if (wait_has_ended()) return std::nullopt;
     const QueueView& queue = failure_.queue;
     const Duration retry = jittered(policy_.retry_delay, random_());
     const Duration poll = std::min<Duration>(retry, max_unnotified_poll_interval);
     const bool is_foreign = failure_.holder && failure_.holder->foreign;
     Duration delay = until_next_poll(queue);
 
-    // The first waiter polls for holders that notify no waiter; the second does so more rarely.
+    // A foreign holder notifies no waiter, so the first waiter polls. The second polls more rarely.
     if (is_foreign && queue.ahead == 0) delay = std::min(delay, retry);
     if (queue.cannot_publish && queue.ahead == 0) delay = std::min(delay, poll);
     if ((is_foreign || queue.cannot_publish) && queue.ahead == 1) {
       delay = std::min<Duration>(delay, second_poll_interval);
     }
 
-    // A quorum may be free and still not ours, as with different slots. A lock that is only nearly
-    // free is not worth an attempt at once.
+    // A quorum may have room but not for us, for example if different slots are free on different
+    // servers. That is not worth another attempt at once.
     if (failure_.granted_some) delay = std::max(delay, poll);
 
-    // The slot that we asked for is taken by now, and no server notifies us of another free one.
+    // The slot that we requested is taken by now, and no server notifies us of another free one.
     const bool has_room = failure_.holder && failure_.holder->shared && !queue.slots.empty();
     if (has_room && queue.ahead == 0) delay = std::min(delay, poll);
 

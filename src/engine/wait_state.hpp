@@ -10,75 +10,76 @@
 namespace redlock {
 
 struct WaitPolicy {
-  std::optional<Duration> wait;  ///< for a lock that is held; none: forever; zero: try once
-  Duration unavailable_wait{};   ///< how long to tolerate that no quorum answers; not at all when
+  std::optional<Duration> wait;  ///< how long to wait for a lock that is held; nullopt: forever;
+                                 ///< zero: try once
+  Duration unavailable_wait{};   ///< how long to tolerate that no quorum answers; not at all if
                                  ///< `wait` is zero
   Duration retry_delay{};        ///< between polls of a lock that is held
 };
 
-/// The state of a waiter between two attempts. A value: `after_failure` makes the next state from
+/// The state of a waiter between two attempts. A value: `after_failure` derives the next state from
 /// it, and the Waiter carries out the change.
 ///
-///     outside --a quorum answers--> joining --subscribed--> queued --two outages in a row--> left
-///                                      ^                                                      |
-///                                      '------------------- a quorum answers -----------------'
+///     not_joined --a quorum answers--> joining --subscribed--> queued --two outages--> away
+///                                         ^                                             |
+///                                         '-------------- a quorum answers -------------'
 ///
-/// One that has just joined again leaves after one outage, as if it had never joined.
+/// A waiter whose first attempt after rejoining meets an outage leaves at once.
 struct WaitState {
   enum class Queue {
-    outside,  ///< no ticket yet: an attempt gets no lock that others wait for
-    joining,  ///< has a ticket; subscribes, and the next attempt queues it
-    queued,   ///< its attempts carry the queue entry
-    left,     ///< keeps the ticket, and waits for a quorum of answers before it joins again (Q6)
+    not_joined,  ///< no ticket yet: an attempt gets no lock that others wait for
+    joining,     ///< has a ticket and subscribes; the next attempt queues it
+    queued,      ///< its attempts carry the queue entry
+    away,        ///< has left, but keeps the ticket; it rejoins once a quorum answers (Q6)
   };
 
-  /// The lock is held.
+  /// Another lease holds the lock.
   struct Held {
     friend bool operator==(const Held&, const Held&) = default;
   };
 
   /// Simultaneous attempts split the votes (R8).
   struct Split {
-    Instant since;    ///< the first of an unbroken run
-    unsigned rounds;  ///< in that run
+    Instant since;    ///< the first split round in an unbroken series
+    unsigned rounds;  ///< in that series
     friend bool operator==(const Split&, const Split&) = default;
   };
 
-  /// No quorum of answers, or none yet to the attempt that joins the queue.
+  /// No quorum answered, or none has answered the attempt that joins the queue yet.
   struct Outage {
-    Instant since;    ///< the first of an unbroken run
-    unsigned rounds;  ///< in that run
+    Instant since;    ///< the first such round in an unbroken series
+    unsigned rounds;  ///< in that series
     friend bool operator==(const Outage&, const Outage&) = default;
   };
 
-  /// Only the restart guard is in the way (R7).
+  /// A quorum granted the lock, but the restart guard does not count all of its grants (R7).
   struct Guarded {
     friend bool operator==(const Guarded&, const Guarded&) = default;
   };
 
   using Obstacle = std::variant<Held, Split, Outage, Guarded>;
 
-  Queue queue = Queue::outside;
+  Queue queue = Queue::not_joined;
   Obstacle obstacle = Held{};
-  std::optional<Instant> contended_since{};  ///< Room::contended, in an unbroken run
+  std::optional<Instant> contended_since{};  ///< the first Room::contended in an unbroken series
   friend bool operator==(const WaitState&, const WaitState&) = default;
 };
 
-/// What is known when an attempt has failed, besides the failure.
+/// What after_failure() needs to know besides the state and the failure.
 struct WaitContext {
   Instant now;
-  Instant give_up_at;            ///< the wait's end, or Instant::max()
+  Instant give_up_at;            ///< the end of the wait, or Instant::max()
   bool may_be_notified = false;  ///< subscribed at a quorum of servers
   Duration server_timeout{};
 };
 
 struct WaitStep {
   WaitState state;
-  std::optional<Instant> try_at;  ///< when to try again; none: give up
-  AcquireDecision why;            ///< the reason to report: a split that never resolved is busy
+  std::optional<Instant> try_at;  ///< when to retry; nullopt: give up
+  AcquireDecision why;            ///< the reason to report; a split that never resolved is `busy`
 };
 
-/// What to do after a failed attempt. Pure, except for the random bits that it draws.
+/// Decides what to do after a failed attempt. Pure, except for the random bits that it draws.
 WaitStep after_failure(const WaitState& state, const AttemptFailure& failure,
                        const WaitPolicy& policy, const WaitContext& context,
                        const RandomBits& random);

@@ -14,18 +14,18 @@ namespace {
 
 using Queue = WaitState::Queue;
 
-/// How far apart the servers may send notifications that mean the same: in round trips, and within
-/// these bounds.
+/// How long to wait for further notifications after the first, as the servers do not send them at
+/// the same time: in round trips, and within these bounds.
 constexpr int gathering_round_trips = 2;
 constexpr Milliseconds min_gathering{1};
 constexpr Milliseconds max_gathering{50};
 
-/// After so many notifications in a row that were no quorum's, and attempts in vain, a waiter takes
-/// its time.
+/// After so many successive notifications from less than a quorum, each followed by a failed
+/// attempt, a waiter waits for further notifications as long as it may.
 constexpr unsigned max_partial_notifications = 3;
 
-/// Servers forget the newest of those that supersede others so long after its last poll. Less an
-/// hour for clock rates and for a poll that is under way.
+/// Servers forget the newest superseding waiter some time after its last poll. This is an hour
+/// less, for different clock rates and for a poll that is under way.
 constexpr Milliseconds max_without_poll = protocol::newest_life - std::chrono::hours(1);
 
 }  // namespace
@@ -54,14 +54,15 @@ asio::awaitable<Result<Lease, WaitFailure>> Waiter::next() {
 
   AttemptFailure& failure = result.error();
   answered_within_ = failure.answered_within;
-  // Ask for certain slots only after votes were split between several (M2); otherwise for the
-  // lowest free ones.
+  // Request certain slots only after a split between several slots (M2); otherwise the lowest free
+  // ones.
   slots_ = failure.granted_some ? failure.queue.slots : Slots();
   for (std::size_t i = 0; was_queued && i < failure.forgotten.size(); ++i) {
     if (failure.forgotten[i]) options.on_silence(i);
   }
 
-  // It has its place in the queue now, also when it leaves for a while and returns (Q10).
+  // The waiter keeps its place in the bounded queue, even if it leaves for a while and returns
+  // (Q10).
   if (failure.queue.room == Room::enough) order_.max_waiting.reset();
 
   const bool may_be_notified = member_ && member_->is_subscribed();
@@ -79,7 +80,7 @@ asio::awaitable<Result<Lease, WaitFailure>> Waiter::next() {
 }
 
 void Waiter::enter(const WaitState& next, const AttemptFailure& failure) {
-  if (next.queue == Queue::left && is_queued()) member_->leave();
+  if (next.queue == Queue::away && is_queued()) member_->leave();
   if (next.queue == Queue::joining && !member_) take_ticket(*failure.queue.next_ticket);
   state_ = next;
 }
@@ -100,13 +101,14 @@ asio::awaitable<Result<Lease, AttemptFailure>> Waiter::attempt_with_ticket(
   Supersession& ours = *order_.supersession;
   if (!member_ && ours.place) take_ticket(ours.place->ticket);
   for (;;) {
-    // Also between drawing the ticket and showing it.
-    if (stood_still_too_long()) {
+    // Checked before each attempt, also between drawing the ticket and showing it.
+    if (polled_too_long_ago()) {
       AttemptFailure failure{};
       failure.why = AcquireDecision::superseded;
       co_return unexpected<AttemptFailure>(std::move(failure));
     }
-    // It shows its ticket also where it is not queued. Else it could be let in after a newer one.
+    // Show the ticket even if the waiter is not queued. Otherwise it might be granted the lock
+    // after a newer waiter came.
     if (member_ && !is_queued()) options.unqueued_entry = &*member_;
     const Instant t0 = server_set_.clock().now();
     auto result = co_await attempt(server_set_, order_, interrupt_, options);
@@ -114,30 +116,30 @@ asio::awaitable<Result<Lease, AttemptFailure>> Waiter::attempt_with_ticket(
       ours.polled = t0;
       co_return result;
     }
-    // A server that was shown a ticket, and answers without the largest, does not know which is the
-    // newest: its slot moves (D1).
+    // A server that got our ticket but does not report the largest one cannot know which waiter is
+    // the newest: its slot is moving (D1).
     const QueueView& queue = result.error().queue;
     if (queue.next_ticket && (!member_ || queue.has_largest)) ours.polled = t0;
     if (member_ || !queue.next_ticket) co_return result;
-    // Who holds it is told before it may be asked to stop: it may be a run around us.
+    // Return the holder before the next attempt may ask it to stop: it may be a run around us.
     if (ours.replaces && result.error().holder) co_return result;
     take_ticket(*queue.next_ticket);
   }
 }
 
-bool Waiter::stood_still_too_long() const {
+bool Waiter::polled_too_long_ago() const {
   if (!order_.supersession || !order_.supersession->polled) return false;
   return server_set_.clock().now() - *order_.supersession->polled > max_without_poll;
 }
 
 asio::awaitable<void> Waiter::rest() {
-  // Waiters that the restart guard stops notify each other whenever one undoes its grants. Such a
-  // notification brings nothing new.
+  // Waiters that the restart guard blocks notify each other whenever one of them undoes its grants.
+  // Such notifications are not worth an attempt.
   if (is_queued() && !std::holds_alternative<WaitState::Guarded>(state_.obstacle)) {
     Duration gathering = std::clamp<Duration>(gathering_round_trips * answered_within_,
                                               min_gathering, max_gathering);
-    // Two waiters that each have grants of only a few servers notify each other at these whenever
-    // one of them undoes its attempt.
+    // Two waiters that each get grants from less than a quorum notify each other, through these
+    // servers, whenever one of them undoes its attempt.
     if (partial_notifications_ >= max_partial_notifications) gathering = max_gathering;
     const bool by_some = co_await member_->wait(*try_at_, gathering, interrupt_);
     partial_notifications_ = by_some ? partial_notifications_ + 1 : 0;
@@ -174,8 +176,8 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> SetWaiter::next()
       co_await give_up();
       co_return unexpected<WaitFailure>(std::move(stopped));
     }
-    // A guarded parent lease is checked before every attempt, and so is one that no quorum has told
-    // of yet: otherwise we would wait for ourselves.
+    // A guarded parent lease is checked before every attempt, and so is one on which no quorum has
+    // answered yet. Otherwise we would wait for ourselves.
     const auto& parent_claim = current().parent_claim;
     if (parent_claim && (!waiter_ || parent_claim->guarded || parent_unanswered_)) {
       Inheritance inheritance = co_await inherit(server_set_, current());
@@ -219,13 +221,14 @@ asio::awaitable<void> SetWaiter::give_up() {
   set_ = std::make_shared<HeldSet>(server_set_);
 }
 
-/// Whether only our own parent lease is in the way: it is not busy, but ours, had a quorum said so.
+/// Whether the holder is our own parent lease, which could not be inherited because no quorum
+/// confirmed it. Then the servers are unavailable, and the lock is not busy.
 bool SetWaiter::own_lease_unavailable(const AttemptFailure& failure) const {
   const auto& claim = current().parent_claim;
   return claim && parent_unanswered_ && failure.holder && failure.holder->id == claim->id;
 }
 
-/// Adds the lease of the current order. True when the set is complete and good.
+/// Adds the lease of the current order. True if the set is now complete and valid.
 asio::awaitable<bool> SetWaiter::complete_with(Lease lease) {
   set_->add(lease);
   if (set_->stop_requested()) co_return false;
@@ -247,7 +250,7 @@ WaitPolicy SetWaiter::remaining_policy() const {
   return policy;
 }
 
-/// A lease that was acquired long before the others may have ended by now.
+/// Whether all leases are still valid: one that was acquired long before the others may have ended.
 bool SetWaiter::is_good() const {
   return !set_->lost() &&
          server_set_.clock().now() + orders_.front().needed_validity < set_->deadline();

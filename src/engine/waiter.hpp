@@ -17,26 +17,29 @@ struct WaitFailure {
   Resource resource;
   AttemptFailure failure;  ///< a split that never resolved is reported as busy
   bool final;              ///< the wait has ended without any lock; otherwise next() tries again
-  std::optional<StopRequest> stop_request{};  ///< why it was stopped
+  std::optional<StopRequest> stop_request{};  ///< if a stop request ended the wait
 };
 
-/// Acquires, with as many attempts as the policy allows, and reports the result of each:
+/// Acquires a lock, with as many attempts as the policy allows, and returns the result of each:
 ///
 ///     Waiter waiter(…);
-///     for (;;) { result = co_await waiter.next(); if it is a lease, or a final failure: done; else
-///     show it }
+///     for (;;) { result = co_await waiter.next(); done if it is a lease or a final failure;
+///                otherwise report it }
 ///
-/// For a lock that is held it waits in the queue: first in, first out, notified when the lock
+/// While the lock is held, it waits in the queue: first in, first out, notified when the lock
 /// becomes free (PROTOCOL Q). It also polls when a lease ends or a notification may have been lost.
-/// Where a foreign client holds the lock, which notifies no waiter, the first waiter polls after
-/// each jittered retry delay. Votes that simultaneous attempts split are tried again for up to a
-/// second even when the wait is zero (R8). An outage is tolerated for `unavailable_wait`. Recently
-/// restarted servers are waited for like a lock that is held (R7).
+/// A foreign holder notifies no waiter, so the first waiter polls, with the jittered retry delay
+/// between polls.
+///
+/// A split, caused by simultaneous attempts, is retried for up to a second even if the wait is zero
+/// (R8). An outage is tolerated for `unavailable_wait`. Recently restarted servers are waited for
+/// like a lock that is held (R7).
 class Waiter {
  public:
   Waiter(ServerSet& server_set, AcquireOrder order, WaitPolicy policy, Interrupt& interrupt);
 
-  /// A waiter that ends without a lease leaves the queue.
+  /// The result of the next attempt, once it is time for it. After a final failure the waiter has
+  /// left the queue.
   asio::awaitable<Result<Lease, WaitFailure>> next();
 
  private:
@@ -44,12 +47,13 @@ class Waiter {
   asio::awaitable<void> rest();
   asio::awaitable<void> pause();
 
-  /// The attempt of a waiter that supersedes others, and so needs a ticket before it may be granted
-  /// the lock.
+  /// The attempt of a waiter that supersedes others. It needs a ticket before it may be granted the
+  /// lock.
   asio::awaitable<Result<Lease, AttemptFailure>> attempt_with_ticket(AttemptOptions& options);
 
-  /// Whether a newer waiter may have come and gone, and no server remembers it.
-  [[nodiscard]] bool stood_still_too_long() const;
+  /// Whether our last poll is so long ago that a newer waiter may have come and gone, and no server
+  /// remembers it.
+  [[nodiscard]] bool polled_too_long_ago() const;
   void take_ticket(Ticket ticket);
 
   /// Carries out a change of the state, except the subscription.
@@ -63,20 +67,20 @@ class Waiter {
   Instant give_up_at_;
   WaitState state_;
   std::optional<QueueMember> member_;   ///< set once we have a ticket
-  Slots slots_;                         ///< those to ask for; empty: the lowest free ones
+  Slots slots_;                         ///< the slots to request; empty: the lowest free ones
   Duration answered_within_{};          ///< of the last attempt
-  unsigned partial_notifications_ = 0;  ///< notifications in a row that were no quorum's
+  unsigned partial_notifications_ = 0;  ///< successive notifications from less than a quorum
   std::optional<Instant> try_at_;       ///< empty before the first attempt
 };
 
 /// Acquires several locks, all or none: one after the other in the given order, with one wait for
-/// all. Acquired leases are kept alive during the wait for the next lock, and released when it
-/// gives up. If one is lost meanwhile, it starts over. If its holder, which we are, is asked to
-/// stop, it gives up (PROTOCOL R12); the interrupt is raised then. A lock with a parent lease
-/// (ParentClaim) is inherited or taken over, not acquired.
+/// all. Leases that it has acquired are kept alive while it waits for the next lock, and released
+/// if it gives up. If one of them is lost, it starts over. If a stop request comes for one of them,
+/// it raises the interrupt and gives up (PROTOCOL R12). A lock with a parent lease (ParentClaim) is
+/// inherited or taken over, not acquired.
 ///
-/// Clients that sort their keys cannot deadlock with each other: none waits for a smaller key than
-/// those it holds.
+/// Clients that sort their keys cannot deadlock with each other: none of them waits for a smaller
+/// key than those it holds.
 ///
 ///     SetWaiter waiter(…);
 ///     for (;;) { result = co_await waiter.next(); … as with a Waiter }
@@ -88,7 +92,7 @@ class SetWaiter {
 
   asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> next();
 
-  /// Ends the wait for a reason of the caller's: leaves the queue, and releases what is held.
+  /// Ends the wait: leaves the queue, and releases the leases acquired so far.
   asio::awaitable<void> give_up();
 
  private:
@@ -105,8 +109,9 @@ class SetWaiter {
   Instant began_;
   std::shared_ptr<HeldSet> set_;
   std::optional<Waiter> waiter_;              ///< for the current order
-  bool parent_unanswered_ = false;            ///< when the parent lease was last asked for
-  std::vector<ServerFault> parent_faults_{};  ///< of those who did not answer then
+  bool parent_unanswered_ = false;            ///< no quorum answered the last check of the parent
+                                              ///< lease
+  std::vector<ServerFault> parent_faults_{};  ///< of the servers that did not answer that check
 };
 
 }  // namespace redlock

@@ -8,8 +8,8 @@
 namespace redlock {
 namespace {
 
-/// Long enough for the probe on the slowest server worth having, and short enough in case we are
-/// killed during it.
+/// Long enough for the probe on any usable server, and short in case we are killed during the
+/// probe.
 constexpr std::chrono::seconds probe_ttl{30};
 
 constexpr std::string_view own_key_prefix = "redlock-cli-doctor:";
@@ -28,8 +28,8 @@ LockProbe::LockProbe(LockServer& server, const Clock& clock, const DiagnosisRequ
       timeout_(request.server_timeout),
       token_(draw_token()),
       own_key_(!request.key),
-      // One key for each server. With one key for all, a server that was given twice would look
-      // like a conflict with another client.
+      // One key for each server. With one key for all, a server that was configured twice would
+      // look like a conflict with another client.
       key_(request.key ? *request.key
                        : *Resource::from(std::string(own_key_prefix) + draw_token().secret())) {}
 
@@ -43,7 +43,7 @@ void LockProbe::fail(std::string step, Fault fault) {
   fault_ = std::move(fault);
 }
 
-/// True when the vote is the expected one.
+/// Whether the vote is the expected one; records the step as failed if not.
 template <class Wanted, class Vote>
 bool LockProbe::passed(const Vote& vote, const char* step) {
   if (std::holds_alternative<Wanted>(vote)) return true;
@@ -92,9 +92,9 @@ asio::awaitable<void> LockProbe::run() {
   const ReleaseVote given_up = co_await server_.release(by_hand, deadline());
   if (!passed<Released>(given_up, "release a lock by hand")) co_return;
 
-  // A holder must learn that it was released and not lost.
-  const ExtendVote told = co_await server_.extend(extend, deadline());
-  const NotOurs* not_ours = std::get_if<NotOurs>(&told);
+  // The holder of a lease that was released by hand must learn that it was released, not lost.
+  const ExtendVote after_release = co_await server_.extend(extend, deadline());
+  const NotOurs* not_ours = std::get_if<NotOurs>(&after_release);
   if (not_ours == nullptr || not_ours->why != NotOurs::Why::released) {
     fail("remember a release by hand", Fault{FaultKind::denied, "it was not remembered"});
   }
@@ -107,9 +107,10 @@ Finding LockProbe::finding(const std::vector<std::string>& missing) const {
   if (fault_) {
     const std::string failed = "cannot " + step_ + ": ";
     if (rights.empty()) return {Level::bad, probe, failed + fault_->text};
-    // The rights are named here, where the text of such a denial would send the user.
-    const bool is_told = fault_->text.find("redlock-cli doctor") != std::string::npos;
-    const std::string why = is_told ? std::string() : fault_->text + "; ";
+    // The text of a denial may refer the user to `doctor`. This is `doctor`: name the rights
+    // instead.
+    const bool is_named = fault_->text.find("redlock-cli doctor") != std::string::npos;
+    const std::string why = is_named ? std::string() : fault_->text + "; ";
     return {Level::bad, probe, failed + why + "missing rights:" + rights};
   }
   if (!rights.empty()) {

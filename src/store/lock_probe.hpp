@@ -11,34 +11,35 @@
 
 namespace redlock {
 
-/// A token of the system's randomness.
+/// A token from the system's random source.
 Token draw_token();
 
-/// Whether a server does all that a holder needs, tested with a lease on one key.
+/// Tests with a lease on one key whether a server does everything that a holder needs.
 class LockProbe {
  public:
   /// Probes with the request's key, or with a key of its own. `server` and `clock` must outlive it.
   LockProbe(LockServer& server, const Clock& clock, const DiagnosisRequest& request);
 
-  /// Acquires the lock, raises its fence, extends, inspects, releases, heals and releases it by
-  /// hand, up to the first step that fails. Leaves a key alone that another client holds.
+  /// Acquires the lock, raises its fence, extends, inspects and releases it, then heals it and
+  /// releases it by hand. Ends at the first step that fails. Leaves a key that another client holds
+  /// alone.
   asio::awaitable<void> run();
 
-  /// Records another failed step, unless one is recorded already.
+  /// Records a failed step, unless one is recorded already.
   void fail(std::string step, Fault fault);
 
-  /// Undoes what a failed step may have left under a key that may be another client's.
+  /// Undoes what a failed step may have left, without harm to other clients of the key.
   void undo() { server_.undo(key_, token_); }
 
   [[nodiscard]] const Resource& key() const noexcept { return key_; }
   [[nodiscard]] bool has_own_key() const noexcept { return own_key_; }
 
-  /// A key beside it that no client uses: rights may be limited to such names.
+  /// A key with a similar name that no client uses: our rights may be limited to such names.
   [[nodiscard]] Resource unused_key() const;
 
   [[nodiscard]] bool failed() const noexcept { return fault_.has_value(); }
 
-  /// The result, as the probe `rights`. `missing`: commands that we may not use.
+  /// The result, as a finding of the probe `rights`. `missing`: the commands that we may not use.
   [[nodiscard]] Finding finding(const std::vector<std::string>& missing = {}) const;
 
  private:
@@ -55,7 +56,7 @@ class LockProbe {
   Resource key_;
   std::string step_;  ///< what failed, as `take a lock`
   std::optional<Fault> fault_;
-  std::optional<Fault> runs_unreadable_;  ///< why the server does not tell the last runs
+  std::optional<Fault> runs_unreadable_;  ///< why the last runs could not be read
   bool held_ = false;                     ///< another client holds the key
 };
 

@@ -31,7 +31,7 @@ std::int64_t milliseconds(Duration span) {
   return std::chrono::ceil<Milliseconds>(span).count();
 }
 
-/// A number from 0 to `largest`; nothing when the field is missing or is not such a number.
+/// A number from 0 to `largest`; nullopt if the field is missing or is not such a number.
 std::optional<std::uint64_t> number_field(const Json& record, std::string_view name,
                                           std::uint64_t largest) {
   const auto field = record.find(name);
@@ -80,7 +80,7 @@ std::optional<StopRequest> stop_request_in_field(const Json& record, std::string
                      text_field(*field, "reason"), place_of(*field)};
 }
 
-/// One by hand, or else that of a newer run.
+/// The stop request by hand; if there is none, that of a newer run.
 std::optional<StopRequest> stop_request_of(const Json& record) {
   auto by_hand = stop_request_in_field(record, protocol::word::stop_field);
   if (by_hand) return by_hand;

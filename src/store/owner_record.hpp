@@ -8,28 +8,29 @@
 
 namespace redlock {
 
-/// The owner record as the servers store it: one line of JSON with short, stable names
+/// The owner record as the servers store it: one line of JSON with short, stable names,
 /// {"v":1,"host":…,"user":…,"pid":…,"command":…,"note":…}. `v` is the protocol number (PROTOCOL
-/// D3). Bytes that are not UTF-8 are replaced. Where they apply, it also has "run":true (the pid is
+/// D3). Bytes that are not UTF-8 are replaced. Optional fields are "run":true (the pid is
 /// a `run`'s), "renewed_ms" (Owner::renewed_for), "start" (Owner::pid_start), "slots"
 /// (Owner::slots), "take" (Owner::take), "kept_ms" with "exit" or "signal" (Finished), "stoppable"
-/// (Owner::stoppable), "place" (Owner::place: {"ticket":…,"waiter":…}), and what scripts add:
-/// "stop_request" (encode_stop_request()), and "replaced_by", the same of a newer run.
+/// (Owner::stoppable) and "place" (Owner::place: {"ticket":…,"waiter":…}). Scripts add
+/// "stop_request" (encode_stop_request()), and "replaced_by" for the request of a newer run.
 std::string encode_owner(const Owner& owner);
 
-/// The value of the field "stop_request": {"host":…,"user":…,"reason":…}; of the field
-/// "replaced_by" also with "place".
+/// The value of the field "stop_request": {"host":…,"user":…,"reason":…}. The value of the field
+/// "replaced_by" has "place" as well.
 std::string encode_stop_request(const StopRequest& request);
 
-/// The stop request in an owner record; nothing where there is none. Cheap where there is none.
+/// The stop request in an owner record; nullopt if there is none, which takes little time.
 std::optional<StopRequest> stop_request_in(std::string_view record);
 
-/// The inverse, for any text: nothing when it is not such a record. A field of the wrong type is
-/// left empty. Scripts read no JSON, but look for some of the fields (core/protocol.txt): their own
-/// copy of `supervised`, stored beside the record, takes precedence.
+/// The inverse of encode_owner(), for any text; nullopt if the text is not an owner record. A field
+/// of the wrong type stays empty. Scripts do not parse JSON, but search the text for some of the
+/// fields (core/protocol.txt). They store `supervised` beside the record, and that copy takes
+/// precedence.
 std::optional<Owner> decode_owner(std::string_view record);
 
-/// An owner as requests carry it to the servers: encoded once for all of them.
+/// An owner in requests, encoded once for all servers.
 class OwnerRecord {
  public:
   // Implicit, so that a request can be given an owner.
@@ -45,8 +46,8 @@ class OwnerRecord {
   bool supervised_;
 };
 
-/// The largest size of a field in bytes: a longer one is shortened, ours and what comes from
-/// elsewhere.
+/// The maximum size of a field in bytes. Longer ones are shortened when they are written and when
+/// they are read.
 inline constexpr std::size_t max_owner_field = 512;
 
 }  // namespace redlock

@@ -14,10 +14,10 @@
 namespace redlock {
 namespace {
 
-/// Tokens of cloud providers have some KiB. A device that never ends is no password.
+/// Tokens of cloud providers have several KiB. The limit is for devices that can be read endlessly.
 constexpr std::size_t max_line = 64 * 1024;
 
-/// Until the end of the first line.
+/// Reads until the end of the first line.
 Result<std::string, std::string> read_line(int fd) {
   std::string text;
   std::array<char, 4096> buffer;
@@ -46,7 +46,7 @@ Result<std::shared_ptr<PasswordFile>, std::string> PasswordFile::open(const std:
   auto password = read_line(fd.get());
   if (!password) return unexpected(std::move(password.error()));
   auto file = std::make_shared<PasswordFile>();
-  std::error_code ignored;  // without a working directory it is read once
+  std::error_code ignored;  // without a working directory the file is read once
   if (is_regular(fd.get())) file->path_ = std::filesystem::absolute(path, ignored).string();
   file->password_ = std::move(*password);
   return file;
@@ -54,10 +54,10 @@ Result<std::shared_ptr<PasswordFile>, std::string> PasswordFile::open(const std:
 
 const std::string& PasswordFile::password() {
   if (path_.empty()) return password_;
-  // Something else may be there by now, and a pipe would have to be waited for.
+  // The file may have been replaced, and opening a pipe would wait for a writer.
   const UniqueFd fd(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!fd || !is_regular(fd.get())) return password_;
-  // An empty line is what a file has that is being written, or was cut short.
+  // The first line is empty while the file is being written, or if it was truncated.
   const auto password = read_line(fd.get());
   if (password && !password->empty()) password_ = *password;
   return password_;

@@ -62,7 +62,7 @@ bool StoreRegistry::may_hold_login(std::string_view text) const {
   const auto is_in = [&lower](std::string_view word) {
     for (std::size_t at = lower.find(word); at != lower.npos; at = lower.find(word, at + 1)) {
       const std::string_view behind = std::string_view(lower).substr(at + word.size());
-      // Also where the user expects an encrypted form that does not exist.
+      // Also with an `s`: the user may expect an encrypted scheme that does not exist.
       if (behind.starts_with(":/") || behind.starts_with("s:/")) return true;
     }
     return false;

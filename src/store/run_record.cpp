@@ -23,7 +23,8 @@ std::string join(const std::array<std::string, count>& fields) {
   return text;
 }
 
-/// The last field is the rest of the line. Nothing if there are fewer.
+/// Splits a line into `count` fields, the last of which is the rest of the line; nullopt if there
+/// are fewer.
 template <std::size_t count>
 std::optional<std::array<std::string_view, count>> split(std::string_view text) {
   std::array<std::string_view, count> fields;
@@ -43,7 +44,7 @@ std::optional<int> status_in(std::string_view text) {
   return static_cast<int>(*number);
 }
 
-/// Nothing for a line in another format.
+/// nullopt for a line in another format.
 std::optional<PastRun> run_in(std::string_view text, Duration time) {
   namespace at = line::run;
   const auto fields = split<at::count>(text);
@@ -64,7 +65,7 @@ std::optional<PastRun> run_in(std::string_view text, Duration time) {
                  decode_owner(part[at::record])};
 }
 
-/// Nothing for a line in another format.
+/// nullopt for a line in another format.
 std::optional<PastRun> kept_run_in(std::string_view text, Duration time) {
   namespace at = line::kept;
   const auto fields = split<at::count>(text);
@@ -73,7 +74,7 @@ std::optional<PastRun> kept_run_in(std::string_view text, Duration time) {
   return run;
 }
 
-/// Nothing for a line in another format.
+/// nullopt for a line in another format.
 std::optional<Skips> skips_in(std::string_view text, Duration time) {
   namespace at = line::skips;
   const auto fields = split<at::count>(text);
@@ -86,7 +87,7 @@ std::optional<Skips> skips_in(std::string_view text, Duration time) {
                std::string((*fields)[at::why])};
 }
 
-/// Takes the first line away from the text.
+/// Removes the first line from the text, and returns it.
 std::string_view take_line(std::string_view& text) {
   const std::string_view taken = text.substr(0, text.find('\n'));
   text.remove_prefix(std::min(text.size(), taken.size() + 1));
@@ -135,7 +136,7 @@ LastRuns decode_runs(std::string_view text, Duration time) {
   LastRuns runs;
   const auto head = split<at::count>(first);
   if (!head) return runs;
-  // An older version keeps it for less than this one does.
+  // An older version keeps the record for a shorter time than this one.
   if (const auto kept_for = whole_number((*head)[at::remember_for]); kept_for && *kept_for > 0)
     runs.kept_for = from_wire(*kept_for);
   const auto started = whole_number((*head)[at::started]);

@@ -7,14 +7,14 @@
 
 namespace redlock {
 
-// The last runs of a lock as the servers store them: the lines of core/protocol.txt.
+// The last runs of a lock as the servers store them, in the lines of core/protocol.txt.
 
-/// What a release brings to be stored of the run that ends with it. A run has ended by now,
-/// whatever a clock says.
+/// The run in the form in which a release sends it. Ages are never negative: the run has ended by
+/// now, whatever the clocks show.
 std::string encode_run(const RunRecord& record);
 
-/// What is stored, with the ages that it has at `time` of the server's clock. Text that no version
-/// can have written is no record.
+/// The stored runs, with their ages at `time` of the server's clock. A text that no version can
+/// have written counts as no record.
 LastRuns decode_runs(std::string_view text, Duration time);
 
 }  // namespace redlock

@@ -28,9 +28,9 @@ extern const Script leave;
 extern const Script raise_fence;
 extern const Script release;
 
-/// What a server runs: all of them in one, and the last of ARGV says which. A server that knows one
-/// of them knows them all. Any other word runs none of them: for a server that is to learn the
-/// text.
+/// All scripts in one text, which is what a server runs. The last of ARGV names the script, so a
+/// server that knows one script knows them all. Any other name runs none of them; `none` is used to
+/// make a server load the text.
 extern const std::string_view text;
 extern const std::string_view sha1;  ///< of text, for EVALSHA
 inline constexpr std::string_view none = "none";
@@ -43,7 +43,7 @@ extern const std::string_view undo;
 struct ScriptCall {
   const Script* script;
   std::vector<std::string> keys;
-  std::vector<std::string> arguments;  ///< the script's name among them, as the last
+  std::vector<std::string> arguments;  ///< the last one is the script's name
 };
 
 /// The reply of a script or a command, in the five types of RESP2.
@@ -56,8 +56,8 @@ struct Reply {
   std::vector<Reply> elements;  ///< of array
 };
 
-/// A time span from a server. Limited so that it cannot overflow, whatever the server's clock or a
-/// foreign client's expiry says.
+/// A time span from a server. Limited so that it cannot overflow, whatever the server's clock is or
+/// whatever expiry a foreign client has set.
 constexpr Duration from_wire(std::int64_t milliseconds) {
   constexpr Milliseconds longest = std::chrono::hours(24 * 365 * 100);
   return std::clamp(Milliseconds(milliseconds), Milliseconds(0), longest);

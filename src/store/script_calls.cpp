@@ -16,8 +16,8 @@ namespace word = protocol::word;
 
 using Arguments = std::vector<std::string>;
 
-/// Whether the script reads or writes the last runs. The others do without their key: servers
-/// refuse the whole script to a user who may not touch one of its keys.
+/// Whether the script reads or writes the last runs. Other scripts omit their key, as a server
+/// refuses a script if the user may not access one of its keys.
 enum class Runs { none, wanted };
 
 std::vector<std::string> keys_of(const Resource& resource, Runs runs) {
@@ -40,8 +40,8 @@ std::string flag(bool value) {
   return value ? "1" : "0";
 }
 
-/// An attempt and its undo contain the lock's key, or a key made from it, up to twenty times;
-/// servers read 16 KiB at a time.
+/// An attempt and its undo contain the lock's key, or a key derived from it, up to twenty times.
+/// Servers read 16 KiB at a time.
 constexpr std::size_t max_key_for_one_read = 512;
 
 std::string letter(bool shared) {

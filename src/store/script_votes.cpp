@@ -24,7 +24,7 @@ Fault garbage() {
   return {FaultKind::garbage, "malformed reply to a lock script"};
 }
 
-/// The word at the beginning of every script's reply; empty when the reply has another form.
+/// The first word of a script's reply; empty if the reply has another form.
 std::string_view word_of(const ScriptReply& reply) {
   if (!reply || reply->type != Type::array || reply->elements.empty() ||
       reply->elements[0].type != Type::text)
@@ -86,7 +86,7 @@ std::optional<std::size_t> slot_of(const Reply& reply) {
   return static_cast<std::size_t>(reply.integer);
 }
 
-/// Slots such as `1,4`; nothing for any other text.
+/// Slots such as `1,4`; nullopt for any other text.
 std::optional<Slots> slots_of(std::string_view text) {
   Slots slots;
   while (!text.empty()) {
@@ -123,7 +123,7 @@ std::optional<QueueStatus> queue_status_of(const Reply& reply) {
   queue.free_slots = part[at::free_slots].text.substr(0, Mode::max_slots);
   queue.offered = is(part[at::offered], protocol::offered);
   queue.newer = is(part[at::offered], protocol::offered_to_newer);
-  queue.cannot_publish = part[at::mute].integer > 0;
+  queue.cannot_publish = part[at::cannot_publish].integer > 0;
   queue.superseder = part[at::superseder].text;
   if (!queue.superseder.empty())
     queue.superseded_by = decode_owner(part[at::superseder_record].text);
@@ -151,18 +151,18 @@ std::optional<LockParties> parties_of(const Reply& reply) {
   parties.waiters = count_of(part[at::waiters]);
   for (const Reply& waiter : part[at::first_waiters].elements) {
     if (!has_form(waiter.elements, {Type::text, Type::integer, Type::text})) return std::nullopt;
-    const auto& told = waiter.elements;
-    parties.first_waiters.push_back({told[reply_at::waiting::mode].text != word::alone,
-                                     from_wire(told[reply_at::waiting::waited].integer),
-                                     decode_owner(told[reply_at::waiting::record].text)});
+    const auto& fields = waiter.elements;
+    parties.first_waiters.push_back({fields[reply_at::waiting::mode].text != word::alone,
+                                     from_wire(fields[reply_at::waiting::waited].integer),
+                                     decode_owner(fields[reply_at::waiting::record].text)});
   }
   parties.shares = count_of(part[at::shares]);
   for (const Reply& share : part[at::first_shares].elements) {
     auto holder = holder_of(share.elements);
-    if (!holder || share.elements.size() <= reply_at::holder::behind) return std::nullopt;
+    if (!holder || share.elements.size() <= reply_at::holder::extra) return std::nullopt;
     holder->id.text = holder->id.text.substr(0, holder->id.text.find(word::part_sign));
     parties.first_shares.push_back(
-        {std::move(*holder), slot_of(share.elements[reply_at::holder::behind])});
+        {std::move(*holder), slot_of(share.elements[reply_at::holder::extra])});
   }
   parties.free_slots = part[at::free_slots].text;
   return parties;
@@ -170,32 +170,32 @@ std::optional<LockParties> parties_of(const Reply& reply) {
 
 AcquireVote held_vote(const ScriptReply& reply) {
   auto holder = holder_of(reply->elements);
-  if (!holder || reply->elements.size() <= reply_at::holder::behind) return garbage();
-  auto queue = queue_status_of(reply->elements[reply_at::holder::behind]);
+  if (!holder || reply->elements.size() <= reply_at::holder::extra) return garbage();
+  auto queue = queue_status_of(reply->elements[reply_at::holder::extra]);
   if (!queue) return garbage();
   return Held{std::move(*holder), std::move(*queue)};
 }
 
-/// The owner record of the breaker, where the reply has one.
+/// The owner record of the breaker, if the reply has one.
 std::optional<Owner> breaker_in(const std::vector<Reply>& elements, std::size_t index) {
   if (elements.size() <= index || elements[index].type != Type::text) return std::nullopt;
   return decode_owner(elements[index].text).value_or(Owner());
 }
 
-/// For the replies to a client whose lease is not there.
+/// The vote for a reply to a client whose lease is not on the server.
 template <class Vote>
 Vote not_ours_or_fault(const ScriptReply& reply) {
-  const std::string_view said = word_of(reply);
-  if (said == word::gone && begins_with(reply->elements, {Type::text, Type::integer})) {
+  const std::string_view first_word = word_of(reply);
+  if (first_word == word::gone && begins_with(reply->elements, {Type::text, Type::integer})) {
     const auto why = is(reply->elements[reply_at::gone::why], protocol::gone_released)
                          ? NotOurs::Why::released
                          : NotOurs::Why::gone;
     return NotOurs{why, std::nullopt, breaker_in(reply->elements, reply_at::gone::breaker)};
   }
-  if (said == word::held) {
+  if (first_word == word::held) {
     if (auto holder = holder_of(reply->elements))
       return NotOurs{NotOurs::Why::held, std::move(holder),
-                     breaker_in(reply->elements, reply_at::holder::behind)};
+                     breaker_in(reply->elements, reply_at::holder::extra)};
   }
   return fault_of(reply);
 }
@@ -207,19 +207,20 @@ bool left_no_lease(const Reply& reply) {
   return reply.elements[0].text == word::held || reply.elements[0].text == word::queued;
 }
 
-std::optional<Notification> notification_from(std::string_view said) {
-  if (said == word::granted) return Notification::granted;
-  if (said == word::standby) return Notification::standby;
-  if (said == word::standby_later) return Notification::standby_later;
-  if (said == word::taken) return Notification::taken;
-  if (said == word::recheck) return Notification::recheck;
+std::optional<Notification> notification_from(std::string_view text) {
+  if (text == word::granted) return Notification::granted;
+  if (text == word::standby) return Notification::standby;
+  if (text == word::standby_later) return Notification::standby_later;
+  if (text == word::taken) return Notification::taken;
+  if (text == word::recheck) return Notification::recheck;
   return std::nullopt;
 }
 
 AcquireVote acquire_vote(const ScriptReply& reply) {
-  const std::string_view said = word_of(reply);
-  if (said == word::granted && has_form(reply->elements, {Type::text, Type::text, Type::text,
-                                                          Type::text, Type::array, Type::text})) {
+  const std::string_view first_word = word_of(reply);
+  if (first_word == word::granted &&
+      has_form(reply->elements,
+               {Type::text, Type::text, Type::text, Type::text, Type::array, Type::text})) {
     namespace at = reply_at::granted;
     const auto fence = Fence::from_text(reply->elements[at::fence].text);
     auto slots = slots_of(reply->elements[at::slots].text);
@@ -232,19 +233,19 @@ AcquireVote acquire_vote(const ScriptReply& reply) {
       return granted;
     }
   }
-  if (said == word::queued && has_form(reply->elements, {Type::text, Type::array})) {
+  if (first_word == word::queued && has_form(reply->elements, {Type::text, Type::array})) {
     if (auto queue = queue_status_of(reply->elements[reply_at::queued::queue]))
       return Queued{std::move(*queue)};
   }
-  if (said == word::duplicate) return Duplicate{};
-  if (said == word::held) return held_vote(reply);
+  if (first_word == word::duplicate) return Duplicate{};
+  if (first_word == word::held) return held_vote(reply);
   return fault_of(reply);
 }
 
 RaiseVote raise_vote(const ScriptReply& reply) {
-  const std::string_view said = word_of(reply);
-  if (said == word::raised) return Raised{};
-  if (said == word::gone || said == word::held) return NotRaised{};
+  const std::string_view first_word = word_of(reply);
+  if (first_word == word::raised) return Raised{};
+  if (first_word == word::gone || first_word == word::held) return NotRaised{};
   return fault_of(reply);
 }
 
@@ -267,28 +268,28 @@ HealVote heal_vote(const ScriptReply& reply) {
 }
 
 ReleaseVote release_vote(const ScriptReply& reply) {
-  const std::string_view said = word_of(reply);
-  if (said == word::released && has_form(reply->elements, {Type::text, Type::integer}))
+  const std::string_view first_word = word_of(reply);
+  if (first_word == word::released && has_form(reply->elements, {Type::text, Type::integer}))
     return Released{reply->elements[reply_at::released::recorded].integer == 1};
-  if (said == word::supervised) {
+  if (first_word == word::supervised) {
     if (auto holder = holder_of(reply->elements)) return Supervised{std::move(*holder)};
   }
   return not_ours_or_fault<ReleaseVote>(reply);
 }
 
 BreakVote break_vote(const ScriptReply& reply) {
-  const std::string_view said = word_of(reply);
-  if (said == word::free) return NothingToBreak{};
-  if (said == word::broken || said == word::other) {
+  const std::string_view first_word = word_of(reply);
+  if (first_word == word::free) return NothingToBreak{};
+  if (first_word == word::broken || first_word == word::other) {
     if (auto holder = holder_of(reply->elements)) {
-      if (said == word::broken) return Broken{std::move(*holder)};
+      if (first_word == word::broken) return Broken{std::move(*holder)};
       return OtherFence{std::move(*holder)};
     }
   }
-  if (said == word::foreign) {
+  if (first_word == word::foreign) {
     auto holder = holder_of(reply->elements);
-    if (!holder || reply->elements.size() <= reply_at::holder::behind) return garbage();
-    const std::int64_t size = reply->elements[reply_at::holder::behind].integer;
+    if (!holder || reply->elements.size() <= reply_at::holder::extra) return garbage();
+    const std::int64_t size = reply->elements[reply_at::holder::extra].integer;
     return ForeignKey{std::move(*holder),
                       size < 0 ? std::nullopt : std::optional(static_cast<std::uint64_t>(size))};
   }
@@ -301,23 +302,23 @@ SkipVote skip_vote(const ScriptReply& reply) {
 }
 
 InspectVote ask_vote(const ScriptReply& reply) {
-  const std::string_view said = word_of(reply);
-  if (said == word::free) return Free{};
-  if (said != word::held) return fault_of(reply);
+  const std::string_view first_word = word_of(reply);
+  if (first_word == word::free) return Free{};
+  if (first_word != word::held) return fault_of(reply);
   auto holder = holder_of(reply->elements);
   if (!holder) return garbage();
   return Taken{std::move(*holder)};
 }
 
 InspectVote inspect_vote(const ScriptReply& reply) {
-  const std::string_view said = word_of(reply);
-  if (said != word::free && said != word::held) return fault_of(reply);
+  const std::string_view first_word = word_of(reply);
+  if (first_word != word::free && first_word != word::held) return fault_of(reply);
   auto parties = parties_of(reply->elements.back());
   if (!parties) return garbage();
-  const auto& told = reply->elements.back().elements;
-  const Duration time = from_wire(*whole_number(told[reply_at::parties::time].text));
-  LastRuns runs = decode_runs(told[reply_at::parties::runs].text, time);
-  if (said == word::free) return Free{std::move(*parties), {}, std::move(runs)};
+  const auto& fields = reply->elements.back().elements;
+  const Duration time = from_wire(*whole_number(fields[reply_at::parties::time].text));
+  LastRuns runs = decode_runs(fields[reply_at::parties::runs].text, time);
+  if (first_word == word::free) return Free{std::move(*parties), {}, std::move(runs)};
   auto holder = holder_of(reply->elements);
   if (!holder) return garbage();
   return Taken{std::move(*holder), std::move(*parties), {}, std::move(runs)};

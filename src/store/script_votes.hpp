@@ -24,10 +24,10 @@ SkipVote skip_vote(const ScriptReply& reply);
 InspectVote inspect_vote(const ScriptReply& reply);
 InspectVote ask_vote(const ScriptReply& reply);
 
-/// Whether the reply to an acquire or a heal says that the server has no lease of this token.
+/// Whether the reply to an acquire or a heal shows that the server has no lease of this token.
 bool left_no_lease(const Reply& reply);
 
-/// The notification for this word of queue.lua; nothing for an unknown word.
-std::optional<Notification> notification_from(std::string_view said);
+/// The notification for this word of queue.lua; nullopt for an unknown word.
+std::optional<Notification> notification_from(std::string_view text);
 
 }  // namespace redlock

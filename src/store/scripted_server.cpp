@@ -35,14 +35,14 @@ asio::awaitable<HealVote> ScriptedServer::heal(HealRequest request, Instant dead
 }
 
 asio::awaitable<ReleaseVote> ScriptedServer::release(ReleaseRequest request, Instant deadline) {
-  // An acquire or a heal still on its way on a late connection must not outlive the lease. Send it
-  // only there: if the server read a second compare-and-delete first, the one that counts would
-  // answer "gone".
+  // An acquire or a heal that is still under way on a late connection must not outlive the lease.
+  // Send a release on such connections only: if the server read a second compare-and-delete first,
+  // the one whose answer counts would be answered "gone".
   ReleaseRequest late{request.resource, request.token, /*by_hand=*/false, request.expire_in};
   late.run = request.run;
   post_to_late(release_call(late), /*only_unanswered=*/true, request.not_undone);
   ReleaseVote vote = release_vote(co_await call(release_call(request), deadline));
-  // A client that may not record the run releases the lock all the same.
+  // A user without the right to record the run can release the lock all the same.
   if (request.run && denial_in(vote) != nullptr) {
     request.run.reset();
     vote = release_vote(co_await call(release_call(request), deadline));
@@ -62,7 +62,7 @@ asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource,
   if (const Fault* const denial = denial_in(vote)) {
     InspectVote rest =
         inspect_vote(co_await call(inspect_call(resource, share, RunsTold::none), deadline));
-    // A user who may not look at all is told of that.
+    // If inspecting is denied even without the runs, return the first denial.
     if (std::holds_alternative<Fault>(rest)) co_return vote;
     unreadable = *denial;
     vote = std::move(rest);

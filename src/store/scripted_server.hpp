@@ -6,7 +6,7 @@
 
 namespace redlock {
 
-/// A LockServer for every store that runs the scripts: derived classes only transport calls and
+/// The LockServer of every store that runs the scripts. Derived classes only transport calls and
 /// replies.
 class ScriptedServer : public LockServer {
  public:
@@ -30,15 +30,15 @@ class ScriptedServer : public LockServer {
   /// Fault.
   virtual asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) = 0;
 
-  /// The facts that the server of the last reply reports of itself.
+  /// The facts that the server of the last reply reports about itself.
   [[nodiscard]] virtual ServerFacts facts() const { return {}; }
 
-  /// Sends the call after everything that was asked on the connection in use, or over another
-  /// connection when that one broke. Does not wait for the answer; `not_undone` may be null.
+  /// Sends the call after all questions on the connection in use, or over another connection if
+  /// that one broke. Does not wait for the answer. `not_undone` may be null.
   virtual void post(const ScriptCall& call, const NotUndone& not_undone) = 0;
 
-  /// The same on every connection that ran out of time and may still deliver what was asked on it.
-  /// `only_unanswered`: leaves out connections where the acquire (or heal) of this token was
+  /// Sends the call on every connection that missed a deadline and may still deliver its questions.
+  /// `only_unanswered`: skips connections on which the acquire (or heal) of this token was
   /// answered, since its effect can be undone over any connection.
   virtual void post_to_late(const ScriptCall& call, bool only_unanswered,
                             const NotUndone& not_undone) = 0;

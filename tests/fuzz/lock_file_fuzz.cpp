@@ -33,7 +33,7 @@ void check_file(std::string_view bytes) {
   const format::Found found = format::read(read_at, file.size(), boot);
   if (std::holds_alternative<format::Damaged>(found)) return;
   // Whatever was there, the next copy takes its place.
-  if (std::holds_alternative<format::Nothing>(found)) file.assign(file.size(), '\0');
+  if (std::holds_alternative<format::Empty>(found)) file.assign(file.size(), '\0');
   const std::string body = format::encode({});
   for (const format::Write& write : format::plan(found, boot, body))
     file.replace(write.offset, write.bytes.size(), write.bytes);

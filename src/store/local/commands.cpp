@@ -49,7 +49,7 @@ Reply strlen(Keyspace&, std::string* text, Arguments) {
   return text != nullptr ? size_reply(*text) : integer_reply(0);
 }
 
-/// Only in the form that scripts use: from the first byte on.
+/// Only supports the form that the scripts use, which starts at the first byte.
 Reply getrange(Keyspace&, std::string* text, Arguments words) {
   const auto last = whole_number(words[3]);
   if (words[2] != "0" || !last || *last < 0) return error_reply(not_an_integer);
@@ -57,8 +57,8 @@ Reply getrange(Keyspace&, std::string* text, Arguments words) {
   return text_reply(text != nullptr ? text->substr(0, length) : std::string());
 }
 
-/// The end of a key that has `span` ms from now on. A lock file may hold any score, and scripts
-/// compute spans from scores: nothing when it is out of range.
+/// The expiry of a key with `span` ms left; nullopt if it is out of range. Scripts compute spans
+/// from scores, and a lock file may contain any score.
 std::optional<Milliseconds> end_after(const Keyspace& keyspace, std::string_view span) {
   const auto length = whole_number(span);
   if (!length || *length > max_time - keyspace.now().count()) return std::nullopt;
@@ -191,8 +191,8 @@ Reply hdel(Keyspace& keyspace, Hash* hash, Arguments words) {
 
 // --- Sorted sets ---
 
-/// Members with scores from words[2], `(5` for above 5, to words[3], lowest first; nothing when
-/// these are no scores.
+/// Members with scores from words[2] to words[3], lowest first, where `(5` means above 5; nullopt
+/// if these are not scores.
 std::optional<std::vector<Ranking::value_type>> members_between(SortedSet* zset, Arguments words) {
   const bool exclusive = words[2].starts_with('(');
   const auto min = read_score(words[2].substr(exclusive ? 1 : 0));
@@ -304,7 +304,7 @@ Reply zremrangebyscore(Keyspace& keyspace, SortedSet* zset, Arguments words) {
 
 // --- All of them ---
 
-/// Runs `command` on the value of the key, null when there is none.
+/// Runs `command` on the value of the key, or on null if there is none.
 template <class T, Reply (*command)(Keyspace&, T*, Arguments)>
 Reply on(Keyspace& keyspace, Arguments words) {
   Entry* entry = keyspace.find(words[1]);
@@ -315,7 +315,7 @@ Reply on(Keyspace& keyspace, Arguments words) {
 
 struct Command {
   std::string_view name;
-  std::size_t min_words;  ///< with the name
+  std::size_t min_words;  ///< including the name
   std::size_t max_words;
   Reply (*run)(Keyspace&, Arguments);
 };
@@ -365,7 +365,7 @@ std::vector<std::string_view> views_of(std::span<const std::string> words) {
 
 Reply execute(Keyspace& keyspace, Arguments words) {
   if (words.empty() || words[0].empty()) return error_reply("ERR unknown command");
-  // The first letters tell most names apart, without a call.
+  // The first letters distinguish most names, without a function call.
   const auto command = std::ranges::find_if(commands, [&](const Command& one) {
     return one.name.front() == words[0].front() && one.name == words[0];
   });
@@ -378,7 +378,8 @@ Reply execute(Keyspace& keyspace, Arguments words) {
 }
 
 std::string write_number(double number) {
-  // What %.17g writes of nearly every score, in a tenth of the time. Negative zero is left to it.
+  // The same text as from %.17g for nearly every score, in a tenth of the time. Negative zero takes
+  // the slow path.
   constexpr double small_enough = 1e15;
   const bool is_whole = number == std::trunc(number) && std::abs(number) < small_enough;
   if (is_whole && (number != 0 || !std::signbit(number)))

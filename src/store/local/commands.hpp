@@ -10,8 +10,8 @@
 
 namespace redlock::local {
 
-/// A command's name and what follows it; a script's keys or arguments. The callee must not keep
-/// them after it returns.
+/// The words of a command, or a script's keys or arguments. The callee must not use them after it
+/// returns.
 using Arguments = std::span<const std::string_view>;
 
 /// Views of `words`, to pass as Arguments; valid until `words` changes.
@@ -26,15 +26,15 @@ std::vector<std::string_view> views_of(std::span<const std::string> words);
 ///   ZRANGE key start stop [WITHSCORES] · ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset
 ///   count]
 ///
-/// Names and options are in capitals. Replies are those of Redis 7.0; of an error, its code is:
-/// WRONGTYPE when the key holds a value of another type, else ERR, also for what is not listed
-/// here.
+/// Names and options are in capitals. Replies are those of Redis 7.0. Errors only have the same
+/// code: WRONGTYPE if the key has a value of another type, otherwise ERR, also for any command not
+/// listed here.
 Reply execute(Keyspace& keyspace, Arguments words);
 
-/// A number as Redis writes it: with the 17 digits that lose nothing, `inf` and `-inf`.
+/// A number as Redis writes it: with 17 digits, which are exact, or `inf` and `-inf`.
 std::string write_number(double number);
 
-// Replies, by their types.
+// Make replies of each type.
 Reply integer_reply(std::int64_t number);
 Reply text_reply(std::string text);
 Reply status_reply(std::string text);

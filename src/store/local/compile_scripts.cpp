@@ -1,6 +1,6 @@
-// Not part of the program: run when it is built, it writes a C++ source with the Lua bytecode of
-// the lock scripts. Reading them as text would take seven times the instructions, at every start
-// with local:.
+// A build tool, not part of the program. It writes a C++ source with the Lua bytecode of the lock
+// scripts. Parsing them as text would take seven times as many instructions, at every start with
+// local:.
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -18,9 +18,9 @@ int append(lua_State*, const void* bytes, std::size_t size, void* text) {
   return 0;
 }
 
-/// Copies bytecode without what only debuggers read (lines, names of variables), which is half of
-/// it: `luac -s` does the same, but that program is not needed to build this one. The form is that
-/// of ldump.c of Lua 5.1.
+/// Copies bytecode without its debug information (lines, names of variables), which is half of it.
+/// `luac -s` does the same, but would be one more build dependency. For the format, see ldump.c of
+/// Lua 5.1.
 class Stripper {
  public:
   explicit Stripper(std::string_view bytecode) : rest_(bytecode) {}

@@ -32,7 +32,7 @@ std::optional<double> SortedSet::score(std::string_view member) const {
 Entry* Keyspace::find(std::string_view key) {
   const auto at = entries_.find(key);
   if (at == entries_.end()) return nullptr;
-  if (!is_over(at->second)) return &at->second;
+  if (!has_expired(at->second)) return &at->second;
   entries_.erase(at);
   return nullptr;
 }
@@ -51,7 +51,7 @@ bool Keyspace::erase(std::string_view key) {
 }
 
 const Keyspace::Entries& Keyspace::live() {
-  std::erase_if(entries_, [this](const auto& item) { return is_over(item.second); });
+  std::erase_if(entries_, [this](const auto& item) { return has_expired(item.second); });
   return entries_;
 }
 

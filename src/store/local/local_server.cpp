@@ -15,12 +15,12 @@
 namespace redlock::local {
 namespace {
 
-/// Between two attempts to lock a file. A process holds it for some hundred microseconds; the
-/// second number limits the cost of a waiter.
+/// The pause between two attempts to lock a file. A process keeps it locked for some hundred
+/// microseconds; the second number limits the cost of a wait.
 constexpr Milliseconds first_pause{1};
 constexpr Milliseconds max_pause{8};
 
-/// How long an undo may take when the caller does not say.
+/// How long a posted undo may take.
 constexpr Milliseconds post_time{1000};
 
 Fault out_of_turn() {
@@ -62,36 +62,36 @@ class LocalServer::Subscriber : public std::enable_shared_from_this<Subscriber> 
              std::function<void(Notification)> notified)
       : subscription_(std::move(subscription)),
         readable_(executor, subscription_->fd()),
-        heard_(std::move(notified)) {}
+        notified_(std::move(notified)) {}
 
   asio::awaitable<void> subscribe() {
     const auto self = shared_from_this();
-    while (heard_) {
+    while (notified_) {
       co_await readable_.wait();
       if (!subscription_) break;
       for (const std::string& message : subscription_->messages()) {
-        if (const auto call = notification_from(message); call && heard_) heard_(*call);
+        if (const auto call = notification_from(message); call && notified_) notified_(*call);
       }
     }
   }
 
   void end() {
-    heard_ = nullptr;
-    subscription_.reset();  // its name goes now, not when the coroutine does
+    notified_ = nullptr;
+    subscription_.reset();  // remove its name now, before the coroutine ends
     readable_.cancel();
   }
 
  private:
   std::optional<Subscription> subscription_;
   Readable readable_;
-  std::function<void(Notification)> heard_;
+  std::function<void(Notification)> notified_;
 };
 
-LocalServer::LocalServer(asio::any_io_executor executor, const Clock& clock, Place place)
+LocalServer::LocalServer(asio::any_io_executor executor, const Clock& clock, Location location)
     : executor_(std::move(executor)),
       clock_(clock),
-      place_(std::move(place)),
-      name_(place_.name()),
+      location_(std::move(location)),
+      name_(location_.name()),
       boot_id_(read_boot_id()) {}
 
 LocalServer::~LocalServer() {
@@ -101,12 +101,12 @@ LocalServer::~LocalServer() {
 asio::awaitable<ScriptReply> LocalServer::call(ScriptCall call, Instant deadline) {
   const std::string token = undo_target_of(call).token;
   if (token.empty()) co_return co_await ask(std::move(call), deadline);
-  carried_[token] = Carried::under_way;
+  attempts_[token] = AttemptState::under_way;
   ScriptReply reply = co_await ask(std::move(call), deadline);
   if (!reply || left_no_lease(*reply)) {
-    carried_.erase(token);
+    attempts_.erase(token);
   } else {
-    carried_[token] = Carried::done;
+    attempts_[token] = AttemptState::done;
   }
   co_return reply;
 }
@@ -125,23 +125,23 @@ asio::awaitable<ScriptReply> LocalServer::ask(ScriptCall call, Instant deadline)
 }
 
 bool LocalServer::is_revoked(const ScriptCall& call) const {
-  const auto carried = carried_.find(undo_target_of(call).token);
-  return carried != carried_.end() && carried->second == Carried::revoked;
+  const auto attempt = attempts_.find(undo_target_of(call).token);
+  return attempt != attempts_.end() && attempt->second == AttemptState::revoked;
 }
 
 LocalServer::Tried LocalServer::try_now(const ScriptCall& call) {
   if (!boot_id_) return unexpected(no_boot_id());
-  const auto directory = open_directory(place_);
+  const auto directory = open_directory(location_);
   if (!directory) return unexpected(directory.error());
   const std::string file_name = sha256_hex(call.keys.front());
   auto opened = LockFile::try_open(*directory, file_name);
   const auto now = directory_time(*directory, *boot_id_, clock_);
   if (!now) return unexpected(now.error());
   if (std::holds_alternative<LockFile::Missing>(opened)) {
-    // A read creates no file.
-    Keyspace nothing;
-    Reply reply = run_on(nothing, call, *now);
-    if (nothing.live().empty()) return answer(std::move(reply));
+    // A call that only reads must not create a file.
+    Keyspace empty;
+    Reply reply = run_on(empty, call, *now);
+    if (empty.live().empty()) return answer(std::move(reply));
     sweep(*directory, *boot_id_, *now);
     if (auto made = make_file(*directory, file_name, ""); !made) return unexpected(made.error());
     opened = LockFile::try_open(*directory, file_name);
@@ -163,7 +163,7 @@ ScriptReply LocalServer::run_in(const Directory& directory, const LockFile& file
   const auto found = file.load(*boot_id_);
   if (!found) return unexpected(found.error());
   const auto* stored = std::get_if<format::Stored>(&*found);
-  // A process that is woken while the file is locked waits for it.
+  // Publish at once: a subscriber that wakes up while the file is still locked waits for it.
   Keyspace keyspace([&](std::string_view channel,
                         std::string_view message) { return publish(directory, channel, message); },
                     [&](std::string_view channel) { return subscribers(directory, channel); });
@@ -183,13 +183,13 @@ ScriptReply LocalServer::run_in(const Directory& directory, const LockFile& file
 
 void LocalServer::post(const ScriptCall& call, const NotUndone& not_undone) {
   if (call.script == &scripts::leave) return run_later(call, nullptr);
-  const auto carried = carried_.find(undone_by(call));
-  if (carried == carried_.end()) return;
-  if (carried->second != Carried::done) {
-    carried->second = Carried::revoked;
+  const auto attempt = attempts_.find(undone_by(call));
+  if (attempt == attempts_.end()) return;
+  if (attempt->second != AttemptState::done) {
+    attempt->second = AttemptState::revoked;
     return;
   }
-  carried_.erase(carried);
+  attempts_.erase(attempt);
   run_later(call, not_undone);
 }
 
@@ -209,7 +209,7 @@ asio::awaitable<std::optional<Fault>> LocalServer::subscribe(
     Resource resource, std::string waiter, std::function<void(Notification)> notified, Instant) {
   unsubscribe();
   if (!boot_id_) co_return no_boot_id();
-  const auto directory = open_directory(place_);
+  const auto directory = open_directory(location_);
   if (!directory) co_return directory.error();
   if (const auto now = directory_time(*directory, *boot_id_, clock_))
     sweep(*directory, *boot_id_, *now);
@@ -228,7 +228,7 @@ void LocalServer::unsubscribe() {
 asio::awaitable<Result<LockList, Fault>> LocalServer::list(ListRequest request) {
   const Instant deadline = std::min(request.until, clock_.now() + request.answer_timeout);
   if (!boot_id_) co_return unexpected(no_boot_id());
-  const auto directory = open_directory(place_);
+  const auto directory = open_directory(location_);
   if (!directory) co_return unexpected(directory.error());
   LockList list;
   const auto skip = [&](const std::string& name, const Fault& fault) {

@@ -15,22 +15,21 @@
 
 namespace redlock::local {
 
-/// This host as a server: a file for each resource, named by the SHA-256 of its key, on which the
+/// This host as a server. Each resource has a file, named by the SHA-256 of its key, on which the
 /// lock scripts run under flock(2).
 ///
-/// A question opens the file, locks it, runs the script and writes the changes before it answers:
-/// without a suspension in between, so that no coroutine and no forked child ever keeps a file
-/// locked. While another process has it, the question is retried until the deadline; then the
+/// A question opens and locks the file, runs the script, and writes the changes before it answers,
+/// without suspending in between, so that no coroutine and no forked child keeps a file locked.
+/// While another process has the file locked, the question is retried until the deadline; then the
 /// server counts as silent, since a process that is stopped with the file locked must not block all
 /// others (E3).
 ///
-/// Time is the wall clock of the moment when the file was first written in this boot, and
-/// CLOCK_BOOTTIME from there on (E1): it never steps. Files stay when their locks go, for the fence
-/// counters in them; a reboot empties them all.
+/// For the time, see directory_time() (E1). Files outlive their locks, because of the fence
+/// counters in them. A reboot empties all files.
 class LocalServer final : public ScriptedServer {
  public:
   /// `clock` must outlive the server.
-  LocalServer(asio::any_io_executor executor, const Clock& clock, Place place);
+  LocalServer(asio::any_io_executor executor, const Clock& clock, Location location);
   ~LocalServer() override;
   LocalServer(const LocalServer&) = delete;
   LocalServer& operator=(const LocalServer&) = delete;
@@ -47,14 +46,14 @@ class LocalServer final : public ScriptedServer {
  protected:
   asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
   void post(const ScriptCall& call, const NotUndone& not_undone) override;
-  /// Nothing is ever late here: a question without an answer in time had no effect.
+  /// Does nothing: a question that was not answered in time had no effect here.
   void post_to_late(const ScriptCall&, bool, const NotUndone&) override {}
 
  private:
-  /// The result of an acquire or a heal that is not undone.
-  enum class Carried { under_way, revoked, done };
+  /// The state of an acquire or a heal that may have to be undone.
+  enum class AttemptState { under_way, revoked, done };
 
-  /// Nothing while another process has the file.
+  /// nullopt while another process has the file locked.
   using Tried = std::optional<ScriptReply>;
 
   class Subscriber;
@@ -65,7 +64,7 @@ class LocalServer final : public ScriptedServer {
   Reply run_on(Keyspace& keyspace, const ScriptCall& call, std::chrono::microseconds now);
   ScriptReply run_in(const Directory& directory, const LockFile& file, const ScriptCall& call,
                      std::chrono::microseconds now);
-  /// Nothing while another process has the file.
+  /// nullopt while another process has the file locked.
   std::optional<Result<std::vector<Resource>, Fault>> try_read(const Directory& directory,
                                                                const std::string& file_name,
                                                                Listed listed);
@@ -73,11 +72,11 @@ class LocalServer final : public ScriptedServer {
 
   asio::any_io_executor executor_;
   const Clock& clock_;
-  Place place_;
+  Location location_;
   std::string name_;
   std::optional<std::string> boot_id_;
   LuaHost lua_;
-  std::map<std::string, Carried> carried_;  ///< by token
+  std::map<std::string, AttemptState> attempts_;  ///< by token
   std::size_t posts_under_way_ = 0;
   std::unique_ptr<Event> posted_;
   std::shared_ptr<Subscriber> subscriber_;

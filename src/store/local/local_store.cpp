@@ -12,25 +12,25 @@ constexpr std::array<Scheme, 1> schemes{{{.prefix = "local:"}}};
 
 class LocalAddress final : public ServerAddress {
  public:
-  explicit LocalAddress(Place place) : place_(std::move(place)) {}
+  explicit LocalAddress(Location location) : location_(std::move(location)) {}
 
   [[nodiscard]] const Store& store() const override { return local::store; }
-  [[nodiscard]] std::string name() const override { return place_.name(); }
+  [[nodiscard]] std::string name() const override { return location_.name(); }
 
   [[nodiscard]] std::unique_ptr<LockServer> connect(asio::any_io_executor executor,
                                                     const Clock& clock,
                                                     const LinkOptions& /*options*/) const override {
-    return std::make_unique<LocalServer>(std::move(executor), clock, place_);
+    return std::make_unique<LocalServer>(std::move(executor), clock, location_);
   }
 
  private:
-  Place place_;
+  Location location_;
 };
 
 AddressResult read(std::string_view url) {
-  auto place = parse_place(url);
-  if (!place) return unexpected(std::move(place.error()));
-  return std::make_unique<const LocalAddress>(std::move(*place));
+  auto location = parse_location(url);
+  if (!location) return unexpected(std::move(location.error()));
+  return std::make_unique<const LocalAddress>(std::move(*location));
 }
 
 }  // namespace

@@ -63,45 +63,45 @@ constexpr std::array<std::uint32_t, 19> shared_file_systems{
 };
 
 /// Whether the errno may be temporary.
-bool is_passing(int error) {
+bool is_transient(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == EINTR;
 }
 
-unexpected<Fault> refused(const Place& place, const std::string& why) {
-  std::string text = escape_for_terminal(place.directory) + " " + why;
-  if (place.is_own) text += "; name a directory with local:/DIRECTORY";
+unexpected<Fault> refused(const Location& location, const std::string& why) {
+  std::string text = escape_for_terminal(location.directory) + " " + why;
+  if (location.is_own) text += "; name a directory with local:/DIRECTORY";
   return unexpected(Fault{FaultKind::misconfigured, std::move(text)});
 }
 
-unexpected<Fault> refused_errno(const Place& place, int error) {
-  if (is_passing(error))
-    return fault_of_errno("cannot open " + escape_for_terminal(place.directory), error);
+unexpected<Fault> refused_errno(const Location& location, int error) {
+  if (is_transient(error))
+    return fault_of_errno("cannot open " + escape_for_terminal(location.directory), error);
   if (error == ELOOP || error == ENOTDIR)
-    return refused(place, "is no directory, or a symbolic link");
-  return refused(place, "cannot be used: " + errno_text(error));
+    return refused(location, "is no directory, or a symbolic link");
+  return refused(location, "cannot be used: " + errno_text(error));
 }
 
 bool any_user_may_remove_files(const struct stat& status) {
   return (status.st_mode & S_IWOTH) != 0 && (status.st_mode & S_ISVTX) == 0;
 }
 
-Result<UniqueFd, Fault> open_own(const Place& place) {
-  const std::size_t slash = place.directory.rfind('/');
-  const std::string parent = place.directory.substr(0, slash);
-  const std::string name = place.directory.substr(slash + 1);
+Result<UniqueFd, Fault> open_own(const Location& location) {
+  const std::size_t slash = location.directory.rfind('/');
+  const std::string parent = location.directory.substr(0, slash);
+  const std::string name = location.directory.substr(slash + 1);
   const UniqueFd above(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   struct stat status {};
   if (!above || ::fstat(above.get(), &status) != 0)
-    return refused(place, "cannot be made: " + parent + ": " + errno_text(errno));
+    return refused(location, "cannot be made: " + parent + ": " + errno_text(errno));
   if (any_user_may_remove_files(status) || (status.st_uid != 0 && status.st_uid != ::geteuid())) {
-    return refused(place, "is not safe: others may take it away from " + parent);
+    return refused(location, "is not safe: others may take it away from " + parent);
   }
   UniqueFd fd(::openat(above.get(), name.c_str(), open_flags));
   if (fd || errno != ENOENT) return fd;
-  // The mode is set once more: the umask may have removed bits of it.
+  // Set the mode again, as the umask may have removed bits of it.
   const bool made = ::mkdirat(above.get(), name.c_str(), S_IRWXU) == 0;
   if (made ? ::fchmodat(above.get(), name.c_str(), S_IRWXU, 0) != 0 : errno != EEXIST)
-    return refused(place, "cannot be made: " + errno_text(errno));
+    return refused(location, "cannot be made: " + errno_text(errno));
   fd.reset(::openat(above.get(), name.c_str(), open_flags));
   return fd;
 }
@@ -111,7 +111,7 @@ Result<UniqueFd, Fault> open_own(const Place& place) {
 constexpr std::string_view temporary_prefix = ".new-";
 constexpr std::string_view decimal_digits = "0123456789";
 
-/// Removes a name when it goes.
+/// Removes a name when it is destroyed.
 class TemporaryName {
  public:
   explicit TemporaryName(int directory) : directory_(directory), name_(temporary_name()) {}
@@ -125,11 +125,12 @@ class TemporaryName {
   std::string name_;
 };
 
-/// Never replaces another file.
+/// Renames a file without replacing another one.
 bool give_name(int directory, const char* temporary, const char* name) {
   if (rename_without_replacing(directory, temporary, directory, name) == 0) return true;
-  // Not every file system can (ZFS before 2.2), and what confines a container may refuse a call
-  // that it does not know; there it has two names for a moment.
+  // Some file systems do not support RENAME_NOREPLACE (ZFS before 2.2), and the seccomp filter of a
+  // container may refuse a call that it does not know. Then link the file, which has two names for
+  // a moment.
   const bool is_refused = errno == EINVAL || errno == ENOSYS || errno == EPERM;
   return is_refused && ::linkat(directory, temporary, directory, name, 0) == 0;
 }
@@ -144,14 +145,14 @@ microseconds since_boot(const Clock& clock) {
   return std::chrono::duration_cast<microseconds>(clock.now().time_since_epoch());
 }
 
-/// This process's time namespace, as the kernel numbers it; 0 where it knows none.
+/// The kernel's number for this process's time namespace; 0 if the kernel has no time namespaces.
 std::uint64_t time_namespace() {
   struct stat status {};
   return ::stat("/proc/self/ns/time", &status) == 0 ? status.st_ino : 0;
 }
 
-/// What the file holds: what to add to the time since boot, and the time namespace in which that is
-/// true.
+/// The content of the clock file: the offset to add to the time since boot, and the time namespace
+/// in which it is valid.
 struct Base {
   microseconds offset;
   std::uint64_t time_namespace;
@@ -164,27 +165,27 @@ std::string encode(const Base& base) {
 std::optional<Base> decode(std::string_view text) {
   const std::size_t space = text.find(' ');
   const auto offset = whole_number(text.substr(0, space));
-  // Before namespaces were written down there was the offset alone.
+  // Older versions stored the offset without the namespace.
   const auto name_space = space != std::string_view::npos
                               ? whole_number<std::uint64_t>(text.substr(space + 1))
                               : time_namespace();
   if (!offset || !name_space) return std::nullopt;
-  // What others wrote must not overflow.
+  // Another program may have written the file; its value must not cause an overflow.
   constexpr microseconds max_offset = std::chrono::hours(24 * 365 * 200);
   if (*offset > max_offset.count() || *offset < -max_offset.count()) return std::nullopt;
   return Base{microseconds(*offset), *name_space};
 }
 
-/// What clears old files away must not take it from locks that are renewed: without it the time is
-/// another, and their leases may seem to have ended.
-void keep_young(const UniqueFd& file) {
+/// Updates the clock file's timestamp, so that programs which remove old files leave it alone. A
+/// new clock file would have another offset, and leases might seem to have ended.
+void touch(const UniqueFd& file) {
   constexpr time_t day = 24 * 3600;
   struct stat about {};
   if (::fstat(file.get(), &about) == 0 && about.st_mtim.tv_sec < ::time(nullptr) - day)
     (void)::futimens(file.get(), nullptr);
 }
 
-/// Nothing when there is no such file.
+/// nullopt if there is no such file.
 Result<std::optional<microseconds>, Fault> read_base(const Directory& directory,
                                                      const std::string& name) {
   const UniqueFd fd(
@@ -206,11 +207,11 @@ Result<std::optional<microseconds>, Fault> read_base(const Directory& directory,
                             "boot is another; use local:/dir with a "
                             "directory for each, or a server"});
   }
-  keep_young(fd);
+  touch(fd);
   return base->offset;
 }
 
-/// Files of earlier boots.
+/// Removes the clock files of earlier boots.
 void remove_other_clocks(const Directory& directory, const std::string& ours) {
   for (const std::string& name : names_in(directory)) {
     if (name.starts_with(prefix) && name != ours) ::unlinkat(directory.fd.get(), name.c_str(), 0);
@@ -219,50 +220,51 @@ void remove_other_clocks(const Directory& directory, const std::string& ours) {
 
 }  // namespace
 
-Result<Place, std::string> parse_place(std::string_view url) {
+Result<Location, std::string> parse_location(std::string_view url) {
   const std::string_view path = url.substr(scheme.size());
-  // Of the effective user, and independent of all variables: cron and sudo strip them.
+  // It depends on the effective user, and on no environment variable, as cron and sudo remove them.
   const std::string own = "/run/lock/redlock-cli-" + std::to_string(::geteuid());
-  if (path.empty()) return Place{own, true};
+  if (path.empty()) return Location{own, true};
   if (!path.starts_with('/'))
     return unexpected(std::string("it needs an absolute path: local:/directory"));
   if (std::ranges::any_of(path, is_control))
     return unexpected(std::string("its path holds control characters"));
   const std::string directory = without_needless_slashes(path);
-  return Place{directory, directory == own};
+  return Location{directory, directory == own};
 }
 
-Result<Directory, Fault> open_directory(const Place& place) {
+Result<Directory, Fault> open_directory(const Location& location) {
   errno = 0;
-  auto fd = place.is_own ? open_own(place) : UniqueFd(::open(place.directory.c_str(), open_flags));
+  auto fd = location.is_own ? open_own(location)
+                            : UniqueFd(::open(location.directory.c_str(), open_flags));
   if (!fd) return unexpected(fd.error());
-  if (!*fd) return refused_errno(place, errno);
+  if (!*fd) return refused_errno(location, errno);
 
   struct stat status {};
   struct statfs system {};
   if (::fstat(fd->get(), &status) != 0 || ::fstatfs(fd->get(), &system) != 0)
-    return refused_errno(place, errno);
-  if (place.is_own &&
+    return refused_errno(location, errno);
+  if (location.is_own &&
       (status.st_uid != ::geteuid() || (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)) {
-    return refused(place, "must be owned by you, mode 0700");
+    return refused(location, "must be owned by you, mode 0700");
   }
   if (any_user_may_remove_files(status))
-    return refused(place, "is not safe: any user can remove files there (chmod +t)");
+    return refused(location, "is not safe: any user can remove files there (chmod +t)");
   if ((system.f_flags & ST_RDONLY) != 0)
-    return refused(place, "cannot be used: " + errno_text(EROFS));
+    return refused(location, "cannot be used: " + errno_text(EROFS));
   if (reaches_beyond_this_host(static_cast<std::uint32_t>(system.f_type))) {
-    return refused(place, "is on a network or FUSE file system; locks need a local one");
+    return refused(location, "is on a network or FUSE file system; locks need a local one");
   }
 
   mode_t mode = S_IRUSR | S_IWUSR;
   if ((status.st_mode & S_IWGRP) != 0) mode |= S_IRGRP | S_IWGRP;
   if ((status.st_mode & S_IWOTH) != 0) mode |= S_IROTH | S_IWOTH;
-  return Directory{std::move(*fd), mode, status.st_gid, escape_for_terminal(place.directory)};
+  return Directory{std::move(*fd), mode, status.st_gid, escape_for_terminal(location.directory)};
 }
 
 std::vector<std::string> names_in(const Directory& directory) {
   std::vector<std::string> names;
-  // Not the directory's own descriptor: reading moves its position.
+  // A separate descriptor, as reading a directory moves its position.
   UniqueFd copy(::openat(directory.fd.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   DIR* entries = copy ? ::fdopendir(copy.get()) : nullptr;
   if (entries == nullptr) return names;
@@ -284,9 +286,9 @@ Result<void, Fault> make_file(const Directory& directory, const std::string& nam
                              O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                              S_IRUSR | S_IWUSR));
   if (!fd) return fault_of_errno("cannot make a file", errno);
-  if (!give_rights(directory, fd.get(), S_IFREG))
+  if (!set_mode_and_group(directory, fd.get(), S_IFREG))
     return fault_of_naming("cannot set the mode of a file", errno);
-  // A few bytes are written whole or not at all.
+  // So few bytes are written completely or not at all.
   if (!bytes.empty() &&
       ::write(fd.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
     return fault_of_errno("cannot write a file", errno);
@@ -316,7 +318,7 @@ bool is_temporary(std::string_view name) {
 }
 
 void remove_if_old(const Directory& directory, const std::string& name) {
-  // To finish one takes microseconds.
+  // Completing a file takes microseconds.
   constexpr time_t seconds = 60;
   struct stat named {};
   if (::fstatat(directory.fd.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -325,7 +327,7 @@ void remove_if_old(const Directory& directory, const std::string& name) {
     ::unlinkat(directory.fd.get(), name.c_str(), 0);
 }
 
-bool give_rights(const Directory& directory, int fd, mode_t type) {
+bool set_mode_and_group(const Directory& directory, int fd, mode_t type) {
   struct stat made {};
   if (::fstat(fd, &made) != 0) return false;
   if ((made.st_mode & S_IFMT) != type || made.st_uid != ::geteuid() || made.st_nlink != 1) {
@@ -333,7 +335,7 @@ bool give_rights(const Directory& directory, int fd, mode_t type) {
     return false;
   }
   const bool shared = (directory.file_mode & S_IRGRP) != 0;
-  // A user outside the group cannot give it a file; the setgid bit may have done so.
+  // A user outside the group may not set it; then the directory's setgid bit may have done so.
   if (shared && ::fchown(fd, static_cast<uid_t>(-1), directory.group) != 0 && errno != EPERM)
     return false;
   return ::fchmod(fd, directory.file_mode) == 0;
@@ -341,7 +343,7 @@ bool give_rights(const Directory& directory, int fd, mode_t type) {
 
 unexpected<Fault> fault_of_errno(const std::string& what, int error) {
   FaultKind kind = FaultKind::misconfigured;
-  if (error == ENOSPC || error == EDQUOT || is_passing(error)) kind = FaultKind::unavailable;
+  if (error == ENOSPC || error == EDQUOT || is_transient(error)) kind = FaultKind::unavailable;
   if (error == EACCES) kind = FaultKind::denied;
   return unexpected(Fault{kind, what + ": " + errno_text(error)});
 }
@@ -361,7 +363,7 @@ Result<microseconds, Fault> directory_time(const Directory& directory, const std
     if (auto made = make_file(directory, name, encode({ours, time_namespace()})); !made)
       return unexpected(made.error());
     remove_other_clocks(directory, name);
-    base = read_base(directory, name);  // another process may have been first
+    base = read_base(directory, name);  // another process may have made it first
   }
   if (!base) return unexpected(base.error());
   if (!*base) return unexpected(Fault{FaultKind::silent, "its clock was removed just now"});

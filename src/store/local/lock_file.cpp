@@ -14,8 +14,7 @@
 namespace redlock::local {
 namespace {
 
-/// How often a file may vanish between opening and locking it before that counts as another process
-/// at work.
+/// How often a file may vanish between opening and locking it, before the file counts as busy.
 constexpr int max_reopenings = 3;
 
 bool write_all_at(int fd, std::string_view bytes, std::size_t offset) {
@@ -46,8 +45,8 @@ constexpr std::size_t file_name_size = 64;
 
 LockFile::Opened LockFile::try_open(const Directory& directory, const std::string& name) {
   for (int i = 0; i < max_reopenings; ++i) {
-    // Not O_CREAT: with fs.protected_regular a sticky directory would not let us open another
-    // user's file that way.
+    // No O_CREAT: with fs.protected_regular, it prevents opening another user's file in a sticky
+    // directory.
     UniqueFd fd(
         ::openat(directory.fd.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (!fd && errno == ENOENT) return Missing{};
@@ -110,8 +109,8 @@ Result<void, Fault> LockFile::store(const format::Found& found, std::string_view
         FaultKind::unavailable,
         "the lock file has no room for more (" + std::to_string(format::max_body) + " bytes)"});
   }
-  // What another boot left must not lie beside this boot's first copy.
-  if (std::holds_alternative<format::Nothing>(found) && ::ftruncate(fd_.get(), 0) != 0)
+  // Data from another boot must not remain beside the first copy of this boot.
+  if (std::holds_alternative<format::Empty>(found) && ::ftruncate(fd_.get(), 0) != 0)
     return fault_of_errno("cannot write the lock file", errno);
   if (auto room = make_room(body.size()); !room) return room;
   for (const format::Write& write : format::plan(found, boot_id, body)) {
@@ -121,11 +120,11 @@ Result<void, Fault> LockFile::store(const format::Found& found, std::string_view
   return {};
 }
 
-/// For both slots, so that a release still fits when the file system is full.
+/// Allocates disk space for both slots, so that a release still fits when the file system is full.
 Result<void, Fault> LockFile::make_room(std::size_t body_size) const {
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < format::file_size) {
-    // Writing on would end the process by SIGXFSZ.
+    // A write beyond RLIMIT_FSIZE would end the process with SIGXFSZ.
     return unexpected(Fault{FaultKind::misconfigured,
                             "the limit for the size of files (ulimit -f) is below the " +
                                 std::to_string(format::file_size) + " bytes needed"});
@@ -143,8 +142,8 @@ Result<void, Fault> LockFile::make_room(std::size_t body_size) const {
                    ? errno
                    : 0;
     } while (failed == EINTR);
-    // Where this is impossible, a full file system may prevent a release from being written, and
-    // the lease ends by its ttl.
+    // If the file system does not support this, it may be too full for a release. Then the lease
+    // expires.
     if (failed != 0 && failed != EOPNOTSUPP && failed != ENOSYS)
       return fault_of_errno("cannot write the lock file", failed);
   }

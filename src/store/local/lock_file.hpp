@@ -19,24 +19,24 @@ namespace redlock::local {
 class LockFile {
  public:
   struct Missing {};
-  struct Busy {};  ///< another process has it at the moment
+  struct Busy {};  ///< another process has it locked
   using Opened = std::variant<LockFile, Missing, Busy, Fault>;
 
-  /// Does not wait. The file is the one that other processes find under this name, until one of
-  /// them removes it.
+  /// Opens and locks the file without waiting. It is the file that other processes find under this
+  /// name, until one of them removes it.
   static Opened try_open(const Directory& directory, const std::string& name);
 
-  /// Locks an open file; nothing when it is not, or no longer, the one under this name: a lock on
-  /// it would exclude no process (E4).
+  /// Locks an open file; nullopt if it is not, or no longer, the one under this name: a lock on it
+  /// would not exclude other processes (E4).
   static std::optional<Opened> lock(UniqueFd fd, const Directory& directory,
                                     const std::string& name);
 
-  /// Whether other processes still find it under its name. Check this after store(), before any
-  /// answer or notification: this process may have been stopped meanwhile, and another one may have
-  /// removed the file.
+  /// Whether other processes still find the file under its name. Check this after store(), before
+  /// any answer or notification: this process may have been stopped meanwhile, and another process
+  /// may have removed the file.
   [[nodiscard]] bool is_named(const Directory& directory) const;
 
-  /// Its content, as of this boot. A fault when another program damaged it.
+  /// Reads the content of this boot. A fault if another program has damaged the file.
   [[nodiscard]] Result<format::Found, Fault> load(std::string_view boot_id) const;
 
   /// Replaces the content with `body`. After a fault, or if the process dies meanwhile, the file

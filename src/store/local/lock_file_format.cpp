@@ -15,10 +15,10 @@ namespace {
 constexpr std::string_view magic = "redlock1";
 constexpr std::size_t digest_size = 64;
 
-/// No writer gets this far, and the next number is still larger.
+/// No writer reaches this, and there is room for larger numbers.
 constexpr std::uint64_t max_generation = std::numeric_limits<std::uint64_t>::max() / 2;
 
-/// As stored in the file: it is read on the host that wrote it, so it has that host's byte order.
+/// The header as stored in the file, in the byte order of this host, as only this host reads it.
 struct Header {
   std::array<char, 8> magic;
   std::uint64_t generation;
@@ -48,14 +48,14 @@ std::string digest_of(const Header& header) {
   return sha256_hex(bytes_of(header).substr(0, sizeof(Header) - digest_size));
 }
 
-/// What lies where a slot's header belongs.
+/// The content at the position of a slot's header.
 struct Slot {
   enum class State {
     unwritten,   ///< zeros
-    begun,       ///< the first bytes of a header, then zeros: its writer's host failed
+    begun,       ///< the first bytes of a header, then zeros: the host failed during the write
     other_boot,  ///< a header of another boot
     ours,        ///< a header of this boot
-    damaged,     ///< no writer leaves this
+    damaged,     ///< anything else; no writer leaves this
   };
   State state = State::damaged;
   Header header{};
@@ -80,17 +80,17 @@ Slot read_slot(const ReadAt& read_at, std::size_t offset, std::string_view boot_
   return slot;
 }
 
-/// Whether writers of this boot leave `other` beside their newest header: the copy before it, and
-/// none of theirs beside the first. A header is written in one step, so no death of a process cuts
-/// it: what is no header was one, perhaps of a newer copy.
+/// Whether writers of this boot may have left `other` beside their newest header: the preceding
+/// copy, or beside the first copy none of this boot. Headers are written by one call and cannot be
+/// truncated by the death of a process, so a damaged one may have been that of a newer copy.
 bool fits(const Slot& newest, const Slot& other) {
   using enum Slot::State;
   if (newest.header.generation == 1) return other.state == unwritten || other.state == other_boot;
   return other.state == ours && other.header.generation + 1 == newest.header.generation;
 }
 
-/// Whether no writer of this boot has finished a copy, and nothing but writers was here: the first
-/// copy goes into the first slot, beside none.
+/// Whether no writer of this boot has completed a copy, and no other program has changed the file:
+/// the first copy goes into the first slot while the second has none.
 bool is_unused(const Slot& first, const Slot& second) {
   using enum Slot::State;
   if (first.state == damaged || second.state == damaged) return false;
@@ -98,7 +98,7 @@ bool is_unused(const Slot& first, const Slot& second) {
   return second.state == unwritten && (first.state == unwritten || first.state == begun);
 }
 
-/// Reads numbers and strings from the front of arbitrary bytes.
+/// Reads numbers and strings from the front of untrusted bytes.
 class Decoder {
  public:
   explicit Decoder(std::string_view bytes) : rest_(bytes) {}
@@ -189,12 +189,12 @@ Value decode_value(Decoder& decoder, std::uint8_t type) {
 }  // namespace
 
 Found read(const ReadAt& read_at, std::size_t size, std::string_view boot_id) {
-  if (size == 0) return Nothing{};
+  if (size == 0) return Empty{};
   if (size != file_size) return Damaged{};
   const std::array slots{read_slot(read_at, 0, boot_id), read_slot(read_at, slot_size, boot_id)};
   const auto is_ours = [](const Slot& one) { return one.state == Slot::State::ours; };
   if (std::ranges::none_of(slots, is_ours)) {
-    if (is_unused(slots[0], slots[1])) return Nothing{};
+    if (is_unused(slots[0], slots[1])) return Empty{};
     return Damaged{};
   }
   const unsigned slot = is_ours(slots[1]) && (!is_ours(slots[0]) || slots[1].header.generation >

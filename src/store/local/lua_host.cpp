@@ -11,15 +11,15 @@
 
 #include "support/digest.hpp"
 
-// Lua is compiled as C, and raises its errors by longjmp, which destroys nothing. So a function
-// that Lua calls, or that may raise an error, keeps what has a destructor in the host or the job,
-// and not on the stack. It lets no exception out into Lua's frames either (LuaHost::guard).
+// Lua is compiled as C, and raises errors by longjmp, which runs no destructors. So a function that
+// Lua calls, or that may raise an error, keeps objects with destructors in the host or the job, not
+// on the stack. Nor may an exception leave it into Lua's frames (LuaHost::guard).
 
 namespace redlock::local {
 namespace {
 
-/// Lua collects its garbage when it has so many per cent of what was left the last time; a run
-/// leaves little.
+/// Lua collects garbage when its memory reaches this percentage of what it was after the last
+/// collection. A run produces little garbage.
 constexpr int garbage_pause = 400;
 
 // --- Values between Lua and Redis ---
@@ -28,7 +28,7 @@ void push_text(lua_State* lua, std::string_view text) {
   lua_pushlstring(lua, text.data(), text.size());
 }
 
-/// The string (or number) at `index`, for as long as it is on the stack.
+/// The string (or number) at `index`, valid while it is on the stack.
 std::string_view text_at(lua_State* lua, int index) {
   std::size_t size = 0;
   const char* text = luaL_checklstring(lua, index, &size);
@@ -50,7 +50,7 @@ void push_single_field(lua_State* lua, const char* name, std::string_view text) 
   lua_setfield(lua, -2, name);
 }
 
-/// Pushes what redis.call gives to a script for this reply.
+/// Pushes the value that redis.call returns to a script for this reply.
 void push_reply(lua_State* lua, const Reply& reply) {
   luaL_checkstack(lua, 3, "reply");
   switch (reply.type) {
@@ -92,7 +92,8 @@ int push_best(lua_State* lua, Better is_better) {
   return 1;
 }
 
-/// What the scripts use of `math`: all of it would need libm, which each start would load.
+/// Pushes the functions of `math` that the scripts use. The whole library would need libm, which
+/// every start would have to load.
 void push_math(lua_State* lua) {
   constexpr std::array<luaL_Reg, 3> functions{{
       {"floor",
@@ -112,15 +113,16 @@ void push_math(lua_State* lua) {
   lua_setfield(lua, -2, "huge");
 }
 
-/// A lock file may hold any score, so a script may compute what is no integer of 64 bits.
+/// Converts to an integer of 64 bits. A lock file may contain any score, so a script may compute a
+/// number out of range.
 std::int64_t without_fraction(lua_Number number) {
   constexpr lua_Number limit = 9223372036854775808.0;  // 2^63
   if (!(number >= -limit && number < limit)) return std::numeric_limits<std::int64_t>::min();
   return static_cast<std::int64_t>(number);
 }
 
-/// The value on top of the stack as the reply that a client gets for it. Leaves the stack as it
-/// was.
+/// Converts the value on top of the stack to the reply that a client would get. Leaves the stack
+/// unchanged.
 void read_reply(lua_State* lua, Reply& reply) {
   switch (lua_type(lua, -1)) {
     case LUA_TSTRING:
@@ -167,7 +169,7 @@ void LuaHost::Close::operator()(lua_State* lua) const {
   lua_close(lua);
 }
 
-/// What `work` returns. Its exceptions go on in run().
+/// Returns the result of `work`. An exception is stored, and rethrown by run().
 template <class Work>
 int LuaHost::guard(lua_State* lua, Work work) {
   try {
@@ -257,7 +259,7 @@ void LuaHost::push_compiled(lua_State* lua, std::string_view script) {
     lua_rawgeti(lua, LUA_REGISTRYINDEX, known->reference);
     return;
   }
-  // What is loaded is no garbage: to look for some meanwhile would be in vain.
+  // Loading produces no garbage, so a collection would be wasted.
   lua_gc(lua, LUA_GCSTOP, 0);
   const int status = luaL_loadbuffer(lua, script.data(), script.size(), "@user_script");
   lua_gc(lua, LUA_GCRESTART, 0);
@@ -297,7 +299,7 @@ Reply LuaHost::run(Keyspace& keyspace, std::string_view script, Arguments keys,
     std::rethrow_exception(std::exchange(exception_, nullptr));
   }
   if (failed) {
-    // The raised error: redis.call's `{err = …}`, or Lua's own text.
+    // The error is redis.call's `{err = …}`, or a text of Lua.
     job.reply = {};
     read_reply(lua_.get(), job.reply);
     if (job.reply.type != Reply::Type::error) job.reply = error_reply("ERR " + job.reply.text);

@@ -12,31 +12,31 @@ struct lua_State;
 
 namespace redlock::local {
 
-/// scripts::text as bytecode: the same for LuaHost, and faster to load.
+/// scripts::text as bytecode, which LuaHost loads faster.
 extern const std::string_view compiled_scripts;
 
-/// Runs the lock scripts as Redis runs them with EVAL, on a Keyspace instead.
+/// Runs the lock scripts like EVAL in Redis, but on a Keyspace.
 ///
-/// A script has KEYS and ARGV, Lua's base, string, table and math libraries, and redis.call, pcall,
-/// sha1hex and error_reply. Values are converted as Redis does: numbers lose their fraction, nil
-/// and booleans become nil, a table ends at its first nil. It must set no globals, which Redis
-/// refuses.
+/// A script can use KEYS and ARGV, Lua's base, string, table and math libraries, and redis.call,
+/// pcall, sha1hex and error_reply. Values are converted as in Redis: numbers lose their fraction,
+/// nil and booleans become nil, a table ends at its first nil. Scripts must not set globals, which
+/// Redis would refuse.
 ///
-/// Scripts are trusted: they are compiled into the program. What lies in a lock file is not, but it
-/// cannot keep a script from ending: it has at most max_body bytes (lock_file_format.hpp), and
-/// every loop passes or drops one of its entries at each turn. A value that a script chokes on is
-/// an error reply.
+/// Scripts are trusted, as they are compiled into the program. The content of a lock file is not,
+/// but it cannot keep a script from ending: it has at most max_body bytes (lock_file_format.hpp),
+/// and each iteration of a loop passes or drops one of its entries. A value that makes a script
+/// fail results in an error reply.
 ///
-/// Compiled scripts are kept. Starts Lua when it first runs one. Single-threaded.
+/// Caches compiled scripts. Starts Lua when it first runs one. Single-threaded.
 class LuaHost {
  public:
   LuaHost() = default;
   LuaHost(const LuaHost&) = delete;
   LuaHost& operator=(const LuaHost&) = delete;
 
-  /// The reply of the script, which is text or bytecode; an error that it did not catch is an error
-  /// reply. `script` must stay as it is while the host lives: a compiled script is known by where
-  /// its text lies. Comparing the texts took the simulation a twentieth of its time.
+  /// The reply of the script, which is text or bytecode. An error that the script does not catch is
+  /// an error reply. `script` must not change or move while the host lives, as compiled scripts are
+  /// found by address. Comparing texts took a twentieth of the simulation's time.
   Reply run(Keyspace& keyspace, std::string_view script, Arguments keys, Arguments arguments);
 
  private:
@@ -55,7 +55,7 @@ class LuaHost {
 
   template <class Work>
   int guard(lua_State* lua, Work work);
-  /// The words of the command on the stack; false when one is neither a string nor a number.
+  /// Reads the words of the command on the stack; false if one is neither a string nor a number.
   bool read_words(lua_State* lua);
   int call(lua_State* lua, bool raise);
   int sha1hex(lua_State* lua);
@@ -63,11 +63,11 @@ class LuaHost {
 
   std::unique_ptr<lua_State, Close> lua_;
   std::vector<Compiled> compiled_;
-  // Of the run under way:
+  // The state of the current run:
   Keyspace* keyspace_ = nullptr;
   std::vector<std::string_view> words_;  ///< of the last command, while it is on Lua's stack
   std::vector<std::string> numbers_;     ///< the text of those words that are numbers in Lua
-  Reply reply_;                          ///< to it
+  Reply reply_;                          ///< to the last command
   std::exception_ptr exception_;
 };
 

@@ -17,21 +17,22 @@
 namespace redlock::local {
 namespace {
 
-/// With more than one checked for each one created, the useless ones never become the majority.
-constexpr std::size_t looked_at = 4;
+/// If more than one file is checked for each one that is created, unneeded files never become the
+/// majority.
+constexpr std::size_t checked_names = 4;
 
-/// Calls `look` with a few of them, chosen at random.
-template <class Look>
-void look_at_a_few(std::vector<std::string>& names, Look look) {
-  for (std::size_t i = 0; i < looked_at && !names.empty(); ++i) {
+/// Calls `check` with a few of the names, chosen at random.
+template <class Check>
+void check_a_few(std::vector<std::string>& names, Check check) {
+  for (std::size_t i = 0; i < checked_names && !names.empty(); ++i) {
     std::swap(names[random_bits() % names.size()], names.back());
-    look(names.back());
+    check(names.back());
     names.pop_back();
   }
 }
 
-/// The next fence is at least the time, so the counter no longer matters. The added time lets a
-/// resource that is locked again and again keep its file.
+/// Once the time has passed the counter, the next fence is larger without it. The delay lets a
+/// resource that is locked frequently keep its file.
 constexpr Milliseconds outdated{10'001};
 
 bool is_outdated_fence(const std::string& key, const Entry& entry, Milliseconds now) {
@@ -58,15 +59,15 @@ void remove_if_idle(const Directory& directory, const std::string& name, std::st
   const auto opened = LockFile::try_open(directory, name);
   const auto* file = std::get_if<LockFile>(&opened);
   const auto found = file != nullptr ? file->load(boot_id) : unexpected(Fault());
-  // Locked all the while, so that no process uses it; a process that waits for it sees that its
-  // name is gone.
+  // The file stays locked meanwhile, so no process uses it. A process that waits for it will notice
+  // that the name is gone.
   if (found && !is_of_value(*found, now)) ::unlinkat(directory.fd.get(), name.c_str(), 0);
 }
 
 }  // namespace
 
 void sweep(const Directory& directory, std::string_view boot_id, std::chrono::microseconds now) {
-  // Apart: however many waiters there are, as many lock files are looked at.
+  // Separately, so that many waiters do not reduce the number of lock files that are checked.
   std::vector<std::string> lock_files;
   std::vector<std::string> others;
   for (std::string& name : names_in(directory)) {
@@ -76,11 +77,11 @@ void sweep(const Directory& directory, std::string_view boot_id, std::chrono::mi
       others.push_back(std::move(name));
     }
   }
-  look_at_a_few(lock_files,
-                [&](const std::string& name) { remove_if_idle(directory, name, boot_id, now); });
-  look_at_a_few(others, [&](const std::string& name) {
+  check_a_few(lock_files,
+              [&](const std::string& name) { remove_if_idle(directory, name, boot_id, now); });
+  check_a_few(others, [&](const std::string& name) {
     if (is_fifo(name)) {
-      remove_if_unheard(directory, name);
+      remove_if_unsubscribed(directory, name);
     } else {
       remove_if_old(directory, name);
     }

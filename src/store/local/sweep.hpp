@@ -7,11 +7,11 @@
 
 namespace redlock::local {
 
-/// Checks a few of the files in a lock directory, chosen at random, and removes what is not needed:
-/// lock files with no lease, no record, and a fence counter so far below the time that the next
-/// fence is larger without it; FIFOs of waiters that were killed; files that were never finished,
-/// since their maker was killed. Done whenever one is to be created, this keeps their number
-/// near that of the files in use. Files that cannot be checked or removed at the moment stay.
+/// Checks a few files of a lock directory, chosen at random, and removes those that are not needed:
+/// lock files without a lease or a record, and with a fence counter so far below the time that the
+/// next fence will be larger anyway; FIFOs of waiters that were killed; and incomplete files whose
+/// maker was killed. Called whenever a lock file is created, it keeps their number near that of the
+/// files in use. Files that cannot be checked or removed at the moment stay.
 /// `now`: the directory's time.
 void sweep(const Directory& directory, std::string_view boot_id, std::chrono::microseconds now);
 

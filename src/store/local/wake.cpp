@@ -20,8 +20,8 @@ std::string name_of(std::string_view channel) {
   return std::string(fifo_prefix) + sha256_hex(channel);
 }
 
-/// Removes the name if it is still this FIFO's: others who may write to the directory may have
-/// given it to a file of ours.
+/// Removes the name if it still belongs to this FIFO: another user of the directory may have
+/// renamed one of our other files to it.
 void remove_name(int directory, const std::string& name, const UniqueFd& fifo) {
   struct stat opened {};
   struct stat named {};
@@ -31,7 +31,7 @@ void remove_name(int directory, const std::string& name, const UniqueFd& fifo) {
     ::unlinkat(directory, name.c_str(), 0);
 }
 
-/// Nothing, with ENXIO, when it has no reader: its subscriber was killed.
+/// Opens a subscriber's FIFO. Fails with ENXIO if it has no reader: the subscriber was killed.
 UniqueFd open_to_write(const Directory& directory, const std::string& name) {
   return UniqueFd(
       ::openat(directory.fd.get(), name.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
@@ -41,17 +41,17 @@ UniqueFd open_to_write(const Directory& directory, const std::string& name) {
 
 Result<Subscription, Fault> Subscription::open(const Directory& directory,
                                                std::string_view channel) {
-  // Its name appears once it has its mode and a reader: a publisher that finds no reader considers
-  // the subscriber dead.
+  // Give it its name only once it has its mode and a reader: a publisher that finds no reader
+  // assumes that the subscriber is dead.
   const int place = directory.fd.get();
   const std::string temporary = temporary_name();
   std::string name = name_of(channel);
   if (::mkfifoat(place, temporary.c_str(), S_IRUSR | S_IWUSR) != 0)
     return fault_of_errno("cannot make a FIFO", errno);
-  // Also open for writing, so that a read does not return end-of-file after each publisher.
+  // Opened for writing, too, so that reads do not return end-of-file when a publisher closes it.
   UniqueFd fifo(::openat(place, temporary.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   UniqueFd kept(::fcntl(place, F_DUPFD_CLOEXEC, 0));
-  if (kept && fifo && give_rights(directory, fifo.get(), S_IFIFO) &&
+  if (kept && fifo && set_mode_and_group(directory, fifo.get(), S_IFIFO) &&
       ::renameat(place, temporary.c_str(), place, name.c_str()) == 0) {
     return Subscription(std::move(kept), std::move(fifo), std::move(name));
   }
@@ -68,8 +68,7 @@ Subscription::~Subscription() {
 }
 
 std::vector<std::string> Subscription::messages() const {
-  // Others who may write to the directory could write without end: what is beyond this waits until
-  // we are asked again.
+  // Other users of the directory could write endlessly, so leave the rest for the next call.
   constexpr std::size_t max_bytes = std::size_t{64} * 1024;
   std::string bytes;
   std::array<char, 4096> piece{};
@@ -100,8 +99,8 @@ std::int64_t publish(const Directory& directory, std::string_view channel,
   struct stat status {};
   if (::fstat(fifo.get(), &status) != 0 || !S_ISFIFO(status.st_mode)) return 0;
   const std::string line = std::string(message) + "\n";
-  // Whole or not at all: it is shorter than PIPE_BUF. A full pipe wakes as well as one more
-  // message.
+  // It is shorter than PIPE_BUF, so it is written completely or not at all. If the pipe is full,
+  // the messages in it wake the subscriber just as well.
   return ::write(fifo.get(), line.data(), line.size()) >= 0 || errno == EAGAIN ? 1 : 0;
 }
 
@@ -116,9 +115,9 @@ bool is_fifo(std::string_view name) {
          name.find_first_not_of(hex_digits, fifo_prefix.size()) == std::string_view::npos;
 }
 
-void remove_if_unheard(const Directory& directory, const std::string& name) {
+void remove_if_unsubscribed(const Directory& directory, const std::string& name) {
   struct stat status {};
-  // To open a socket is ENXIO, too.
+  // Opening a socket fails with ENXIO, too, so check the type.
   if (::fstatat(directory.fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
       S_ISFIFO(status.st_mode) && !open_to_write(directory, name) && errno == ENXIO)
     ::unlinkat(directory.fd.get(), name.c_str(), 0);

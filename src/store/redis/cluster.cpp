@@ -11,15 +11,15 @@
 namespace redlock::redis {
 namespace {
 
-/// A cluster in a normal state needs one redirect, two while a slot moves.
+/// A healthy cluster needs one redirect, or two while a slot moves.
 constexpr int max_redirects = 5;
 
-/// Of servers that are named no more, those asked last are kept. One question meets at most
-/// max_redirects of them, and what it left there can still be undone.
-constexpr std::size_t max_strangers = 16;
+/// The number of servers that are kept after the cluster stopped naming them, those asked last. One
+/// question reaches at most max_redirects of them, so what it left there can still be undone.
+constexpr std::size_t max_stale_nodes = 16;
 
-/// 16384 slots of a cluster that moved them one by one; each with a master and some replicas, which
-/// take 1.5 KB of memory.
+/// The reply has up to 16384 ranges, if the slots were moved one by one. Each range has a master
+/// and some replicas, and takes 1.5 KB of memory.
 constexpr ReplyLimits slots_limits{4, 16384, 64 * 1024, 32 * 1024 * 1024};
 
 constexpr std::string_view try_again = "TRYAGAIN";
@@ -29,16 +29,16 @@ Fault at(const Address& address, Fault fault) {
   return fault;
 }
 
-/// How many nodes are asked at a time where views are compared: enough to outvote a few that are
-/// dead or cut off, and no storm at a large cluster that fails over.
+/// The number of nodes that are asked at a time when views are compared: enough to outvote a few
+/// that are dead or cut off, but too few to flood a large cluster during a fail-over.
 constexpr std::size_t max_compared = 5;
 
-/// So many nodes are asked for another master than the one that failed. If they all name that one,
-/// it is tried again.
+/// The number of nodes that are asked for another master than the one that failed. If all of them
+/// name that one, it is tried again.
 constexpr std::size_t enough_compared = 3 * max_compared;
 
-/// Whether the server answers that it can serve no key as a master: a view that names it may be
-/// wrong.
+/// Whether the server answers that it cannot serve any key as a master. Then a view that names it
+/// as a master may be wrong.
 bool is_no_master(const Reply& reply) {
   return reply.type == Reply::Type::error &&
          (reply.text.starts_with("CLUSTERDOWN") || reply.text.starts_with("MASTERDOWN") ||
@@ -95,14 +95,14 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call,
   bool asking = false;
   Refuted refuted;
   for (int redirects = 0;;) {
-    // The undo went only to the servers that had been asked by then.
+    // The undo went only to the servers that had been asked before it.
     if (attempt->undone) co_return unexpected(Fault{FaultKind::silent, "cancelled"});
     const std::shared_ptr<RedisServer> server = node(place);
     const auto [reply, link] = co_await server->answer_to(call, asking, deadline);
     if (!reply || is_no_master(*reply)) {
       doubt(place, slot);
       Fault fault = at(place, reply ? fault_of_error(reply->text) : reply.error());
-      // It may have got the question: what it does may not be done elsewhere, too.
+      // It may have received the question, so the question must not go to another server.
       if (!reply && !link->failed_to_open()) co_return unexpected(std::move(fault));
       if (++redirects > max_redirects) co_return unexpected(std::move(fault));
       owner = co_await master_elsewhere(slot, place, refuted, std::move(fault), deadline);
@@ -152,7 +152,8 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call,
 asio::awaitable<Result<ClusterServer::Part, Fault>> ClusterServer::find_part(ScriptCall call,
                                                                              Address owner,
                                                                              Instant deadline) {
-  // First the master that still has the slot: it alone knows whether it still has the lock's key.
+  // Ask the master that still owns the slot first: only it knows whether it still has the lock's
+  // key.
   Part part{owner, /*asking=*/false, std::move(call)};
   for (;;) {
     const std::shared_ptr<RedisServer> server = node(part.place);
@@ -172,8 +173,8 @@ asio::awaitable<Result<ClusterServer::Part, Fault>> ClusterServer::find_part(Scr
     part.place = (*redirect)->to;
     part.asking = true;
   }
-  // No lock, and so no lease to extend or to release: what is asked with its key alone shows that.
-  // Where there is no holder to show, a lock that moves cannot be told from a free one.
+  // Neither server has the lock's key. An extend or a release with that key alone shows that the
+  // lease is gone. For other scripts, a free lock cannot be distinguished from one that is moving.
   if (part.call.script != &scripts::extend && part.call.script != &scripts::release)
     co_return unexpected(at(owner, fault_of_error(try_again)));
   part.call.keys.resize(1);
@@ -195,7 +196,8 @@ asio::awaitable<std::optional<Fault>> ClusterServer::find_view(std::uint16_t slo
                                                                Instant deadline) {
   Fault faults;
   std::vector<Address> sources = sources_.in_order();
-  // The master that failed may be silent, and is no witness for itself, unless it is the only one.
+  // The failed master may be silent, and cannot vouch for itself. Ask it only if it is the only
+  // source.
   if (doubt_ && sources.size() > 1) std::erase(sources, doubt_->master);
   const std::size_t at_a_time = doubt_ ? max_compared : 1;
   std::optional<ClusterView> last_resort;
@@ -270,9 +272,9 @@ asio::awaitable<Result<ClusterView, Fault>> ClusterServer::ask_for_view(Address 
   ClusterView view{from, std::move(*slots), std::nullopt};
   if (with_epoch) {
     Command info{"CLUSTER", "INFO"};
-    const auto told = co_await server->ask(std::move(info), ReplyLimits{}, deadline);
-    if (!told) co_return unexpected(told.error());
-    view.epoch = epoch_from(*told);
+    const auto answer = co_await server->ask(std::move(info), ReplyLimits{}, deadline);
+    if (!answer) co_return unexpected(answer.error());
+    view.epoch = epoch_from(*answer);
   }
   co_return view;
 }
@@ -282,7 +284,8 @@ asio::awaitable<Result<std::vector<ClusterView>, Fault>> ClusterServer::complete
   const std::vector<Address> asked = sources_.in_order();
   Views found =
       co_await ask_for_views(asked, /*with_epoch=*/true, time_for_one(clock_.now(), deadline));
-  // The nodes that the newest names may know better, where few of the cluster are configured.
+  // If only a few nodes of the cluster are configured, those that the newest view names may have
+  // newer views.
   found.views = newest_first(std::move(found.views));
   const auto named = std::ranges::find_if(
       found.views, [](const ClusterView& view) { return view.missing_slots() == 0; });
@@ -328,7 +331,8 @@ void ClusterServer::drop_misplaced_subscription() {
 }
 
 void ClusterServer::doubt(const Address& master, std::uint16_t slot) {
-  // A question that was put long ago says nothing against a view that has replaced that one.
+  // The question may be old, and the view that led to it replaced. Then its failure does not
+  // discredit the new view.
   const SlotRange* range = range_of(slots_, slot);
   if (range != nullptr && range->master != master) return;
   doubt_ = Doubt{master, slot};
@@ -342,8 +346,7 @@ asio::awaitable<Result<Address, Fault>> ClusterServer::master_elsewhere(
   refuted.insert_or_assign(std::move(place), fault);
   const SlotRange* range = range_of(slots_, slot);
   if (range != nullptr && !refuted.contains(range->master)) co_return range->master;
-  // Not without a name for what is awaited: GCC 12 does not get that right (CONTRIBUTING.md,
-  // Style).
+  // The result needs a name: GCC 12 miscompiles the shorter form (CONTRIBUTING.md, Style).
   const auto no_view = co_await find_view(slot, refuted, deadline);
   if (no_view) co_return unexpected(std::move(fault));
   co_return range_of(slots_, slot)->master;
@@ -357,27 +360,28 @@ std::shared_ptr<RedisServer> ClusterServer::node(const Address& address) {
       std::make_shared<RedisServer>(executor_, clock_, endpoint_.server_at(address), options_);
   server->on_disconnect(disconnected_);
   node.server = server;
-  forget_strangers();
+  drop_stale_nodes();
   return server;
 }
 
-void ClusterServer::forget_strangers() {
-  if (nodes_.size() <= max_strangers) return;
+void ClusterServer::drop_stale_nodes() {
+  if (nodes_.size() <= max_stale_nodes) return;
   const std::vector<Address> sources = sources_.in_order();
   std::set<Address> named(sources.begin(), sources.end());
   for (const SlotRange& range : slots_) named.insert(range.master);
   if (subscribed_at_) named.insert(*subscribed_at_);
-  std::vector<std::pair<std::uint64_t, Address>> strangers;
+  std::vector<std::pair<std::uint64_t, Address>> stale;
   for (const auto& [address, node] : nodes_) {
-    if (!named.contains(address)) strangers.emplace_back(node.last_asked, address);
+    if (!named.contains(address)) stale.emplace_back(node.last_asked, address);
   }
-  if (strangers.size() <= max_strangers) return;
-  std::ranges::sort(strangers);
-  strangers.resize(strangers.size() - max_strangers);
-  for (const auto& [last_asked, address] : strangers) {
-    // First out of the map: abort() runs callbacks, and one may post an undo to all that are in it.
-    const auto stranger = nodes_.extract(address);
-    stranger.mapped().server->abort();
+  if (stale.size() <= max_stale_nodes) return;
+  std::ranges::sort(stale);
+  stale.resize(stale.size() - max_stale_nodes);
+  for (const auto& [last_asked, address] : stale) {
+    // Remove it from the map first: abort() runs callbacks, which may post an undo to all nodes in
+    // the map.
+    const auto node = nodes_.extract(address);
+    node.mapped().server->abort();
   }
 }
 
@@ -464,8 +468,8 @@ void ClusterServer::unsubscribe() {
   if (subscribed_at_) node(*std::exchange(subscribed_at_, std::nullopt))->unsubscribe();
 }
 
-void ClusterServer::on_disconnect(std::function<void()> told) {
-  disconnected_ = std::move(told);
+void ClusterServer::on_disconnect(std::function<void()> notify) {
+  disconnected_ = std::move(notify);
   for (const auto& [address, node] : nodes_) node.server->on_disconnect(disconnected_);
 }
 

@@ -15,11 +15,12 @@
 namespace redlock::redis {
 
 /// A Redis Cluster as one vote: each question goes to the master of the key's slot, and follows
-/// MOVED and ASK. The cluster is asked for that master first, so that no script is ever sent to a
-/// wrong server that might keep it for later.
-/// | One node's view of the cluster is used until it fails: it has no master of the slot, or that
-/// master cannot be reached, refuses, is none, or is silent. Then views are in doubt, and those of
-/// several nodes are compared (PROTOCOL R13).
+/// MOVED and ASK. The cluster is asked for that master first, so that no script is sent to a wrong
+/// server that might execute it later.
+///
+/// One node's view of the cluster is used until it fails: it names no master of the slot, or that
+/// master cannot be reached, refuses, is not a master, or is silent. Then the views of several
+/// nodes are compared (PROTOCOL R13).
 class ClusterServer final : public RedisVote {
  public:
   /// `endpoint` is of kind cluster. `clock` must outlive the server.
@@ -27,7 +28,7 @@ class ClusterServer final : public RedisVote {
                 RedisServerOptions options = {});
 
   [[nodiscard]] const std::string& name() const override { return name_; }
-  /// From every master.
+  /// Lists the locks of every master.
   asio::awaitable<Result<LockList, Fault>> list(ListRequest request) override;
   asio::awaitable<Result<std::vector<Master>, Fault>> masters(Instant deadline) override;
   asio::awaitable<Result<std::shared_ptr<RedisServer>, Fault>> master_of(std::string key,
@@ -36,12 +37,12 @@ class ClusterServer final : public RedisVote {
                                                   std::function<void(Notification)> notified,
                                                   Instant deadline) override;
   void unsubscribe() override;
-  /// Of any of its servers.
-  void on_disconnect(std::function<void()> told) override;
+  /// Called for a connection to any of the cluster's servers.
+  void on_disconnect(std::function<void()> notify) override;
   [[nodiscard]] bool was_reached() const override;
   asio::awaitable<void> close(Instant deadline) override;
 
-  /// The master of the key's slot, as far as known; asks the cluster when it is unknown.
+  /// The master of the key's slot; asks the cluster if it is not known yet.
   asio::awaitable<Result<Address, Fault>> locate(std::string key, Instant deadline);
 
  protected:
@@ -58,31 +59,32 @@ class ClusterServer final : public RedisVote {
     bool undone = false;
   };
 
-  /// A call in a slot that moves, for the server that has the lock's key.
+  /// A call in a slot that moves, reduced to the keys of the server that has the lock's key.
   struct Part {
     Address place;
     bool asking;
     ScriptCall call;
   };
-  /// Finds out which keys are where, and leaves out the others (PROTOCOL D1). `owner`: the master
-  /// that the slot moves from.
+  /// Finds the server that has the lock's key, and leaves out the keys that are not there (PROTOCOL
+  /// D1). `owner`: the master that the slot moves from.
   asio::awaitable<Result<Part, Fault>> find_part(ScriptCall call, Address owner, Instant deadline);
 
   asio::awaitable<ScriptReply> follow(ScriptCall call, std::shared_ptr<const Attempt> attempt,
                                       Instant deadline);
 
-  /// Notes that the attempts which left this are undone: they must not be sent any more.
+  /// Notes that all attempts with this token or waiter's id are undone: they must not be sent
+  /// again.
   void mark_undone(const std::string& token_or_waiter);
 
-  /// The servers that were named as the master in this attempt and are none, and why.
+  /// The servers that a view wrongly named as the master in this attempt, with their faults.
   using Refuted = std::map<Address, Fault>;
 
-  /// Finds a view with a master of the slot that is not refuted, and uses it. One that names the
-  /// master at which the last view failed is used only if nothing else is found.
+  /// Finds a view with a master of the slot that is not refuted, and uses it. A view that names the
+  /// master at which the last view failed is used only if there is no other.
   asio::awaitable<std::optional<Fault>> find_view(std::uint16_t slot, const Refuted& refuted,
                                                   Instant deadline);
 
-  /// The views of these nodes, asked at the same time, and the faults of those that have none.
+  /// The views of several nodes, and the faults of the nodes without one.
   struct Views {
     std::vector<ClusterView> views;
     Fault faults;
@@ -92,7 +94,8 @@ class ClusterServer final : public RedisVote {
   asio::awaitable<Result<ClusterView, Fault>> ask_for_view(Address from, bool with_epoch,
                                                            Instant deadline);
 
-  /// The views to believe that have a master of every slot, the best first; never none.
+  /// The trustworthy views that have a master of every slot, the best first; at least one, or a
+  /// fault.
   asio::awaitable<Result<std::vector<ClusterView>, Fault>> complete_views(Instant deadline);
 
   asio::awaitable<Result<LockList, Fault>> list_from(const ClusterView& view,
@@ -100,24 +103,25 @@ class ClusterServer final : public RedisVote {
 
   void use(ClusterView view);
 
-  /// This master failed for that slot: so did the view in use, if that names it.
+  /// Notes that this master failed for that slot. If the view in use names it, the view failed,
+  /// too.
   void doubt(const Address& master, std::uint16_t slot);
 
   /// Ends the subscription if the slot of its key has another master now.
   void drop_misplaced_subscription();
 
-  /// After `place`, where nothing was done for that `fault`: the master that another view names,
-  /// not one of the refuted, to which `place` is added; the fault when there is none.
+  /// Adds `place`, where `fault` shows that nothing was done, to the refuted servers. Returns a
+  /// master that another view names and that is not refuted; or the fault, if there is none.
   asio::awaitable<Result<Address, Fault>> master_elsewhere(std::uint16_t slot, Address place,
                                                            Refuted& refuted, Fault fault,
                                                            Instant deadline);
 
-  /// The server at this address, which is connected to when it is first asked.
+  /// The server at this address. It connects when it is first asked.
   std::shared_ptr<RedisServer> node(const Address& address);
 
-  /// Ends the connections to servers that neither the settings nor the cluster name any more, but
-  /// for those that were asked last: they may have something that must be undone there.
-  void forget_strangers();
+  /// Ends the connections to servers that are no longer configured or named by the cluster. Keeps
+  /// those that were asked last, as something may have to be undone there.
+  void drop_stale_nodes();
 
   /// The master at which a view failed, and for which slot.
   struct Doubt {
@@ -137,8 +141,8 @@ class ClusterServer final : public RedisVote {
   std::string name_;
   ServerFacts facts_;  ///< of the server that gave the last reply
   std::map<Address, Node> nodes_;
-  std::uint64_t questions_ = 0;   ///< to all nodes
-  std::vector<SlotRange> slots_;  ///< of the view in use; the first that fits a slot is right
+  std::uint64_t questions_ = 0;   ///< number of questions to all nodes
+  std::vector<SlotRange> slots_;  ///< of the view in use; the first range with a slot applies
   ViewSources sources_;
   Address source_;                               ///< the node that gave the view in use
   std::optional<Doubt> doubt_;                   ///< until the slot has a master that answers

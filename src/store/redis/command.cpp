@@ -40,8 +40,8 @@ std::vector<Command> login_commands(const Endpoint& endpoint,
                                     const std::optional<std::string>& password) {
   std::vector<Command> commands;
   if (endpoint.user || password) {
-    // A user without a password is an ACL user with `nopass`, which any password fits; never the
-    // default user in its place.
+    // A user without a password is an ACL user with `nopass`, for which any password will do. AUTH
+    // without the user name would log in the default user instead.
     Command auth{"AUTH"};
     if (endpoint.user) auth.push_back(*endpoint.user);
     auth.push_back(password.value_or(""));
@@ -61,7 +61,7 @@ EncodedCommand script_command(const ScriptCall& call) {
   return EncodedCommand(words);
 }
 
-EncodedCommand teaching_command(const ScriptCall& call) {
+EncodedCommand load_scripts_command(const ScriptCall& call) {
   const std::array<std::string_view, 5> words{"EVAL", scripts::text, "1", call.keys.front(),
                                               scripts::none};
   return EncodedCommand(words);

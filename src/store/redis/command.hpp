@@ -22,7 +22,7 @@ class EncodedCommand {
   // cppcheck-suppress noExplicitConstructor
   EncodedCommand(const Command& words);  // NOLINT(google-explicit-constructor)
 
-  /// Of words that need not be copied first.
+  /// Encodes the words without copying them first.
   explicit EncodedCommand(std::span<const std::string_view> words);
 
   [[nodiscard]] const std::string& bytes() const& noexcept { return bytes_; }
@@ -39,12 +39,12 @@ std::vector<Command> login_commands(const Endpoint& endpoint,
 /// Runs the script by its digest.
 EncodedCommand script_command(const ScriptCall& call);
 
-/// Makes the server learn the text, and nothing else. With the lock's key, so that a proxy routes
-/// it to the same server; by EVAL, which needs no more rights than EVALSHA.
-EncodedCommand teaching_command(const ScriptCall& call);
+/// Makes the server load the scripts without running one. It contains the lock's key, so that a
+/// proxy routes it to the same server. It uses EVAL, which needs no more rights than EVALSHA.
+EncodedCommand load_scripts_command(const ScriptCall& call);
 
-/// Undoes what a release would, for a server that forgot the scripts (SCRIPT FLUSH). `alone`: with
-/// the lock's key as the only one.
+/// Undoes what the release would undo, on a server that forgot the scripts (SCRIPT FLUSH). `alone`:
+/// the lock's key is the only key.
 EncodedCommand undo_command(const ScriptCall& release, bool alone);
 
 }  // namespace redlock::redis

@@ -10,7 +10,7 @@ namespace redlock::redis {
 
 namespace {
 
-/// What is wrong with this answer to ROLE from a server that must be a master.
+/// The fault in this reply to ROLE from a server that must be a master; nullopt if it is one.
 std::optional<Fault> objection_to(const Reply& role) {
   if (role.type == Reply::Type::error) return fault_of_error(role.text);
   if (role.type != Reply::Type::array || role.elements.empty())
@@ -25,13 +25,13 @@ Fault default_user_is_off(std::string_view error_text) {
           "its default user is off: name another user with --user (" + quote_of(error_text) + ")"};
 }
 
-/// Rounded, as the question is put a moment after the deadline is set.
+/// The time given, rounded: the question begins a moment after its deadline is set.
 std::string time_given(Duration span) {
   if (span <= Duration::zero()) return "0s: this host was too busy to ask in time";
   return format_duration(std::chrono::ceil<Milliseconds>(span));
 }
 
-/// What an AUTH among these sends.
+/// The password that an AUTH among these commands sends.
 std::string password_in(const std::vector<Command>& login) {
   for (const Command& command : login) {
     if (command.front() == "AUTH") return command.back();
@@ -39,9 +39,9 @@ std::string password_in(const std::vector<Command>& login) {
   return {};
 }
 
-/// An error reply is shown: a server, or a proxy, may repeat what it was sent in it. A password
-/// that is shorter is found in any text, and one that is a word of the server's own is left, since
-/// the reply must keep its meaning.
+/// Masks the password in an error reply, as users see the text, and a server or a proxy may repeat
+/// its input there. Leaves very short passwords, which occur in any text, and passwords that are
+/// words of the server's own text, as the reply must keep its meaning.
 std::string without_password(const std::string& error_text, const std::string& password) {
   constexpr std::size_t shortest = 4;
   constexpr std::string_view mask = "***";
@@ -93,7 +93,7 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(EncodedCommand command
   open->answered = clock_.make_event();
   asked_ = true;
   enqueue(std::move(command), open);
-  // Not `while (… && co_await …)`, here and below: GCC 12 then waits even if the part before the &&
+  // No `while (… && co_await …)`, here or below: GCC 12 would wait even if the part before the &&
   // is false.
   while (!open->answer) {
     if (!co_await open->answered->wait_until(deadline)) break;
@@ -101,13 +101,14 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(EncodedCommand command
   if (open->answer) co_return std::move(*open->answer);
 
   late_ = true;
-  // One that has answered is the master until no new connection opens, or sentinels say otherwise.
-  if (!heard_) transport_->disown();
+  // A server that has answered remains the master until no new connection opens, or the sentinels
+  // name another.
+  if (!answered_) transport_->disown();
   const std::string span = time_given(deadline - asked);
   if (connected_) co_return unexpected(of_server({FaultKind::silent, "no answer within " + span}));
   const std::string awaited = transport_->awaited();
-  // Nothing was sent yet, so there is nothing to undo except for an earlier connection.
-  if (!owed_) abort();
+  // Nothing was sent yet, so the only thing to undo would be that of an earlier connection.
+  if (!carries_undo_) abort();
   co_return unexpected(of_server({FaultKind::silent, "no " + awaited + " within " + span}));
 }
 
@@ -125,7 +126,7 @@ asio::awaitable<std::optional<Fault>> Connection::greet_again(Instant deadline) 
 }
 
 void Connection::post(EncodedCommand command, Answered answered) {
-  if (!asked_) owed_ = true;
+  if (!asked_) carries_undo_ = true;
   auto open = std::make_shared<Open>();
   open->then = std::move(answered);
   enqueue(std::move(command), std::move(open));
@@ -133,9 +134,9 @@ void Connection::post(EncodedCommand command, Answered answered) {
 
 asio::awaitable<void> Connection::close(Instant deadline, bool answered) {
   const auto self = shared_from_this();
-  // A connection that never opened delivered nothing. It stays only for the undo of what another
-  // connection carried.
-  if (!broken_ && !open_.empty() && (connected_ || owed_)) {
+  // A connection that never opened delivered nothing. It is only kept if it carries the undo for
+  // another connection.
+  if (!broken_ && !open_.empty() && (connected_ || carries_undo_)) {
     while (!broken_ && !(connected_ && unsent_.empty() && being_written_.empty())) {
       if (!co_await progress_->wait_until(deadline)) break;
     }
@@ -211,7 +212,7 @@ void Connection::flush() {
 asio::awaitable<void> Connection::write_rest() {
   while (being_written_.empty() && !unsent_.empty() && !broken_) {
     being_written_.swap(unsent_);
-    asio::error_code error;  // the reading side gets it too, and reports it better
+    asio::error_code error;  // the reader gets the error, too, and reports it better
     co_await transport_->write(asio::buffer(being_written_), error);
     being_written_.clear();
     progress_->notify();
@@ -219,7 +220,7 @@ asio::awaitable<void> Connection::write_rest() {
 }
 
 void Connection::deliver(Reply reply) {
-  heard_ = true;
+  answered_ = true;
   if (open_.empty() && on_message_) return on_message_(&reply);
   if (open_.empty()) return fail(Fault{FaultKind::garbage, "unexpected reply"});
   const std::shared_ptr<Open> open = std::move(open_.front());
@@ -228,13 +229,13 @@ void Connection::deliver(Reply reply) {
   if (reply.type == Reply::Type::error) {
     reply.text = without_password(reply.text, password_);
     if (refuses_connection(reply.text)) {
-      // What was asked behind this one gets no answer of its own.
+      // The server closes the connection, so later questions get this answer.
       login_fault_ = of_server(fault_of_error(reply.text));
       retire();
     }
   }
   if (std::exchange(seems_needless_, false)) {
-    // A default user that is off has no password either.
+    // A disabled default user has no password either.
     if (reply.type != Reply::Type::error || !wants_login(reply.text)) {
       needless_password_();
     } else if (!login_fault_) {
@@ -267,9 +268,9 @@ void Connection::deliver(Reply reply) {
     return;
   }
   if (login_fault_) {
-    // Commands after a refused login (or on a replica that became a master meanwhile) may have been
-    // executed all the same (by the default user). They do not count, but can be undone here.
-    acted_for_stranger_ = acted_for_stranger_ || reply.type != Reply::Type::error;
+    // The default user may have executed the commands after a refused login; so may a replica that
+    // became a master meanwhile. They do not count, but can be undone on this connection.
+    acted_without_login_ = acted_without_login_ || reply.type != Reply::Type::error;
     finish(*open, unexpected(*login_fault_));
   } else {
     finish(*open, std::move(reply));

@@ -18,16 +18,18 @@
 
 namespace redlock::redis {
 
-/// One connection to one server, from connect to end; never reconnects. Commands are sent in the
-/// order in which they are given, the login commands first and together with the first command in
-/// one write. Replies are matched by that order.
-/// | Where only a master will do, ROLE is sent after the login. At any other server every question
-/// is answered with that fault, and the connection counts as late.
-/// | A greeting is a question that is sent after the login and before everything else. Its answer
-/// is kept, even an error.
-/// | A connection on which an answer missed its deadline is `late`: it still delivers what it was
-/// given, and what is posted later, but must not be asked anything new (its next reply would be the
-/// old one). A connection that breaks answers all open questions with a Fault.
+/// One connection to one server; it never reconnects. Commands are sent in the given order. The
+/// login commands come first, in one write with the first command. Replies are matched by order.
+///
+/// If the server must be a master, ROLE is sent after the login. If it is not a master, every
+/// question is answered with that fault, and the connection counts as late.
+///
+/// A greeting is a question that is sent after the login and before everything else. Its answer is
+/// kept, even an error.
+///
+/// A connection on which an answer missed its deadline is `late`: it still delivers the commands
+/// that it was given, and those that are posted later, but takes no new question, whose reply would
+/// be that of the old one. A connection that breaks answers all open questions with a Fault.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   /// What the server answered to the greeting, and when.
@@ -40,9 +42,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
              std::unique_ptr<Transport> transport, const std::vector<Command>& login,
              const std::optional<Command>& greeting = std::nullopt, bool demands_master = false);
 
-  /// A login that fails because the server has no password does not count as failed: `told` runs
+  /// A login that fails because the server has no password does not count as failed: `notify` runs
   /// instead. Call it before start().
-  void allow_needless_password(std::function<void()> told) { needless_password_ = std::move(told); }
+  void allow_needless_password(std::function<void()> notify) {
+    needless_password_ = std::move(notify);
+  }
 
   /// Begins to connect. Call it once.
   void start(Instant deadline);
@@ -52,28 +56,30 @@ class Connection : public std::enable_shared_from_this<Connection> {
   asio::awaitable<Result<Reply, Fault>> request(EncodedCommand command, ReplyLimits limits,
                                                 Instant deadline);
 
-  /// The result of a posted command: the reply, or the fault that ended the connection before it.
+  /// Receives the result of a posted command: the reply, or the fault that ended the connection.
   using Answered = std::function<void(const Result<Reply, Fault>&)>;
 
-  /// Sends a command after all others. `answered`, if any, runs once; never when the connection is
-  /// destroyed while the question is open.
+  /// Sends a command after all others. `answered` may be null. It runs once, unless the connection
+  /// is destroyed before the answer.
   void post(EncodedCommand command, Answered answered = nullptr);
 
-  /// Receives the messages of a subscription, which answer no question; and a null pointer when the
-  /// connection ends. Without it such a message is garbage and ends the connection.
+  /// `notified` gets the messages of a subscription, which answer no question, and a null pointer
+  /// when the connection ends. Without it, such a message is a protocol error and ends the
+  /// connection.
   void on_message(std::function<void(const Reply*)> notified) { on_message_ = std::move(notified); }
 
-  /// `told` runs when the server, or the network, ends this connection while it is open and in use.
-  void on_disconnect(std::function<void()> told) { disconnected_ = std::move(told); }
+  /// `notify` runs when the server, or the network, ends this connection while it is open and in
+  /// use.
+  void on_disconnect(std::function<void()> notify) { disconnected_ = std::move(notify); }
 
-  /// Whether something may be asked here: not broken, not late, not closed.
+  /// Whether it takes questions: it is not broken, late or closed.
   [[nodiscard]] bool usable() const noexcept { return !broken_ && !late_; }
 
-  /// Ends its use: it counts as late from now on.
+  /// Makes the connection count as late, so that no question follows.
   void retire() noexcept { late_ = true; }
 
-  /// Whether it ended after it was open: the server may have executed, or may still execute, what
-  /// was asked here.
+  /// Whether it ended after it had been open. Then the server may have executed its commands, or
+  /// may still do so.
   [[nodiscard]] bool broke_off() const noexcept { return broken_ && connected_; }
 
   /// Whether the server refused our login.
@@ -81,8 +87,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     return login_fault_ && login_fault_->kind == FaultKind::denied;
   }
 
-  /// Whether it executed something all the same, for the default user.
-  [[nodiscard]] bool acted_for_stranger() const noexcept { return acted_for_stranger_; }
+  /// Whether the server refused our login but executed a command all the same, for the default
+  /// user.
+  [[nodiscard]] bool acted_without_login() const noexcept { return acted_without_login_; }
 
   [[nodiscard]] bool was_open() const noexcept { return connected_; }
 
@@ -91,20 +98,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// See Transport::stays_on_this_host.
   [[nodiscard]] bool stays_on_this_host() const { return transport_->stays_on_this_host(); }
 
-  /// Whether the server was demanded to be a master, and reported that it is none.
+  /// Whether the server had to be a master, but reported that it is not one.
   [[nodiscard]] bool found_no_master() const noexcept { return found_no_master_; }
 
-  /// Nothing until it arrives. It has arrived when any requested answer has.
+  /// The answer to the greeting; nullopt until it arrives. It arrives before any requested answer.
   [[nodiscard]] const std::optional<Greeting>& greeting() const noexcept { return greeting_; }
 
   /// Whether the server refused the greeting for the moment (BUSY and the like).
   [[nodiscard]] bool greeting_was_refused() const;
 
-  /// Asks the greeting again, after everything else, and keeps the answer. -> why there is none
+  /// Repeats the greeting after everything else, and keeps the answer. Returns a fault if there is
+  /// no answer.
   asio::awaitable<std::optional<Fault>> greet_again(Instant deadline);
 
-  /// See LockServer::close. `answered`: shut down the sending half only after all answers. A server
-  /// that keeps a client waiting drops what it has not read when that client closes.
+  /// See LockServer::close. `answered`: shut down the sending half only after all answers. If a
+  /// server blocks a client, as with WAIT, it drops unread commands when that client closes.
   asio::awaitable<void> close(Instant deadline, bool answered = false);
 
   /// Ends at once, whatever is under way.
@@ -136,7 +144,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string being_written_;
   std::optional<Fault> login_fault_;
   std::function<void()> needless_password_;
-  bool seems_needless_ = false;  ///< by the answer to AUTH; the next one tells
+  bool seems_needless_ = false;  ///< by the answer to AUTH; the next answer confirms it or not
   std::optional<Fault> broken_;
   std::function<void(const Reply*)> on_message_;
   std::function<void()> disconnected_;
@@ -150,12 +158,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool greets_;  ///< the answer to the greeting is still to come
   std::optional<Greeting> greeting_;
   bool connected_ = false;
-  bool heard_ = false;  ///< the server answered something
+  bool answered_ = false;  ///< the server answered something
   bool late_ = false;
   bool aborted_ = false;
-  bool acted_for_stranger_ = false;
+  bool acted_without_login_ = false;
   bool asked_ = false;  ///< something was requested
-  bool owed_ = false;   ///< something was posted first: it undoes what another connection carried
+  bool carries_undo_ =
+      false;  ///< something was posted first: it undoes what another connection carried
 };
 
 }  // namespace redlock::redis

@@ -30,7 +30,7 @@ std::shared_ptr<Connection> Connector::open(Instant deadline,
                                                  /*demands_master=*/sentinels_ != nullptr);
   if (endpoint_.password_is_general && options_.needless_password) {
     connection->allow_needless_password(
-        [told = options_.needless_password, name = endpoint_.name()] { told(name); });
+        [notify = options_.needless_password, name = endpoint_.name()] { notify(name); });
   }
   connection->start(deadline);
   return connection;

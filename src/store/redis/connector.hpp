@@ -13,19 +13,19 @@
 
 namespace redlock::redis {
 
-/// How to talk to a Redis server.
+/// How to connect to a Redis server.
 struct RedisServerOptions {
-  std::shared_ptr<TlsSource> tls;  ///< what an endpoint with TLS needs
+  std::shared_ptr<TlsSource> tls;  ///< for endpoints with TLS
 
   /// A grant or an extension counts only when this many replicas have it (WAIT).
   unsigned replicas = 0;
 
-  /// Ask for its identity and uptime each time it connects (ServerFacts).
+  /// Ask the server for its identity and uptime on each connection (ServerFacts).
   bool identifies_itself = false;
 
-  bool slots_move = false;  ///< it is part of a cluster
+  bool slots_move = false;  ///< the server is part of a cluster
 
-  /// Receives the name of a server that has no password although the general one was offered.
+  /// Called with the name of a server that has no password although the general one was sent.
   std::function<void(const std::string& server)> needless_password{};
 };
 
@@ -39,18 +39,18 @@ class Connector {
   Connector(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint,
             RedisServerOptions options);
 
-  /// The password to log in with, as the user's file has it now.
+  /// The password to log in with, read from the user's file if there is one.
   [[nodiscard]] std::optional<std::string> password() const;
 
   [[nodiscard]] bool password_may_change() const { return endpoint_.password_file != nullptr; }
 
-  /// A connection that has begun to open and to log in. `greeting`: see Connection.
+  /// Begins to open a connection and to log in. `greeting`: see Connection.
   [[nodiscard]] std::shared_ptr<Connection> open(Instant deadline,
                                                  const std::optional<Command>& greeting,
                                                  const std::optional<std::string>& password) const;
 
-  /// After it led to what is no master: whether a sentinel names another, to which open() leads
-  /// next.
+  /// For use after the server turned out not to be a master: whether a sentinel names another one.
+  /// If so, the next open() connects to that one.
   [[nodiscard]] asio::awaitable<bool> finds_another_master(Instant deadline) const;
 
   [[nodiscard]] const Clock& clock() const noexcept { return clock_; }

@@ -16,10 +16,10 @@
 namespace redlock::redis {
 namespace {
 
-/// How many more connections are made to an address, so that a load balancer shows itself.
+/// The number of further connections to an address, which would reveal a load balancer.
 constexpr std::size_t more_connections = 8;
 
-/// Of more replicas than this the clocks are not compared.
+/// The maximum number of replicas whose clocks are compared.
 constexpr std::size_t max_replicas = 16;
 
 /// Diagnoses one vote.
@@ -35,24 +35,24 @@ class Probe {
         options_(std::move(options)),
         request_(request) {}
 
-  /// `logged_in`: whether the server demanded a password; of interest once it has answered.
+  /// `logged_in`: whether the server required a password; only valid once it has answered.
   asio::awaitable<Diagnosis> run(const bool& logged_in) {
     const Endpoint& endpoint = endpoint_;
     const unsigned replicas = options_.replicas;
     auto report = co_await ask_masters();
-    // A proxy may end a connection on which it is asked what it does not pass on, and take locks
-    // all the same.
-    std::optional<Fault> untold;
+    // A proxy may close the connection at a command that it does not support, although locks work.
+    std::optional<Fault> no_report;
     if (!report) {
-      untold = std::move(report.error());
-      if (untold->kind != FaultKind::silent || !vote_.was_reached()) co_return unreachable(*untold);
+      no_report = std::move(report.error());
+      if (no_report->kind != FaultKind::silent || !vote_.was_reached())
+        co_return unreachable(*no_report);
       report = ServerReport();
     }
-    if (!untold && endpoint.kind == Endpoint::Kind::tcp)
+    if (!no_report && endpoint.kind == Endpoint::Kind::tcp)
       report->servers_behind = co_await count_servers(report->facts.run_id);
     report->fails_over =
         endpoint.kind == Endpoint::Kind::sentinel || endpoint.kind == Endpoint::Kind::cluster;
-    // A server with TLS may demand a certificate of its clients.
+    // A server with TLS may require a client certificate, so it counts as protected.
     report->unprotected = endpoint.is_remote() && !logged_in && !endpoint.tls;
 
     LockProbe lock(vote_, clock_, request_);
@@ -61,7 +61,7 @@ class Probe {
     } else {
       co_await lock.run();
     }
-    if (untold && lock.failed()) co_return unreachable(*untold);
+    if (no_report && lock.failed()) co_return unreachable(*no_report);
     std::vector<std::string> missing = co_await missing_rights(lock.unused_key());
     const auto not_notified = co_await subscribe(lock.key(), missing);
     if (lock.has_own_key()) {
@@ -79,7 +79,7 @@ class Probe {
  private:
   [[nodiscard]] Instant deadline() const { return clock_.now() + request_.server_timeout; }
 
-  /// The weakest of what the masters report.
+  /// The weakest guarantees among the masters' reports.
   asio::awaitable<Result<ServerReport, Fault>> ask_masters() {
     const auto masters = co_await vote_.masters(deadline());
     if (!masters) co_return unexpected(masters.error());
@@ -100,7 +100,7 @@ class Probe {
   }
 
   asio::awaitable<Result<ServerReport, Fault>> ask(RedisServer& server, Instant deadline) {
-    // The first question opens the connection; the second shows how long an answer takes.
+    // The first question opens the connection; the second one measures the latency.
     Command info_command{"INFO"};
     const auto info = co_await server.ask(std::move(info_command), ReplyLimits{}, deadline);
     if (!info) co_return unexpected(info.error());
@@ -116,11 +116,12 @@ class Probe {
     Command save_command{"CONFIG", "GET", "save"};
     const auto save = co_await server.ask(std::move(save_command), ReplyLimits{}, deadline);
     if (!save) co_return unexpected(save.error());
-    // A server that knows our scripts already runs them without this right, until it is restarted.
+    // A server that has loaded our scripts runs them even without this right, but only until it
+    // restarts.
     Command eval_command{"EVAL", "return 1", "0"};
     const auto eval = co_await server.ask(std::move(eval_command), ReplyLimits{}, deadline);
     if (!eval) co_return unexpected(eval.error());
-    // Without a key it may be refused for that, by a proxy. The lock shows then what works.
+    // A proxy may refuse a script without a key. In that case the lock shows whether scripts work.
     const bool refused =
         eval->type == Reply::Type::error && fault_of_error(eval->text).kind == FaultKind::denied;
     if (refused && wants_login(eval->text)) co_return unexpected(fault_of_error(eval->text));
@@ -144,7 +145,8 @@ class Probe {
     co_return report;
   }
 
-  /// How many different servers connections to the address reach, besides the one known.
+  /// The number of different servers that connections to the address reach, including the known
+  /// one.
   asio::awaitable<std::size_t> count_servers(std::string run_id) {
     std::set<std::string> run_ids;
     if (!run_id.empty()) run_ids.insert(std::move(run_id));
@@ -159,12 +161,12 @@ class Probe {
       }
       server.abort();
     };
-    // All of them are open at the same time: a balancer may count connections.
+    // Open all of them at the same time: a balancer may distribute connections by their number.
     co_await run_all(executor_, clock_, more_connections, ask_one);
     co_return std::max<std::size_t>(run_ids.size(), 1);
   }
 
-  /// Compares each replica's clock with the master's, which is so much ahead of ours.
+  /// Compares each replica's clock with the master's, whose offset from ours is given.
   asio::awaitable<std::vector<ReplicaClock>> compare_clocks(std::vector<Address> replicas,
                                                             Duration master_offset) {
     if (replicas.size() > max_replicas) replicas.resize(max_replicas);
@@ -188,7 +190,7 @@ class Probe {
     if (address.host.empty())
       co_return unexpected(Fault{FaultKind::unavailable, "it announces no address"});
     RedisServer server(executor_, clock_, endpoint_.server_at(address), options_);
-    // The first question opens the connection, and does not count.
+    // The first question opens the connection, so its duration does not count.
     Command first{"TIME"};
     Command second{"TIME"};
     auto time = co_await server.ask(std::move(first), ReplyLimits{}, end);
@@ -199,12 +201,12 @@ class Probe {
     server.abort();
     if (!time) co_return unexpected(time.error());
     if (time->type == Reply::Type::error) co_return unexpected(fault_of_error(time->text));
-    const auto told = time_from(*time);
-    if (!told) co_return unexpected(Fault{FaultKind::garbage, "malformed TIME reply"});
-    co_return *told - asked_at - latency / 2;
+    const auto time_there = time_from(*time);
+    if (!time_there) co_return unexpected(Fault{FaultKind::garbage, "malformed TIME reply"});
+    co_return *time_there - asked_at - latency / 2;
   }
 
-  /// The commands that the scripts run and we may not, in lower case.
+  /// The commands that the scripts run but we may not, in lower case.
   asio::awaitable<std::vector<std::string>> missing_rights(Resource unused_key) {
     std::vector<std::string> missing;
     const Instant end = deadline();
@@ -214,17 +216,18 @@ class Probe {
       const std::string right = right_to(command);
       const auto reply = co_await (*server)->ask(std::move(command), ReplyLimits{}, end);
       if (!reply && clock_.now() >= end) break;
-      // A proxy may end the connection for one command, and pass on the next: the last one deletes.
+      // A proxy may close the connection at one command and accept the next. Continue, as the last
+      // one deletes the key.
       if (!reply || !is_denied(*reply, right)) continue;
       missing.push_back(right);
       if (right == "set")
-        break;  // without the string under the key the others would leave data behind
+        break;  // without the string under the key, the other commands would create data
     }
     co_return missing;
   }
 
-  /// Adds the right to subscribe to those that are missing. -> any other reason why waiters get no
-  /// notifications, which they can do without
+  /// Adds the right to subscribe to the missing ones, if it is. Returns any other reason why
+  /// waiters get no notifications; that is no failure, as they can poll.
   asio::awaitable<std::optional<Fault>> subscribe(Resource key, std::vector<std::string>& missing) {
     const std::function<void(Notification)> ignore = [](Notification) {};
     const auto fault = co_await vote_.subscribe(std::move(key), "doctor", ignore, deadline());
@@ -238,8 +241,8 @@ class Probe {
     co_return std::nullopt;
   }
 
-  /// Deletes all data under the key, even the fence counter: no other client can have used it.
-  /// There are no last runs, and we may have no right to their key.
+  /// Deletes the key and its helper keys, even the fence counter, as no other client can have used
+  /// them. Leaves out the last runs: there are none, and we may have no right to their key.
   asio::awaitable<std::optional<Fault>> erase(Resource key) {
     const Instant end = deadline();
     const auto server = co_await vote_.master_of(key.key(), end);
@@ -253,7 +256,7 @@ class Probe {
     if (!reply) co_return reply.error();
     if (reply->type != Reply::Type::error) co_return std::nullopt;
     for (const std::string& left : keys) {
-      Command expire{"PEXPIRE", left, "1"};  // nearly as good, where it is allowed
+      Command expire{"PEXPIRE", left, "1"};  // the alternative, if this is allowed
       (void)co_await (*server)->ask(std::move(expire), ReplyLimits{}, end);
     }
     co_return fault_of_error(reply->text);

@@ -9,9 +9,9 @@
 
 namespace redlock::redis {
 
-/// Asks one vote, of any kind, what it reports of itself, and probes a lock, the rights to the
-/// commands in the scripts, and a subscription. For a cluster it reports the weakest of its
-/// masters. See ServerAddress::diagnose.
+/// Diagnoses one vote of any kind: asks for its report, and probes a lock, the rights to the
+/// commands in the scripts, and a subscription. The report of a cluster has the weakest guarantees
+/// of its masters. See ServerAddress::diagnose.
 asio::awaitable<Diagnosis> diagnose(asio::any_io_executor executor, const Clock& clock,
                                     Endpoint endpoint, RedisServerOptions options,
                                     DiagnosisRequest request);

@@ -19,8 +19,8 @@ using Failure = unexpected<std::string>;
 constexpr std::uint16_t redis_port = 6379;
 constexpr std::uint16_t sentinel_port = 26379;
 
-/// Nothing for `%` without two hexadecimal digits, and for %00, which no address and no login can
-/// hold.
+/// nullopt for a `%` without two hexadecimal digits, and for %00, which no address and no login can
+/// contain.
 std::optional<std::string> percent_decode(std::string_view text) {
   std::string decoded;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -48,7 +48,8 @@ bool is_plain_host(std::string_view host) {
   });
 }
 
-/// The part before `://`, in lower case and by the older name: Valkey speaks Redis's protocol.
+/// The part before `://`, in lower case, with `valkey` replaced by `redis`: the protocol is the
+/// same.
 std::string scheme_of(std::string_view url) {
   std::string scheme = lower_case(url.substr(0, url.find("://")));
   if (scheme == "valkey") return "redis";
@@ -56,8 +57,8 @@ std::string scheme_of(std::string_view url) {
   return scheme;
 }
 
-/// An IPv6 address, with its %zone if it has one, in the one spelling of RFC 5952; nothing for any
-/// other text.
+/// An IPv6 address, with its %zone if it has one, in the canonical spelling of RFC 5952; nullopt
+/// for any other text.
 std::optional<std::string> canonical_v6(std::string_view text) {
   const std::size_t zone = std::min(text.find('%'), text.size());
   in6_addr address{};
@@ -68,7 +69,7 @@ std::optional<std::string> canonical_v6(std::string_view text) {
   return std::string(spelled.data()).append(text.substr(zone));
 }
 
-/// Takes `user[:password]@` off the front of `rest`.
+/// Removes `user[:password]@` from the front of `rest`.
 std::optional<std::string> take_login(std::string_view& rest, std::string_view authority,
                                       Endpoint& endpoint) {
   const std::size_t at = authority.rfind('@');
@@ -96,7 +97,7 @@ std::optional<std::string> read_database(std::string_view text, Endpoint& endpoi
 constexpr const char* wrong_separator =
     "servers are separated by commas: redis://10.0.0.1,redis://10.0.0.2";
 
-/// Whether another URL follows in it, behind a blank or a semicolon.
+/// Whether another URL follows in the text, after a blank or a semicolon.
 bool holds_another_url(std::string_view rest) {
   for (std::size_t at = rest.find("://"); at != rest.npos; at = rest.find("://", at + 1)) {
     if (at == 0) continue;
@@ -107,7 +108,8 @@ bool holds_another_url(std::string_view rest) {
   return false;
 }
 
-/// Refuses what other clients write behind the address. `rest` has no login any more.
+/// Refuses parameters that other clients accept after the address. `rest`: the URL without its
+/// login.
 std::optional<std::string> refuse_parameters(std::string_view rest) {
   const std::size_t question = rest.find('?');
   if (question == std::string_view::npos) return std::nullopt;
@@ -140,7 +142,7 @@ std::optional<std::string> read_address(std::string_view text, Address& address)
     if (colon != text.rfind(':')) return "an IPv6 address needs brackets: redis://[::1]:6379";
     const auto host = percent_decode(text.substr(0, colon));
     if (!host) return "its host is not percent-encoded correctly";
-    // The colon that parts it from the port was found before.
+    // The colon before the port is already removed.
     if (host->find(':') != std::string::npos)
       return "its host has a character that no host name has";
     address.host = *host;
@@ -157,7 +159,7 @@ std::optional<std::string> read_address(std::string_view text, Address& address)
   return std::nullopt;
 }
 
-/// The login of a URL with hosts: `rest` begins behind it afterwards.
+/// Removes the login of a URL with several hosts from the front of `rest`.
 std::optional<std::string> take_login_before_hosts(std::string_view& rest, Endpoint& endpoint) {
   // A password may hold a slash that was not encoded; the last @ ends the login in any case.
   const std::size_t at = rest.rfind('@');
@@ -196,7 +198,7 @@ std::optional<std::string> read_members(std::string_view text, std::uint16_t def
 
 constexpr std::string_view sentinel_parameters = "?sentinel-";
 
-/// `sentinel-user=U&sentinel-password=P`, either of them or both.
+/// Reads `sentinel-user=U&sentinel-password=P`, either of them or both.
 std::optional<std::string> read_sentinel_login(std::string_view query, Endpoint& endpoint) {
   while (!query.empty()) {
     std::string_view parameter = next_word(query, '&');
@@ -214,7 +216,7 @@ std::optional<std::string> read_sentinel_login(std::string_view query, Endpoint&
   return std::nullopt;
 }
 
-/// As Sentinel documents it.
+/// Whether Sentinel accepts this name for a master, according to its documentation.
 bool is_master_name(std::string_view name) {
   return !name.empty() &&
          name.find_first_not_of(
@@ -288,7 +290,7 @@ Result<Endpoint, std::string> parse_unix(std::string_view rest) {
 
 constexpr const char* no_scheme = "it begins with no scheme of a Redis server";
 
-/// In a fixed order, whatever the user's: all orders are the same vote.
+/// The addresses in a fixed order: the same addresses are the same vote in any order.
 std::string joined(std::vector<Address> addresses) {
   std::sort(addresses.begin(), addresses.end());
   addresses.erase(std::unique(addresses.begin(), addresses.end()), addresses.end());
@@ -306,7 +308,7 @@ bool leads_here(const asio::ip::address_v4& address) {
 bool is_loopback(std::string_view host) {
   const std::string text(host);
   in_addr v4{};
-  // It also takes short forms for addresses, such as 127.1, as lookups do.
+  // Like lookups, inet_aton() accepts short forms of addresses, such as 127.1.
   if (::inet_aton(text.c_str(), &v4) != 0)
     return leads_here(asio::ip::address_v4(ntohl(v4.s_addr)));
   asio::error_code is_name;

@@ -22,10 +22,11 @@ struct Address {
   friend auto operator<=>(const Address&, const Address&) = default;
 };
 
-/// Whether the host leads to this one: `localhost`, 127.0.0.0/8, ::1, and 0.0.0.0 and :: for any.
+/// Whether the name or address leads to this host: `localhost`, 127.0.0.0/8, ::1, or one of the
+/// unspecified addresses 0.0.0.0 and ::.
 bool is_loopback(std::string_view host);
 
-/// The location of one vote and its login: a single server, the master that sentinels name, or the
+/// How to reach one vote, and its login: a single server, the master that sentinels name, or the
 /// master of a key's slot in a cluster.
 struct Endpoint {
   enum class Kind { tcp, unix_socket, sentinel, cluster };
@@ -39,28 +40,30 @@ struct Endpoint {
   unsigned database = 0;
   std::optional<std::string> user;
   std::optional<std::string> password;
-  std::shared_ptr<PasswordFile> password_file{};  ///< in place of `password`, if there is one
-  /// It was not set for this server (REDISCLI_AUTH): one that has none is used without it.
+  std::shared_ptr<PasswordFile> password_file{};  ///< used instead of `password` unless null
+  /// The password was not set for this server in particular (REDISCLI_AUTH), so a server without a
+  /// password is used all the same.
   bool password_is_general = false;
-  /// For the sentinels, which know nothing of the logins of their masters.
+  /// The login for the sentinels, which is independent of the master's.
   std::optional<std::string> sentinel_user;
   std::optional<std::string> sentinel_password;
   bool tls = false;
 
-  /// The URL without users and passwords, in one spelling per server: for people and fingerprints.
+  /// The URL without users and passwords, in one spelling per server: for messages and
+  /// fingerprints.
   [[nodiscard]] std::string name() const;
 
-  /// The server at this address, of the sentinels' masters or of the cluster: same login, same
-  /// database, TLS or not.
+  /// The endpoint of a single server at this address, with the same login, database and TLS
+  /// setting: the sentinels' master, or a node of the cluster.
   [[nodiscard]] Endpoint server_at(const Address& address) const;
 
-  /// The password to log in with, as it is now.
+  /// The password to log in with, read from the file if there is one.
   [[nodiscard]] std::optional<std::string> current_password() const;
 
-  /// Whether it is reached over a network, not only from this host.
+  /// Whether it is reached over a network, not on this host.
   [[nodiscard]] bool is_remote() const;
 
-  /// One of the sentinels.
+  /// The endpoint of the sentinel at this address.
   [[nodiscard]] Endpoint sentinel_at(const Address& address) const;
 };
 

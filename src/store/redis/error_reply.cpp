@@ -11,11 +11,12 @@ namespace redlock::redis {
 namespace {
 
 struct Meaning {
-  /// Found anywhere: an error inside a script carries the original one in the middle
+  /// Searched anywhere in the text: an error inside a script contains the original one.
   std::string_view pattern;
   FaultKind kind;
-  std::string_view advice;  ///< empty: the server's own text says enough
-  /// Fault::refused. A state that lasts: it does not begin in the middle of a script.
+  std::string_view advice;  ///< empty: the server's own text is clear enough
+  /// Fault::refused: the server is in a lasting state, which does not begin in the middle of a
+  /// script.
   bool refused = false;
 };
 
@@ -38,7 +39,7 @@ constexpr std::array meanings{
             "wrong user or password, or the user is off; --user names another than the default "
             "user"},
     Meaning{"NOAUTH", FaultKind::denied, login_advice},
-    // Redis 7 takes no command of our size before the login.
+    // Redis 7 accepts no command of our size before the login.
     Meaning{"unauthenticated", FaultKind::denied, login_advice},
     Meaning{"invalid password", FaultKind::denied, "wrong password"},
     Meaning{"without any password configured", FaultKind::denied, needless_advice},
@@ -53,10 +54,10 @@ constexpr std::array meanings{
     Meaning{"run the 'scan' command", FaultKind::denied,
             "listing locks needs the right +scan; or name a key"},
     Meaning{"NOPERM", FaultKind::denied, ""},
-    // NOPERM inside a script, which does not say of what.
+    // NOPERM inside a script, without the name of the command.
     Meaning{"can't run this command", FaultKind::denied,
             "a right is missing, `redlock-cli doctor` names it"},
-    // Redis 7.2 and later; where it is a key the row is another.
+    // Redis 7.2 and later; for keys there is another row.
     Meaning{"ACL failure in script", FaultKind::denied,
             "a right is missing, `redlock-cli doctor` names it"},
     Meaning{"can't access at least one of the keys", FaultKind::denied, key_advice},
@@ -98,13 +99,13 @@ constexpr std::array meanings{
             "what checks fences (they begin anew with the clock)"},
 };
 
-/// The server's own text, without the parts that repeat ours: the arguments of an unknown command
-/// may be a password.
+/// The server's own text, without the parts that repeat our command: the arguments of an unknown
+/// command may contain a password.
 std::string_view own_words(std::string_view error_text) {
   return error_text.substr(0, error_text.find(", with args beginning with"));
 }
 
-/// A server may repeat what it was sent: nothing that could be a token is shown.
+/// Removes everything that could be a token, as a server may repeat what it was sent.
 std::string without_tokens(std::string_view words) {
   std::string text;
   while (!words.empty()) {
@@ -126,8 +127,8 @@ std::string without_tokens(std::string_view words) {
 
 std::string quote_of(std::string_view error_text) {
   constexpr std::size_t longest = 200;
-  // Without what Redis adds about the script (`script: 5ec…, on @user_script:12.`), unless that is
-  // all there is.
+  // Omit what Redis adds about the script (`script: 5ec…, on @user_script:12.`), unless there is no
+  // other text.
   const std::size_t end = error_text.rfind(" script: ");
   const std::string_view words = error_text.substr(0, end == 0 ? std::string_view::npos : end);
   return escape_for_terminal(without_tokens(words).substr(0, longest));

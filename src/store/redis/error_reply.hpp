@@ -11,30 +11,31 @@ namespace redlock::redis {
 /// have some.
 Fault fault_of_error(std::string_view error_text);
 
-/// What a server says, for people: without secrets, and safe for a terminal.
+/// The text of an error reply for the user: without secrets, and escaped for the terminal.
 std::string quote_of(std::string_view error_text);
 
-/// Whether two error replies ask the same of us; never true of a redirect, whose words are its
-/// meaning.
+/// Whether two error replies have the same meaning; false for redirects, which differ by their
+/// addresses.
 bool means_the_same(std::string_view one, std::string_view other);
 
-/// AUTH to a server that has no password.
+/// Whether a server without a password refused AUTH.
 bool is_needless_password(std::string_view error_text);
 
-/// Whether the server does nothing for us before a login.
+/// Whether the server requires a login before any command.
 bool wants_login(std::string_view error_text);
 
-/// Whether the server refuses the connection itself, and closes it behind this.
+/// Whether the server refuses the connection itself, and closes it after this reply.
 bool refuses_connection(std::string_view error_text);
 
 /// Whether the server does not know the script of an EVALSHA.
 bool is_noscript(std::string_view error_text);
 
-/// Whether the server refuses because it is a replica, even if it noticed that inside a script.
+/// Whether the server refuses because it is a replica, even if the error comes from inside a
+/// script.
 bool is_read_only(std::string_view error_text);
 
-/// Whether the server only answered that the key, or a part of what belongs to it, is elsewhere in
-/// its cluster.
+/// Whether the server only answered that the key, or some of its helper keys, are elsewhere in the
+/// cluster.
 bool is_redirect(std::string_view error_text);
 
 }  // namespace redlock::redis

@@ -10,16 +10,16 @@
 namespace redlock::redis {
 namespace {
 
-/// The first version that has all the scripts need.
+/// The first major version with everything that the scripts need.
 constexpr int min_version = 5;
 
 /// Synchronised hosts differ by milliseconds.
 constexpr std::chrono::seconds clock_tolerance{1};
 
-/// The subject of the findings, and where they are collected.
-class Judge {
+/// Derives the findings from a report and collects them in a diagnosis.
+class FindingsBuilder {
  public:
-  Judge(const ServerReport& report, const Demands& demands, Diagnosis& diagnosis)
+  FindingsBuilder(const ServerReport& report, const Demands& demands, Diagnosis& diagnosis)
       : report_(report), demands_(demands), diagnosis_(diagnosis) {}
 
   void judge() {
@@ -40,7 +40,7 @@ class Judge {
     diagnosis_.findings.push_back({level, std::move(probe), std::move(text), std::move(advice)});
   }
 
-  /// A server that takes no lock from us takes none from other hosts, for all that we know.
+  /// If the server refuses our locks, it presumably refuses those of other hosts, too.
   void login() {
     if (!report_.unprotected || !diagnosis_.votes) return;
     add(Level::warning, "login",
@@ -72,7 +72,7 @@ class Judge {
     add(Level::bad, "role", "it is a replica of " + master, "name the master instead");
   }
 
-  /// With a restart guard a server may forget everything when it restarts.
+  /// With a restart guard, a server may lose all data when it restarts.
   void persistence() {
     constexpr const char* probe = "persistence";
     if (report_.saves_well == false) {
@@ -120,7 +120,7 @@ class Judge {
 
   void replicas() {
     if (demands_.replicas == 0) {
-      // Where there is no replica, none can take its place.
+      // Without a replica there is no fail-over.
       if (!report_.fails_over || report_.replicas == 0) return;
       return add(Level::warning, "replicas", "a replica that takes over may lack the last locks",
                  "set --replicas 1");
@@ -136,13 +136,13 @@ class Judge {
         std::to_string(*report_.replicas) + " of its replicas are in sync; " + wanted);
   }
 
-  /// Does not judge whether the clock is right: only engine/diagnosis compares it with ours.
+  /// Does not check whether the clock is right: engine/diagnosis compares it with ours.
   void clock() {
     if (!report_.clock_offset) add(Level::unknown, "clock", "it does not report its time");
   }
 
-  /// Expiries are instants of a server's own clock: they move with the data, and the clock does
-  /// not.
+  /// Expiries are instants of the master's clock. After a fail-over, the data with its expiries is
+  /// read with the replica's clock.
   void replica_clocks() {
     constexpr const char* probe = "replica-clock";
     std::size_t agree = 0;
@@ -187,7 +187,7 @@ class Judge {
                  "allow INFO (+info)");
     }
     if (!guarded) return;
-    if (const auto left = guard_left(*report_.facts.up, demands_.restart_guard)) {
+    if (const auto left = guard_remaining(*report_.facts.up, demands_.restart_guard)) {
       diagnosis_.votes = false;
       return add(Level::warning, "uptime",
                  "it started " + format_duration(*report_.facts.up) + " ago, its vote counts in " +
@@ -249,7 +249,7 @@ Diagnosis diagnosis_of(const ServerReport& report, Finding rights, const Demands
   Diagnosis diagnosis;
   diagnosis.votes = rights.level != Level::bad;
   diagnosis.findings.push_back(std::move(rights));
-  Judge(report, demands, diagnosis).judge();
+  FindingsBuilder(report, demands, diagnosis).judge();
 
   diagnosis.facts = facts_of(report);
   diagnosis.cells = cells_of(report);

@@ -11,11 +11,11 @@ struct Demands {
   unsigned replicas = 0;     ///< how many must confirm a grant
 };
 
-/// The diagnosis of a server that answered: judges what it reports. `rights` is the result of a
-/// lock on a key of its own. Pure.
+/// The diagnosis of a server that answered, from its report. `rights`: the result of the lock
+/// probe. Pure.
 Diagnosis diagnosis_of(const ServerReport& report, Finding rights, const Demands& demands);
 
-/// That waiters get no notifications from a server, for this reason.
+/// The finding that waiters get no notifications from a server, with the reason.
 Finding unnotified(const Fault& fault);
 
 /// The diagnosis of a server that did not answer.

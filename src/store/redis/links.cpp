@@ -9,19 +9,19 @@
 namespace redlock::redis {
 namespace {
 
-/// A silent server must not collect connections of ours without end. The kernel already has what
-/// the oldest had to deliver.
+/// Our connections to a silent server must not accumulate. The kernel already has what the oldest
+/// one had to send.
 constexpr std::size_t max_late = 4;
 
-/// How long a connection that only carries an undo may take to open, when the connection that
+/// How long a connection that only carries an undo may take to open, after the connection that
 /// should have carried it broke.
 constexpr Milliseconds reconnect_timeout{1000};
 
 }  // namespace
 
-bool Link::carried(const std::string& what) const {
-  const auto found = left.find(what);
-  return found != left.end() &&
+bool Link::may_have_received(const std::string& what) const {
+  const auto found = maybe_applied.find(what);
+  return found != maybe_applied.end() &&
          (found->second.inherited || !connection->broken() || connection->broke_off());
 }
 
@@ -30,9 +30,10 @@ bool Link::failed_to_open() const {
 }
 
 void Link::inherit(Link& from) {
-  std::erase_if(from.left, [&](const auto& entry) { return !from.carried(entry.first); });
-  for (auto& [what, carried] : from.left) carried.inherited = true;
-  left.merge(from.left);
+  std::erase_if(from.maybe_applied,
+                [&](const auto& entry) { return !from.may_have_received(entry.first); });
+  for (auto& [what, sent] : from.maybe_applied) sent.inherited = true;
+  maybe_applied.merge(from.maybe_applied);
 }
 
 std::shared_ptr<Link> Links::usable_link(Instant deadline) {
@@ -56,15 +57,15 @@ std::shared_ptr<Link> Links::usable_link(Instant deadline) {
   return current_;
 }
 
-bool Links::carries(const std::string& what) const {
-  const auto has_it = [&](const auto& link) { return link && link->left.contains(what); };
+bool Links::has_to_undo(const std::string& what) const {
+  const auto has_it = [&](const auto& link) { return link && link->maybe_applied.contains(what); };
   return what.empty() || has_it(current_) || std::ranges::any_of(late_, has_it);
 }
 
 bool Links::retire_outdated(const Link& link) const {
   if (!link.connection->was_denied() || link.password == connector_.password()) return false;
   link.connection->retire();
-  return !link.connection->acted_for_stranger();
+  return !link.connection->acted_without_login();
 }
 
 void Links::retire_unusable() {
@@ -85,9 +86,9 @@ std::shared_ptr<Link> Links::connect(Instant deadline) const {
 void Links::post(const ScriptCall& call, const NotUndone& not_undone) {
   retire_unusable();
   const auto has_lost = [&](const auto& link) {
-    return link->connection->broken() && link->carried(undone_by(call));
+    return link->connection->broken() && link->may_have_received(undone_by(call));
   };
-  // The server may still act on what it received; another connection is better than none.
+  // The server may still act on what it received, so send the undo over another connection.
   if (std::any_of(late_.begin(), late_.end(), has_lost)) {
     usable_link(connector_.clock().now() + reconnect_timeout);
   }
@@ -98,34 +99,35 @@ void Links::post_to_late(const ScriptCall& call, bool only_unanswered,
                          const NotUndone& not_undone) {
   retire_unusable();
   for (const auto& link : late_) {
-    const auto carried = link->left.find(undone_by(call));
-    if (carried == link->left.end() || (only_unanswered && carried->second.answered)) continue;
+    const auto sent = link->maybe_applied.find(undone_by(call));
+    if (sent == link->maybe_applied.end() || (only_unanswered && sent->second.answered)) continue;
     if (!link->connection->broken()) post_on(*link, call, not_undone);
   }
 }
 
 void Links::post_on(Link& link, const ScriptCall& call, const NotUndone& not_undone) const {
-  // Only where it can matter: a silent server must not get one more copy with every attempt.
-  const auto carried = link.left.extract(undone_by(call));
-  if (carried.empty()) return;
+  // Only undo what this connection carried: a silent server must not get one more copy with every
+  // attempt.
+  const auto sent = link.maybe_applied.extract(undone_by(call));
+  if (sent.empty()) return;
   if (call.script != &scripts::release) return link.connection->post(script_command(call));
 
-  // Behind others it may begin in one read and end in the next.
+  // After other undos, this one may begin in one read of the server and end in the next.
   const bool fits = fits_into_one_read(call) && *link.unread_undos == 0;
   ++*link.unread_undos;
-  const auto judge = [not_undone, unread_undos = link.unread_undos, what = carried.mapped(), fits,
+  const auto judge = [not_undone, unread_undos = link.unread_undos, what = sent.mapped(), fits,
                       connection =
                           std::weak_ptr(link.connection)](const Result<Reply, Fault>& reply) {
     --*unread_undos;
     if (!not_undone || (reply && reply->type != Reply::Type::error)) return;
-    // Without an answer, the server has both in this order, and reads them at once if they are
-    // small. A connection that never opened carried nothing of its own.
+    // The server has received the request and the undo in this order, and reads small ones in one
+    // go, so a missing answer is no failure. A connection that never opened carried neither.
     const auto ended = connection.lock();
     const bool cut_off = ended && ended->broke_off() && (!fits || !ended->aborted());
     if (reply || what.answered || what.inherited || cut_off) not_undone();
   };
   // While a slot moves, the server refuses a script if it has only some of the keys (PROTOCOL D1).
-  // With the lock's key alone a share stays, so the undo behind the release proves nothing.
+  // An undo with only the lock's key leaves a share in place, so its success proves nothing.
   const bool alone = connector_.options().slots_move;
   const auto forgotten = std::make_shared<bool>(false);
   link.connection->post(script_command(call), [judge, forgotten,
@@ -134,7 +136,8 @@ void Links::post_on(Link& link, const ScriptCall& call, const NotUndone& not_und
     if (!*forgotten) judge(reply);
   });
 
-  // For a server that forgot the scripts meanwhile (SCRIPT FLUSH). It ignores a minimum hold.
+  // The server may have forgotten the scripts meanwhile (SCRIPT FLUSH). The undo deletes the key at
+  // once, so it must not follow a release that keeps the key.
   if (keeps_the_key(call)) return;
   const auto judge_undo = [judge, forgotten](const Result<Reply, Fault>& reply) {
     if (*forgotten) judge(reply);

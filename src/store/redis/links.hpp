@@ -12,73 +12,77 @@
 
 namespace redlock::redis {
 
-/// Something that may be on the server and is not undone (see UndoTarget).
-struct Carried {
-  bool answered = false;   ///< the server answered what brought it
-  bool inherited = false;  ///< another connection brought it, which has ended
+/// A sent request whose effect may be on the server and has not been undone (see UndoTarget).
+struct Sent {
+  bool answered = false;   ///< the server answered the request
+  bool inherited = false;  ///< the request was sent on another connection, which has ended
 };
 
-/// A connection and what was asked on it.
+/// A connection, and the requests that were sent on it.
 struct Link {
   std::optional<std::string> password;  ///< with which it logged in
   std::shared_ptr<Connection> connection;
 
-  /// The server may block it in a WAIT, which ends by `waits_until`: it reads later commands only
-  /// after that.
+  /// The server may be blocked in a WAIT until `waits_until`, and reads later commands only after
+  /// that.
   bool waits = false;
   Instant waits_until;
 
-  std::map<std::string, Carried> left;  ///< by token or waiter
+  std::map<std::string, Sent> maybe_applied;  ///< by token or waiter
 
-  /// The undos that were posted and are not answered yet.
+  /// The number of undos that were posted and are not answered yet.
   std::shared_ptr<std::size_t> unread_undos = std::make_shared<std::size_t>(0);
 
-  /// Whether the server may have got that: what never opened carried only what it had inherited.
-  [[nodiscard]] bool carried(const std::string& what) const;
+  /// Whether the server may have received the request with this token or waiter's id. A connection
+  /// that never opened carried only what it had inherited.
+  [[nodiscard]] bool may_have_received(const std::string& what) const;
 
-  /// Whether it never opened, so that nothing of what was asked on it has reached the server.
+  /// Whether the connection ended before it opened, so that no request on it has reached the
+  /// server.
   [[nodiscard]] bool failed_to_open() const;
 
   /// See Transport::stays_on_this_host.
   [[nodiscard]] bool stays_on_this_host() const { return connection->stays_on_this_host(); }
 
-  /// Takes over what an ended connection left; this connection has to undo it.
+  /// Takes over the requests of an ended connection that may have reached the server. This
+  /// connection has to undo them.
   void inherit(Link& from);
 };
 
-/// The connections to one server: the one in use, and late ones that may still deliver what was
-/// asked on them. Knows what each carried, so that all of it can be undone.
+/// The connections to one server: the one in use, and late ones that may still deliver requests.
+/// Remembers what each carried, so that all of it can be undone.
 class Links {
  public:
   /// `connector` must outlive it.
   explicit Links(const Connector& connector) : connector_(connector) {}
 
-  /// The connection in use, which may have to open first; it inherits what broken ones carried. One
-  /// on which the server refused a password from the user's file is given up: the file, or the
-  /// server, may have another by now.
+  /// The connection in use, which may still be opening. It inherits what broken connections
+  /// carried. A connection on which the server refused a password from the user's file is
+  /// abandoned: the file or the server may have another password by now.
   std::shared_ptr<Link> usable_link(Instant deadline);
 
-  /// Gives up this connection if the server refused its password and the user's file has another by
-  /// now. -> whether it did so, and what was asked there may be asked again
+  /// Abandons this connection if the server refused its password and the user's file has another
+  /// one by now. Returns whether it did so and the question may be repeated.
   bool retire_outdated(const Link& link) const;
   [[nodiscard]] bool is_connected() const { return current_ && current_->connection->usable(); }
 
-  /// Whether an earlier one was open, too.
+  /// Whether an earlier connection was open, too.
   [[nodiscard]] bool reconnected() const noexcept { return reconnected_; }
 
-  /// Whether a connection still has it to undo; true for an empty one.
-  [[nodiscard]] bool carries(const std::string& what) const;
+  /// Whether some connection still has to undo the request with this token or waiter's id; true for
+  /// an empty text.
+  [[nodiscard]] bool has_to_undo(const std::string& what) const;
 
   /// See ScriptedServer.
   void post(const ScriptCall& call, const NotUndone& not_undone);
   void post_to_late(const ScriptCall& call, bool only_unanswered, const NotUndone& not_undone);
 
   /// See LockServer.
-  void on_disconnect(std::function<void()> told) { disconnected_ = std::move(told); }
+  void on_disconnect(std::function<void()> notify) { disconnected_ = std::move(notify); }
   [[nodiscard]] bool was_reached() const;
   asio::awaitable<void> close(Instant deadline);
 
-  /// Ends them at once; what was not sent is lost.
+  /// Ends all connections at once; unsent requests are lost.
   void abort();
 
  private:
@@ -91,7 +95,7 @@ class Links {
   std::deque<std::shared_ptr<Link>> late_;  ///< oldest first
   std::function<void()> disconnected_;
   bool reconnected_ = false;
-  bool reached_ = false;  ///< over one that is neither of these any more
+  bool reached_ = false;  ///< a connection that has been dropped since was open
 };
 
 }  // namespace redlock::redis

@@ -7,8 +7,8 @@
 #define REDLOCK_TEXT_OF(macro) #macro
 #define REDLOCK_TEXT(macro) REDLOCK_TEXT_OF(macro)
 
-// Tells packagers' tools that the program loads it on demand: a note as systemd's "ELF dlopen
-// metadata" describes it, with the owner FDO.
+// Lets packagers' tools find a library that is only loaded on demand: a note with the owner FDO, as
+// described by systemd's "ELF dlopen metadata".
 asm(".pushsection .note.dlopen, \"a\", %note\n"
     ".balign 4\n"
     ".long 4, 2f - 1f, 0x407c0c0a\n"
@@ -22,7 +22,7 @@ asm(".pushsection .note.dlopen, \"a\", %note\n"
 namespace redlock::redis {
 namespace {
 
-/// By the version whose headers we were built with: another has another ABI.
+/// The version whose headers we were built with: another version has another ABI.
 constexpr const char* library_name = "libssl.so." REDLOCK_TEXT(OPENSSL_SHLIB_VERSION);
 
 std::string last_error() {
@@ -31,7 +31,7 @@ std::string last_error() {
 }
 
 Result<OpenSsl, std::string> load_all() {
-  // libcrypto comes with it, and is searched with it.
+  // libcrypto is loaded with libssl, and dlsym() finds its functions, too.
   void* const library = ::dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
     return unexpected("TLS needs OpenSSL, which cannot be loaded: " + last_error());
@@ -41,7 +41,7 @@ Result<OpenSsl, std::string> load_all() {
   if (functions.name == nullptr) return unexpected("TLS needs OpenSSL 3; found: " + last_error());
   REDLOCK_OPENSSL_FUNCTIONS(REDLOCK_LOAD)
 #undef REDLOCK_LOAD
-  // The kernel takes everything back sooner than OpenSSL could at our exit.
+  // OpenSSL need not clean up at exit: the kernel does so sooner.
   functions.OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, nullptr);
   return functions;
 }

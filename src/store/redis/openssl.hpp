@@ -11,7 +11,7 @@
 
 static_assert(OPENSSL_VERSION_MAJOR >= 3, "the names below are those of OpenSSL 3");
 
-/// Every function of OpenSSL that is called; macros of its headers count as what they stand for.
+/// Every function of OpenSSL that we call, including those that macros of its headers call.
 #define REDLOCK_OPENSSL_FUNCTIONS(use)                                                             \
   use(BIO_new) use(BIO_s_mem) use(BIO_read) use(BIO_write) use(BIO_ctrl) use(ERR_clear_error) use( \
       ERR_get_error) use(ERR_reason_error_string) use(SSL_CTX_new) use(SSL_CTX_free)               \
@@ -42,16 +42,16 @@ static_assert(OPENSSL_VERSION_MAJOR >= 3, "the names below are those of OpenSSL 
 
 namespace redlock::redis {
 
-/// The system's OpenSSL, loaded when the first rediss:// server asks for it: linked in, it would
-/// cost every start more than all the rest (docs/decisions/program.md). Its members are
-/// its functions, under their own names.
+/// The system's OpenSSL, loaded for the first server with TLS. If it were linked, loading it would
+/// take longer than the rest of every start (docs/decisions/program.md). The members are OpenSSL's
+/// functions, under their own names.
 struct OpenSsl {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a name that is declared cannot have any.
 #define REDLOCK_MEMBER(name) decltype(&::name) name = nullptr;
   REDLOCK_OPENSSL_FUNCTIONS(REDLOCK_MEMBER)
 #undef REDLOCK_MEMBER
 
-  /// The library, for the life of the program; or one clause that says why it cannot be loaded.
+  /// The library, which stays loaded; or the reason why it cannot be loaded, as one clause.
   static Result<const OpenSsl*, std::string> load();
 };
 

@@ -25,10 +25,10 @@ constexpr int seconds_until_probe = 10;
 constexpr int seconds_between_probes = 5;
 constexpr int max_probes = 2;
 
-/// How often a server whose queue of connections is full is asked.
+/// How often to retry a unix socket whose queue of connections is full.
 constexpr Milliseconds full_queue_interval{20};
 
-/// The part of the time for the lookup of a name that was found before.
+/// If a name was found before, its lookup gets the time until the deadline divided by this.
 constexpr int lookup_share = 3;
 
 constexpr const char* connection = "connection";
@@ -89,7 +89,7 @@ class PlainTransport final : public Transport {
     const bool ended = error == asio::error::eof;
     std::string text =
         ended ? "it closed the connection" : "the connection broke: " + error.message();
-    // A TLS port also does this when it gets plain text.
+    // A TLS port also closes or resets a connection on which it receives plain text.
     const bool may_be_tls = !answered_ && (ended || error == asio::error::connection_reset);
     if (may_be_tls && endpoint_.kind == Endpoint::Kind::tcp)
       text += "; if it speaks TLS, write rediss:// (sentinels://, clusters://)";
@@ -114,7 +114,7 @@ class PlainTransport final : public Transport {
     return tcp.address();
   }
 
-  /// A lookup that is slow does not keep us from a server that we found before.
+  /// A slow lookup does not prevent a connection to addresses that an earlier lookup found.
   asio::awaitable<std::optional<Fault>> connect_by_name(Instant deadline) {
     const std::string host = escape_for_terminal(endpoint_.host);
     awaited_ = "answer to the name lookup (DNS) of " + host;
@@ -127,7 +127,7 @@ class PlainTransport final : public Transport {
     const bool is_open = found == nullptr || (found->addresses.empty() && found->may_be_temporary);
     if (is_open && !last_known.empty() && !closed_) {
       awaited_ = "connection to the last known address of " + host + " (its name lookup is slow)";
-      // Where it has moved, the lookup tells in the rest of the time.
+      // If the server has moved, the lookup may find the new address in the remaining time.
       const Instant begun = clock_.now();
       auto fault = co_await connect_to_one_of(at_port(last_known), begun + (deadline - begun) / 2,
                                               /*else_none=*/false);
@@ -151,7 +151,8 @@ class PlainTransport final : public Transport {
     return sockets;
   }
 
-  /// `else_none`: there is nothing to do after `deadline`; its owner closes us when it passes.
+  /// `else_none`: there is no alternative to these addresses, so the last one may use all the time;
+  /// our owner closes us at `deadline`.
   asio::awaitable<std::optional<Fault>> connect_to_one_of(std::vector<SocketAddress> addresses,
                                                           Instant deadline, bool else_none = true) {
     asio::error_code error;
@@ -159,7 +160,7 @@ class PlainTransport final : public Transport {
       const auto addresses_left = static_cast<Duration::rep>(addresses.size() - i);
       if (addresses_left == 1 && else_none) {
         error = co_await connect(addresses[i]);
-        // A unix socket with a full queue of connections says so at once; TCP would try again.
+        // A unix socket with a full queue of connections fails at once, while TCP would retry.
         while (error == asio::error::no_buffer_space && !closed_) {
           co_await sleep_until(clock_, clock_.now() + full_queue_interval);
           if (!closed_) error = co_await connect(addresses[i]);
@@ -188,10 +189,10 @@ class PlainTransport final : public Transport {
   }
 
   void set_tcp_options() {
-    asio::error_code ignored;  // without them it works, a little worse
+    asio::error_code ignored;  // these options are not essential
     socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
-    // A connection that only receives would never learn that the other end, or a firewall on the
-    // way, has forgotten it.
+    // A connection that only receives would not notice that the other end, or a firewall in
+    // between, has dropped it.
     socket_.set_option(asio::socket_base::keep_alive(true), ignored);
     const auto set = [this](int option, int value) {
       ::setsockopt(socket_.native_handle(), IPPROTO_TCP, option, &value, sizeof value);
@@ -201,14 +202,14 @@ class PlainTransport final : public Transport {
     set(TCP_KEEPCNT, max_probes);
   }
 
-  /// For an address after which another may be tried: one that drops packets must not use up all
-  /// the time.
+  /// Connects to an address that is not the last to try: if it drops packets, it must not use up
+  /// all the time.
   asio::awaitable<asio::error_code> connect_before(Instant until, SocketAddress address) {
     const std::shared_ptr<Event> done = clock_.make_event();
     spawn(socket_.get_executor(), [done, until, &socket = socket_]() -> asio::awaitable<void> {
       if (co_await done->wait_until(until)) co_return;
       asio::error_code ignored;
-      socket.cancel(ignored);  // still there: the connect that it ends is what we are part of
+      socket.cancel(ignored);  // safe: the socket outlives the connect that this ends
     });
     const asio::error_code error = co_await connect(address);
     done->notify();

@@ -12,21 +12,22 @@
 namespace redlock::redis {
 namespace {
 
-/// SCAN promises no exact number of keys a page; these are generous and still bounded.
+/// SCAN does not guarantee the number of keys in a page; these limits are generous.
 constexpr ReplyLimits scan_limits{4, 16 * 1024, 64 * 1024, 16 * 1024 * 1024};
 constexpr std::uint64_t scan_page = 512;
 
-/// A table that was larger has many empty buckets, some thousand of which make a page.
+/// A hash table that has shrunk has many empty buckets; a page may consist of some thousand of
+/// them.
 constexpr std::uint64_t many_pages = 100'000;
 bool is_endless(std::uint64_t pages, std::uint64_t keys) {
   return pages > many_pages + 16 * (keys / scan_page);
 }
 
-/// Memory for what a listing finds: some hundred thousand locks. A cursor that never ends must not
-/// take all there is.
+/// The memory for the locks of a listing: some hundred thousand of them. A cursor that never ends
+/// must not use up all memory.
 constexpr std::size_t max_listed = 32 * 1024 * 1024;
 
-/// What the server reported when the connection opened, brought up to date; nothing: it was not
+/// The facts that the server reported when the connection opened, as of `now`; empty if it was not
 /// asked.
 ServerFacts greeted_facts(const std::optional<Connection::Greeting>& greeting, Instant now) {
   return greeting ? facts_from(greeting->reply, greeting->at, now) : ServerFacts();
@@ -40,7 +41,7 @@ bool is_read_only_reply(const Reply& reply) {
   return reply.type == Reply::Type::error && is_read_only(reply.text);
 }
 
-/// Whether the call changed what replicas must have before it counts.
+/// Whether the call made a change that only counts once enough replicas have it.
 bool needs_replicas(const ScriptCall& call, const Reply& reply) {
   if (reply.type != Reply::Type::array || reply.elements.empty()) return false;
   const std::string& word = reply.elements[0].text;
@@ -48,7 +49,7 @@ bool needs_replicas(const ScriptCall& call, const Reply& reply) {
          (call.script == &scripts::extend && word == protocol::word::extended);
 }
 
-/// The fault that ended a list, with how far it had come.
+/// The fault that ended a list, with the progress so far.
 Fault so_far(Fault fault, const ListProgress& progress) {
   if (progress.keys == 0) return fault;
   fault.text += ", after about " + std::to_string(progress.keys) +
@@ -62,7 +63,7 @@ bool is_page(const Reply& reply) {
          reply.elements[1].type == Reply::Type::array;
 }
 
-/// One page: its cursor and its keys.
+/// One page of SCAN: the next cursor and the keys.
 asio::awaitable<Result<Reply, Fault>> scan(Connection& connection, std::string cursor,
                                            std::string pattern, Instant deadline) {
   Command command{"SCAN",  std::move(cursor),        "MATCH", std::move(pattern),
@@ -74,7 +75,7 @@ asio::awaitable<Result<Reply, Fault>> scan(Connection& connection, std::string c
   co_return std::move(*reply);
 }
 
-/// Adds the locks that these helper keys are of. -> how much memory they take
+/// Adds the locks that these helper keys belong to. Returns the memory that they take.
 std::size_t add_locks(LockList& list, const Reply& keys, bool wants_used) {
   std::size_t bytes = 0;
   for (const Reply& key : keys.elements) {
@@ -87,7 +88,7 @@ std::size_t add_locks(LockList& list, const Reply& keys, bool wants_used) {
   return bytes;
 }
 
-/// Nothing: the server does not tell.
+/// The number of keys in the database; nullopt if the server does not report it.
 asio::awaitable<std::optional<std::uint64_t>> count_keys(Connection& connection, Instant deadline) {
   Command command{"DBSIZE"};
   const auto reply = co_await connection.request(command, ReplyLimits{}, deadline);
@@ -95,7 +96,7 @@ asio::awaitable<std::optional<std::uint64_t>> count_keys(Connection& connection,
   co_return static_cast<std::uint64_t>(reply->integer);
 }
 
-/// Some key that is none of ours; nothing: the server does not soon show one.
+/// Any key that is not ours; nullopt if the server shows none within a few pages.
 asio::awaitable<std::optional<std::string>> find_other_key(Connection& connection,
                                                            Instant deadline) {
   const auto page = co_await scan(connection, "0", "*", deadline);
@@ -129,15 +130,16 @@ asio::awaitable<RedisServer::Answer> RedisServer::answer_to(ScriptCall call, boo
                                                             Instant deadline) {
   const bool was_connected = links_.is_connected();
   Answer answer = co_await ask_once(call, asking, deadline);
-  // The server may have stopped being a master since we connected. Then nothing was done, and
-  // another may be the master by now.
+  // The server may have become a replica since we connected. Then it did nothing, and another
+  // server may be the master by now.
   if (was_connected && answer.reply && is_read_only_reply(*answer.reply))
     answer = co_await ask_once(call, asking, deadline);
   const UndoTarget undo_target = undo_target_of(call);
   while (!answer.reply) {
     if (!co_await finds_better_connection(answer.link, deadline)) break;
-    // An undo or a leave that was sent meanwhile would not follow it to another master.
-    if (!links_.carries(undo_target.token) || !links_.carries(undo_target.waiter)) break;
+    // An undo or a leave that was sent meanwhile would not follow the repeated call to another
+    // master.
+    if (!links_.has_to_undo(undo_target.token) || !links_.has_to_undo(undo_target.waiter)) break;
     answer = co_await ask_once(call, asking, deadline);
   }
   co_return answer;
@@ -194,7 +196,7 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Li
   Connection& connection = *link->connection;
   const UndoTarget undo_target = undo_target_of(call);
   const auto was_undone = [&](const std::string& what) {
-    return !what.empty() && !link->left.contains(what);
+    return !what.empty() && !link->maybe_applied.contains(what);
   };
   const Command asking_command{"ASKING"};  // for one command
 
@@ -203,9 +205,9 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Li
   if (!reply || !is_noscript_reply(*reply)) co_return reply;
 
   if (asking) connection.post(asking_command);
-  auto taught = co_await connection.request(teaching_command(call), ReplyLimits{}, deadline);
-  if (!taught || taught->type == Reply::Type::error) co_return taught;
-  // An undo or a release that was sent meanwhile must not arrive after the compare-and-delete.
+  auto loaded = co_await connection.request(load_scripts_command(call), ReplyLimits{}, deadline);
+  if (!loaded || loaded->type == Reply::Type::error) co_return loaded;
+  // If an undo or a release was sent meanwhile, this call would arrive after it and take effect.
   if (was_undone(undo_target.token) || was_undone(undo_target.waiter)) {
     co_return unexpected(Fault{FaultKind::silent, "cancelled"});
   }
@@ -225,9 +227,10 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask_on(std::shared_ptr<Link> 
                                                           Instant deadline) {
   Connection& connection = *link->connection;
   const UndoTarget undo_target = undo_target_of(call);
-  if (!undo_target.token.empty()) link->left[undo_target.token] = Carried{};
-  if (!undo_target.waiter.empty()) link->left[undo_target.waiter] = Carried{/*answered=*/true};
-  if (call.script == &scripts::release) link->left.erase(undone_by(call));
+  if (!undo_target.token.empty()) link->maybe_applied[undo_target.token] = Sent{};
+  if (!undo_target.waiter.empty())
+    link->maybe_applied[undo_target.waiter] = Sent{/*answered=*/true};
+  if (call.script == &scripts::release) link->maybe_applied.erase(undone_by(call));
   auto reply = co_await run_script(link, call, asking, deadline);
   if (!reply) co_return unexpected(reply.error());
   if (reply->type == Reply::Type::error) {
@@ -235,26 +238,29 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask_on(std::shared_ptr<Link> 
       connection.retire();
       subscription_.disconnect();
     }
-    // Nothing was done here, so there is nothing to undo: what is done elsewhere is undone there.
+    // This server did nothing, so there is nothing to undo here.
     const bool leads_on = is_read_only_reply(*reply) || is_redirect(reply->text);
-    if (leads_on && !undo_target.token.empty() && link->left.erase(undo_target.token) == 0) {
+    if (leads_on && !undo_target.token.empty() &&
+        link->maybe_applied.erase(undo_target.token) == 0) {
       co_return unexpected(Fault{FaultKind::silent, "cancelled"});
     }
-    // The new master would queue a waiter that has left: its `leave` went here.
-    const bool has_left = !undo_target.waiter.empty() && !link->left.contains(undo_target.waiter);
+    // If the waiter has left meanwhile, its `leave` went here, and another master would queue it
+    // again.
+    const bool has_left =
+        !undo_target.waiter.empty() && !link->maybe_applied.contains(undo_target.waiter);
     if (is_read_only_reply(*reply) && has_left) co_return unexpected(fault_of_error(reply->text));
-    if (fault_of_error(reply->text).refused) link->left.erase(undo_target.token);
+    if (fault_of_error(reply->text).refused) link->maybe_applied.erase(undo_target.token);
     co_return std::move(*reply);
   }
   if (left_no_lease(*reply)) {
-    link->left.erase(undo_target.token);  // a waiter asks for hours
+    link->maybe_applied.erase(undo_target.token);  // a waiter may go on polling for hours
   } else if (!undo_target.token.empty()) {
-    link->left[undo_target.token] = Carried{/*answered=*/true};
-    // A grant counts only from a server whose uptime is known (R7). A server that was busy for a
-    // moment tells it now.
+    link->maybe_applied[undo_target.token] = Sent{/*answered=*/true};
+    // A grant counts only from a server whose uptime is known (R7). The server was busy when it was
+    // asked for its uptime, so ask again.
     if (connection.greeting_was_refused()) {
       if (auto fault = co_await connection.greet_again(deadline)) {
-        fault->refused = false;  // the script was not
+        fault->refused = false;  // only INFO was refused, not the script
         co_return unexpected(std::move(*fault));
       }
     }
@@ -273,7 +279,7 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask_on(std::shared_ptr<Link> 
 asio::awaitable<std::optional<Fault>> RedisServer::missing_replicas(std::shared_ptr<Link> link,
                                                                     Instant deadline) {
   const Duration left = deadline - clock_.now();
-  // Leave the rest of the time for the answer: too few confirmations are not the same as silence. 0
+  // Leave time for the answer, as too few confirmations are not the same as silence. A timeout of 0
   // would wait forever.
   const auto timeout =
       std::max(Milliseconds(1), std::chrono::duration_cast<Milliseconds>(left / 4 * 3));
@@ -307,7 +313,7 @@ asio::awaitable<Result<LockList, Fault>> RedisServer::list(ListRequest request) 
   std::uint64_t pages = 0;
   for (std::string cursor = "0"; clock_.now() < request.until;) {
     auto page = co_await scan(*link->connection, cursor, pattern, answer_by());
-    // A cursor means nothing to another server.
+    // A cursor is only valid at the server that returned it.
     while (!page && cursor == "0") {
       if (!co_await finds_better_connection(link, answer_by())) break;
       link = links_.usable_link(answer_by());

@@ -17,26 +17,26 @@ namespace redlock::redis {
 
 class RedisServer;
 
-/// One vote of Redis, with any number of servers: a server, or a cluster of masters. Adds to the
-/// port what `doctor` needs.
+/// One vote of Redis: a single server, or a cluster with several masters. Adds to the port what
+/// `doctor` needs.
 class RedisVote : public ScriptedServer {
  public:
   struct Master {
     std::shared_ptr<RedisServer> server;  ///< must not outlive the vote
-    std::string address;                  ///< for messages; empty where it goes without saying
+    std::string address;                  ///< for messages; empty if the vote has only one server
   };
 
-  /// All servers that may have a key of it.
+  /// All servers that may have keys.
   virtual asio::awaitable<Result<std::vector<Master>, Fault>> masters(Instant deadline) = 0;
 
-  /// The server that has this key; it must not outlive the vote.
+  /// The server of this key; it must not outlive the vote.
   virtual asio::awaitable<Result<std::shared_ptr<RedisServer>, Fault>> master_of(
       std::string key, Instant deadline) = 0;
 };
 
 /// One Redis or Valkey server, or the one that its sentinels currently name as the master. Connects
-/// when it is first asked, and again after a connection broke, ran late, or turned out to lead to a
-/// read-only replica. At each connect the sentinels are asked again.
+/// when it is first asked, and again after a connection broke, missed a deadline, or led to a
+/// read-only replica. Asks the sentinels again for each connection.
 class RedisServer final : public RedisVote {
  public:
   /// `endpoint` is of any kind but cluster. `clock` must outlive the server.
@@ -54,24 +54,26 @@ class RedisServer final : public RedisVote {
   /// Notification::disconnected.
   void drop_subscription() { subscription_.disconnect(); }
 
-  void on_disconnect(std::function<void()> told) override { links_.on_disconnect(std::move(told)); }
+  void on_disconnect(std::function<void()> notify) override {
+    links_.on_disconnect(std::move(notify));
+  }
   [[nodiscard]] bool was_reached() const override { return links_.was_reached(); }
   asio::awaitable<void> close(Instant deadline) override;
 
-  /// Ends its connections at once. It is not to be asked any more.
+  /// Ends all connections at once. No question may follow.
   void abort();
 
   asio::awaitable<Result<std::vector<Master>, Fault>> masters(Instant deadline) override;
   asio::awaitable<Result<std::shared_ptr<RedisServer>, Fault>> master_of(std::string key,
                                                                          Instant deadline) override;
 
-  /// The server's own answer, even an error, and the connection on which it came or failed: by then
-  /// another may be in use.
+  /// The server's answer, possibly an error reply, and the connection on which it came or failed.
+  /// Another connection may be in use by then.
   struct Answer {
     Result<Reply, Fault> reply;
     std::shared_ptr<const Link> link;
   };
-  /// `asking`: after ASKING, as for a slot that it is importing.
+  /// `asking`: send ASKING first, for a slot that the server is importing.
   asio::awaitable<Answer> answer_to(ScriptCall call, bool asking, Instant deadline);
   asio::awaitable<Answer> answer_to(Command command, ReplyLimits limits, Instant deadline);
   asio::awaitable<Result<Reply, Fault>> ask(Command command, ReplyLimits limits, Instant deadline);
@@ -97,26 +99,26 @@ class RedisServer final : public RedisVote {
   asio::awaitable<ScriptReply> call(ScriptCall call, Instant deadline) override;
 
  private:
-  /// Keeps nothing alive: the vote is owned elsewhere.
+  /// A pointer to this server that does not keep it alive: it is owned elsewhere.
   std::shared_ptr<RedisServer> itself();
 
-  /// After a question without an answer on this connection: whether it may be put once more,
-  /// because our password was refused and the user's file has another by now, or because a sentinel
-  /// named what is no master, and others name another server (PROTOCOL R13).
+  /// Whether a question that got no answer on this connection may be repeated on another one: our
+  /// password was refused and the user's file has another one by now; or a sentinel named a server
+  /// that is not a master, and others name another server (PROTOCOL R13).
   asio::awaitable<bool> finds_better_connection(std::shared_ptr<const Link> link, Instant deadline);
 
-  /// `call` must stay until the answer is there.
+  /// `call` must outlive the coroutine.
   asio::awaitable<Answer> ask_once(const ScriptCall& call, bool asking, Instant deadline);
   asio::awaitable<Result<Reply, Fault>> ask_on(std::shared_ptr<Link> link, const ScriptCall& call,
                                                bool asking, Instant deadline);
 
-  /// Runs the script by its digest. A server that does not know it gets the text first, by a
-  /// command of its own: an attempt and its undo must stay small (docs/decisions/attempts.md).
+  /// Runs the script by its digest. A server that does not know the scripts gets their text first,
+  /// in a separate command: an attempt and its undo must stay small (docs/decisions/attempts.md).
   asio::awaitable<Result<Reply, Fault>> run_script(std::shared_ptr<Link> link,
                                                    const ScriptCall& call, bool asking,
                                                    Instant deadline);
 
-  /// Nothing when enough replicas have what was last written on this connection.
+  /// nullopt if enough replicas have the last write of this connection.
   asio::awaitable<std::optional<Fault>> missing_replicas(std::shared_ptr<Link> link,
                                                          Instant deadline);
 

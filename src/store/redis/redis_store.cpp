@@ -29,14 +29,14 @@ class RedisAddress final : public ServerAddress {
   [[nodiscard]] const Store& store() const override { return redis::store; }
   [[nodiscard]] std::string name() const override { return endpoint_.name(); }
 
-  /// Two databases of one process fail together.
+  /// Two databases of one process fail together, so the database is not part of it.
   [[nodiscard]] std::string process() const override {
     Endpoint whole = endpoint_;
     whole.database = 0;
     return whole.name();
   }
 
-  /// Also a user: a password without its colon is read as one.
+  /// A user counts, too: it may be a password whose colon is missing.
   [[nodiscard]] bool has_login() const override {
     return endpoint_.user || endpoint_.sentinel_user || has_password();
   }
@@ -102,7 +102,7 @@ Endpoint with_login(Endpoint endpoint, const DefaultLogin& login) {
   if (!endpoint.password && (login.password || login.password_file)) {
     endpoint.password = login.password;
     endpoint.password_file = login.password_file;
-    // A URL that names a user means that user.
+    // A URL with a user requires that user, and so a password.
     endpoint.password_is_general = login.password_is_general && !endpoint.user;
   }
   return endpoint;

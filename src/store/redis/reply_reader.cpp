@@ -9,11 +9,11 @@
 namespace redlock::redis {
 namespace {
 
-/// The bytes around a string on the wire, and what may come with it in one read.
+/// Room for the bytes around a string on the wire, and for others in the same read.
 constexpr std::size_t around_a_string = 8 * 1024;
 
-/// Where a new object belongs: the root of a reply is ours to free, everything else lives in its
-/// parent's elements.
+/// Where to put a new object: the root of a reply is allocated and ours to free; any other object
+/// is an element of its parent.
 Reply* place(const redisReadTask* task) {
   if (task->parent == nullptr) return new (std::nothrow) Reply;
   auto* parent = static_cast<Reply*>(task->parent->obj);
@@ -30,7 +30,7 @@ ReplyBudget& budget_of(const redisReadTask* task) {
   return *static_cast<ReplyBudget*>(task->privdata);
 }
 
-/// Newer hiredis reads RESP3 too, and shows what we never asked for as types of its own.
+/// Newer versions of hiredis also parse RESP3, which we never request.
 bool is_resp2(const redisReadTask* task) {
   switch (task->type) {
     case REDIS_REPLY_STRING:
@@ -44,11 +44,12 @@ bool is_resp2(const redisReadTask* task) {
   }
 }
 
-// The hooks return nullptr to refuse; hiredis then reports an error and the connection is dropped.
+// A hook returns nullptr to refuse the reply. Then hiredis reports an error, and the connection is
+// closed.
 
 void* create_string(const redisReadTask* task, char* bytes, std::size_t length) {
   if (!is_resp2(task) || length > budget_of(task).limits.bulk) return nullptr;
-  // In the buffer, but hiredis 0.14 does not check.
+  // These two bytes are in the buffer, but hiredis 0.14 does not check them.
   if (bytes[length] != '\r' || bytes[length + 1] != '\n') return nullptr;
   if (!budget_of(task).spend(length)) return nullptr;
   Reply* reply = place(task);
@@ -104,7 +105,7 @@ Hooks make_hooks() {
   hooks.createInteger = create_integer;
   hooks.createNil = create_nil;
   hooks.freeObject = free_object;
-  // RESP3 types were never asked for; without a hook hiredis would hand out a number as a pointer.
+  // We never request RESP3 types, but without a hook hiredis would return a number as a pointer.
   if constexpr (requires { hooks.createDouble; })
     hooks.createDouble = [](const redisReadTask*, double, char*, std::size_t) -> void* {
       return nullptr;
@@ -146,7 +147,7 @@ void ReplyReader::feed(std::string_view bytes) {
 
 Result<std::optional<Reply>, std::string> ReplyReader::next(const ReplyLimits& limits) {
   budget_.limits = limits;
-  budget_.spent = std::min(budget_.spent, limits.total);  // a caller may have become stricter
+  budget_.spent = std::min(budget_.spent, limits.total);  // the new limits may be lower
   void* object = nullptr;
   const int status = redisReaderGetReply(reader_.get(), &object);
   if (status != REDIS_OK) return unexpected(std::string("malformed or too large reply"));

@@ -21,18 +21,19 @@ struct ReplyLimits {
   std::size_t total = 256 * 1024;  ///< bytes of the whole reply, on the wire and in memory
 };
 
-/// What a reply may cost, and what has been spent on it so far.
+/// The limits of a reply, and the memory that it has used so far.
 struct ReplyBudget {
   ReplyLimits limits;
   std::size_t spent = 0;  ///< bytes of memory
 
-  /// False, and nothing is spent, when it would be more than the limit.
+  /// Adds `bytes` to the memory in use. If that would exceed the limit, it returns false and adds
+  /// none.
   bool spend(std::size_t bytes) noexcept;
 };
 
-/// Bytes in, replies out: hiredis' parser with object hooks of our own that refuse what exceeds the
-/// limits before memory is spent on it. Of a reply that is not complete it keeps what is built, at
-/// most `total`, and what is not parsed yet, at most a string of the longest kind.
+/// Parses bytes into replies, with hiredis' parser. Our object hooks refuse a reply that exceeds
+/// the limits before memory is allocated for it. Of an incomplete reply, it stores the objects so
+/// far, at most `total` bytes, and the bytes not parsed yet, at most one string of maximum length.
 class ReplyReader {
  public:
   ReplyReader();
@@ -43,8 +44,8 @@ class ReplyReader {
   /// Adds bytes from the server.
   void feed(std::string_view bytes);
 
-  /// The next complete reply, or nothing while bytes are missing. An error is final: the connection
-  /// is to be dropped; its text is one clause and holds none of the bytes.
+  /// The next complete reply; nullopt while bytes are missing. After an error the connection must
+  /// be closed. The error's text is one clause and contains none of the server's bytes.
   Result<std::optional<Reply>, std::string> next(const ReplyLimits& limits);
 
  private:
@@ -53,7 +54,7 @@ class ReplyReader {
   };
   std::unique_ptr<redisReader, Free> reader_;
   std::size_t pending_ = 0;  ///< bytes fed that belong to no complete reply yet
-  ReplyBudget budget_;       ///< where the hooks find it, also while a reply spans several calls
+  ReplyBudget budget_;       ///< a member, as the hooks use it while a reply spans several calls
 };
 
 }  // namespace redlock::redis

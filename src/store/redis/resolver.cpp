@@ -64,8 +64,8 @@ Found ask_system(const std::string& host, int flags) {
 
 Found find_addresses(const std::string& host) {
   Found found = ask_system(host, AI_ADDRCONFIG);
-  // On a host with one kind of address, that flag also hides addresses of the host itself: those of
-  // the other kind.
+  // On a host with addresses of only one kind (IPv4 or IPv6), that flag also hides loopback
+  // addresses of the other kind.
   const bool may_be_hidden =
       (found.addresses.empty() && !found.may_be_temporary) || host == "localhost";
   if (!may_be_hidden) return found;
@@ -122,7 +122,8 @@ asio::awaitable<void> Resolver::finish(std::string host, std::shared_ptr<Lookup>
       ::eventfd_write(answer->done.get(), 1);
     }).detach();
   } catch (const std::system_error& error) {
-    // The command has used up our processes or descriptors: temporary while a lease is kept.
+    // The command may have used up our processes or descriptors. That counts as temporary, as a
+    // lease may depend on the lookup.
     answered.reset();
     answer->found.error = error.what();
   }

@@ -16,30 +16,30 @@
 
 namespace redlock::redis {
 
-/// What a name lookup found: addresses, or an error.
+/// The result of a name lookup: addresses, or an error.
 struct Found {
   std::vector<asio::ip::address> addresses;
-  std::string error{};           ///< one clause; of interest without addresses
-  bool may_be_temporary = true;  ///< the error: the name may well have addresses all the same
+  std::string error{};           ///< one clause; meaningful if there are no addresses
+  bool may_be_temporary = true;  ///< the name may have addresses despite the error
 };
 
-/// The addresses of a host by getaddrinfo(3); blocks. In the order in which they are to be tried.
+/// The addresses of a host, in the order in which to try them. Blocks in getaddrinfo(3).
 Found find_addresses(const std::string& host);
 
-/// Looks up names for everything that runs on one executor, each in a thread of its own that is
-/// never joined: a name server that does not answer must not delay our end (Asio's own resolver
-/// joins its thread when the program ends). A lookup goes on when the attempt that began it has
-/// given up, and serves the next; there is one at a time for a name. What it found last is kept.
-/// Use it from the thread that runs the executor.
+/// Looks up names for everything that runs on one executor. Each lookup runs in a thread of its own
+/// that is never joined: a name server that does not answer must not delay our exit (Asio's own
+/// resolver joins its thread when the program ends). A lookup continues after the attempt that
+/// began it has given up, and serves the next attempt. There is one lookup at a time for a name,
+/// and its last result is kept. Use it only from the thread that runs the executor.
 class Resolver final : public asio::execution_context::service {
  public:
-  /// The one for this executor.
+  /// The resolver of this executor.
   static Resolver& of(const asio::any_io_executor& executor);
 
-  /// A lookup that is under way, or has ended. Shared with those who wait for it.
+  /// A lookup that is under way, or has ended. Shared with the coroutines that wait for it.
   class Lookup {
    public:
-    /// Waits for it until `when`. -> null: it is still under way
+    /// Waits for the result until `when`; null if the lookup is still under way then.
     asio::awaitable<const Found*> wait_until(const Clock& clock, Instant when);
 
    private:
@@ -48,18 +48,18 @@ class Resolver final : public asio::execution_context::service {
     std::set<Event*> waiting_;
   };
 
-  /// Begins a lookup of the name, or joins the one that is under way.
+  /// Begins a lookup of the name, or returns the one that is under way.
   std::shared_ptr<Lookup> look_up(const std::string& host);
 
-  /// The addresses that the last successful lookup of the name found; empty: there was none.
+  /// The addresses that the last successful lookup of the name found; empty if there was none.
   [[nodiscard]] std::vector<asio::ip::address> last_known(const std::string& host) const;
 
   using Find = std::function<Found(const std::string& host)>;
-  /// For tests: what is called, in another thread, in place of find_addresses().
+  /// For tests: the function to call, in another thread, instead of find_addresses().
   void replace_find(Find find) { find_ = std::move(find); }
 
   explicit Resolver(asio::execution_context& context) : service(context) {}
-  inline static asio::execution_context::id id;  ///< as Asio wants it
+  inline static asio::execution_context::id id;  ///< required by Asio
 
  private:
   void shutdown() override {}

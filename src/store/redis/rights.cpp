@@ -6,7 +6,7 @@
 namespace redlock::redis {
 namespace {
 
-/// In milliseconds; longer than the probes take.
+/// The expiry of the probe's key in milliseconds; longer than the probes take.
 constexpr std::string_view probe_life = "5000";
 
 }  // namespace

@@ -38,7 +38,7 @@ Result<Address, Fault> master_from(const Reply& reply, const std::string& master
 /// SENTINEL MASTER: some 25 fields and their values; later versions may have more.
 constexpr ReplyLimits details_limits{.elements = 256};
 
-/// The config-epoch among them.
+/// The config-epoch among the fields of SENTINEL MASTER.
 std::optional<std::uint64_t> epoch_in(const Reply& details) {
   for (std::size_t i = 0; i + 1 < details.elements.size(); i += 2) {
     if (details.elements[i].text != "config-epoch") continue;
@@ -188,23 +188,23 @@ asio::awaitable<Result<Address, Fault>> Sentinels::best_named(Instant deadline) 
 
   Fault faults;
   std::map<Address, std::size_t> votes;
-  bool all_tell_epochs = true;
+  bool all_have_epochs = true;
   for (const auto& view : views) {
     if (!*view) {
       add_fault(faults, view->error());
       continue;
     }
     ++votes[(*view)->master];
-    all_tell_epochs = all_tell_epochs && (*view)->epoch.has_value();
+    all_have_epochs = all_have_epochs && (*view)->epoch.has_value();
   }
   if (votes.empty()) co_return unexpected(std::move(faults));
 
-  // One that is merely silent is still the master: were a few sentinels believed that are cut off
-  // together with an old master, the lock could be taken twice.
+  // A master that is merely silent is still the master. A few sentinels may be cut off together
+  // with an old master; if we believed them, two clients could acquire the lock.
   const auto rank = [&](const std::optional<Result<View, Fault>>& view) {
     if (!*view) return std::tuple(std::uint64_t{0}, std::size_t{0}, false);
     const View& seen = **view;
-    return std::tuple(all_tell_epochs ? *seen.epoch : 0, votes[seen.master],
+    return std::tuple(all_have_epochs ? *seen.epoch : 0, votes[seen.master],
                       !disowned_.contains(seen.master));
   };
   const Address best = (*std::ranges::max_element(views, {}, rank))->value().master;
@@ -240,8 +240,8 @@ asio::awaitable<Result<Sentinels::View, Fault>> Sentinels::ask(Address sentinel,
   View view{*master, std::nullopt};
   if (with_epoch) {
     Command details{"SENTINEL", "MASTER", endpoint_.master};
-    const auto told = co_await connection->request(details, details_limits, deadline);
-    if (told) view.epoch = epoch_in(*told);
+    const auto described = co_await connection->request(details, details_limits, deadline);
+    if (described) view.epoch = epoch_in(*described);
   }
   connection->abort();
   co_return view;

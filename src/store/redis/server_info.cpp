@@ -11,7 +11,7 @@
 namespace redlock::redis {
 namespace {
 
-/// An upper bound for uptimes that servers report: it keeps sums of times from overflow.
+/// An upper bound for uptimes that servers report, to keep sums of times from overflow.
 constexpr std::int64_t max_uptime = std::int64_t{100} * 365 * 24 * 3600;  // seconds
 
 }  // namespace
@@ -49,13 +49,13 @@ std::vector<Address> ServerInfo::replicas() const {
   }
 }
 
-ServerFacts facts_from(const Reply& info, Instant told, Instant now) {
+ServerFacts facts_from(const Reply& info, Instant answered_at, Instant now) {
   ServerFacts facts;
   if (info.type != Reply::Type::text) return facts;  // no right to ask
   const ServerInfo fields(info.text);
   facts.run_id = fields.field("run_id").value_or("");
   if (const auto up = fields.number("uptime_in_seconds")) {
-    facts.up = std::chrono::seconds(std::clamp(*up, -max_uptime, max_uptime)) + (now - told);
+    facts.up = std::chrono::seconds(std::clamp(*up, -max_uptime, max_uptime)) + (now - answered_at);
   }
   return facts;
 }

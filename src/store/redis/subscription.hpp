@@ -17,15 +17,15 @@ class Subscription {
   /// `connector` must outlive it.
   explicit Subscription(const Connector& connector) : connector_(connector) {}
 
-  /// See LockServer::listen. Ends the one before.
+  /// See LockServer::subscribe. Ends a previous subscription.
   asio::awaitable<std::optional<Fault>> start(std::string channel,
                                               std::function<void(Notification)> notified,
                                               Instant deadline);
 
-  /// Ends it; nothing more is notified.
+  /// Ends the subscription; `notified` is not called again.
   void stop();
 
-  /// Ends it because it is at the wrong server: the subscriber is notified of
+  /// Ends the subscription because it is at the wrong server. Calls `notified` with
   /// Notification::disconnected.
   void disconnect();
 

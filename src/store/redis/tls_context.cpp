@@ -21,7 +21,8 @@ int refuse_passphrase(char*, int, int, void*) {
   return 0;
 }
 
-/// Whether it has a file that is named by its CA, such as `002c0b4f.0` (openssl-rehash(1)).
+/// Whether the directory has a file that is named after a CA, such as `002c0b4f.0`
+/// (openssl-rehash(1)).
 bool is_hashed(const std::string& directory) {
   constexpr std::size_t name_length = 10;
   std::error_code failure;
@@ -33,7 +34,7 @@ bool is_hashed(const std::string& directory) {
   return false;
 }
 
-/// `directories` has colons between them.
+/// `directories`: separated by colons.
 bool has_hashed(std::string_view directories) {
   while (!directories.empty()) {
     if (is_hashed(std::string(next_word(directories, ':')))) return true;
@@ -41,11 +42,12 @@ bool has_hashed(std::string_view directories) {
   return false;
 }
 
-/// Whether `chain` can be verified with the CAs of these directories alone. Leaves it unverified.
+/// Whether `chain` can be verified with the CAs of these directories alone. `chain` itself stays
+/// unverified.
 bool is_enough(const OpenSsl& openssl, const std::string& directories, X509_STORE_CTX* chain) {
   X509_STORE* const store = openssl.X509_STORE_new();
   X509_STORE_CTX* const attempt = openssl.X509_STORE_CTX_new();
-  // The parameters say whom we expect, for what purpose, and how strong keys must be.
+  // The parameters name the expected server, the purpose and the required strength of keys.
   const bool result =
       store != nullptr && attempt != nullptr &&
       openssl.X509_STORE_load_path(store, directories.c_str()) == 1 &&
@@ -105,7 +107,7 @@ std::optional<TlsSettingError> TlsContext::load_authorities(const TlsSettings& s
     return unusable("cacert", *settings.ca_file);
   }
   if (settings.ca_directory) {
-    // OpenSSL takes any name here, and would find no CA later.
+    // OpenSSL accepts any path here, and would only later find no CA.
     const bool readable = ::access((*settings.ca_directory + "/.").c_str(), R_OK | X_OK) == 0;
     if (!readable)
       return TlsSettingError{
@@ -124,7 +126,7 @@ void TlsContext::load_system_authorities() {
   if (has_hashed(directory)) {
     try_directory_first(directory);
   } else {
-    // Now: in a handshake it would take from the server's time.
+    // Read them now: in a handshake, reading would count against the server's timeout.
     openssl_.SSL_CTX_set_default_verify_paths(context_);
   }
 }
@@ -178,7 +180,7 @@ void TlsContext::keep_certificate(const TlsContext& from) {
 }
 
 TlsSettingError TlsContext::unusable(std::string setting, const std::string& file) const {
-  // The system's error first: OpenSSL has no better text for a missing file.
+  // Prefer the system's error: OpenSSL has no better text for a missing file.
   const std::string why = ::access(file.c_str(), R_OK) != 0 ? errno_text(errno) : reason();
   return {std::move(setting), "cannot use " + escape_for_terminal(file) + ": " + why};
 }

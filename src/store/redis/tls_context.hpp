@@ -14,18 +14,18 @@ namespace redlock::redis {
 
 struct OpenSsl;
 
-/// What TLS connections share: TLS 1.2 or later, the trusted CAs, our certificate. Never asks for a
-/// passphrase.
+/// The state that TLS connections share: TLS 1.2 or later, the trusted CAs, our certificate. Never
+/// asks for a passphrase.
 ///
 /// The system's CAs are in a directory and in a bundle, one file with all of them. Reading the
-/// bundle takes longer than everything else in a run. So where the directory is hashed, that is,
-/// OpenSSL finds a CA there by its name, the bundle is read only when a server's certificate cannot
-/// be verified with the directory alone. The outcome is then as if both had been read at the start.
+/// bundle takes longer than everything else in a run. If the directory is hashed, OpenSSL finds a
+/// CA there by its name. Then the bundle is read only if a server's certificate cannot be verified
+/// with the directory alone, and the outcome is as if both had been read at the start.
 class TlsContext {
  public:
-  /// What a new context has in common with one that is there.
+  /// What a new context takes over from an existing one.
   struct Kept {
-    const TlsContext* from = nullptr;  ///< null: nothing is kept
+    const TlsContext* from = nullptr;  ///< null: a new context from scratch
     bool authorities = false;
     bool certificate = false;
   };
@@ -63,7 +63,8 @@ class TlsContext {
   std::optional<std::string> name_;
   bool verifies_;
 
-  /// The system's, as in SSL_CERT_DIR, while its bundle is not read; else empty.
+  /// The system's CA directories, as in SSL_CERT_DIR, while the bundle has not been read; then
+  /// empty.
   std::string directory_to_try_;
 };
 

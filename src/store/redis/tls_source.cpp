@@ -11,7 +11,7 @@
 namespace redlock::redis {
 namespace {
 
-/// We may leave the directory in which we began.
+/// Relative paths would break if we change the working directory.
 TlsSettings with_absolute_paths(TlsSettings settings) {
   for (auto* path :
        {&settings.ca_file, &settings.ca_directory, &settings.certificate, &settings.key}) {
@@ -34,15 +34,15 @@ std::vector<std::string> those_of(const std::optional<std::string>& one,
 }  // namespace
 
 WatchedFiles::WatchedFiles(std::vector<std::string> paths)
-    : paths_(std::move(paths)), read_(look()) {}
+    : paths_(std::move(paths)), read_(read_stamps()) {}
 
 std::optional<WatchedFiles::Stamps> WatchedFiles::changed() const {
   if (!read_) return std::nullopt;
-  auto now = look();
+  auto now = read_stamps();
   return now != read_ ? now : std::nullopt;
 }
 
-std::optional<WatchedFiles::Stamps> WatchedFiles::look() const {
+std::optional<WatchedFiles::Stamps> WatchedFiles::read_stamps() const {
   constexpr std::int64_t nanoseconds_per_second = 1'000'000'000;
   Stamps stamps;
   for (const std::string& path : paths_) {
@@ -68,7 +68,7 @@ Result<std::shared_ptr<TlsSource>, TlsSettingError> TlsSource::make(const TlsSet
 }
 
 std::shared_ptr<const TlsContext> TlsSource::context() {
-  // Each by itself: new authorities count, too, while a new certificate cannot be used.
+  // Renew each separately: new CAs take effect even while a new certificate cannot be used.
   const auto renew = [this](WatchedFiles& files, bool are_authorities) {
     auto changed = files.changed();
     if (!changed) return;

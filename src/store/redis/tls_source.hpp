@@ -12,11 +12,11 @@
 
 namespace redlock::redis {
 
-/// Files that are read together, and again when one of them has changed. Where one is no regular
-/// file, such as a pipe, they are read once.
+/// Files that are read together, and again when one of them has changed. If any is not a regular
+/// file, such as a pipe, they are read only once.
 class WatchedFiles {
  public:
-  /// What tells a file from what it was before.
+  /// Identifies the state of a file: it differs once the file has changed.
   struct Stamp {
     std::uint64_t device;
     std::uint64_t number;
@@ -26,32 +26,32 @@ class WatchedFiles {
   };
   using Stamps = std::vector<Stamp>;
 
-  /// Call it before they are first read: what changes meanwhile is read again.
+  /// Create it before the files are first read, so that a change in between is noticed.
   explicit WatchedFiles(std::vector<std::string> paths);
 
-  /// What they are now, if they have changed; nothing while one of them is missing.
+  /// The new stamps if the files have changed; nullopt if not, or while one of them is missing.
   [[nodiscard]] std::optional<Stamps> changed() const;
 
-  /// They were read, after changed() returned this.
+  /// Notes that the files were read after changed() had returned `stamps`.
   void set_read(Stamps stamps) { read_ = std::move(stamps); }
 
  private:
-  [[nodiscard]] std::optional<Stamps> look() const;
+  [[nodiscard]] std::optional<Stamps> read_stamps() const;
 
   std::vector<std::string> paths_;
   std::optional<Stamps> read_;
 };
 
-/// The user's TLS settings, and a context of what their files hold, which may change while we run:
-/// certificates are renewed.
+/// The user's TLS settings, and a context with the contents of their files, which may change while
+/// we run, as certificates are renewed.
 class TlsSource final : public Tls {
  public:
   /// Reads the files for the first time.
   static Result<std::shared_ptr<TlsSource>, TlsSettingError> make(const TlsSettings& settings);
 
-  /// A context for a new connection, with the files as they are now. While what is new cannot be
-  /// used, such as a certificate whose key is still to be written, the last one. It is the same one
-  /// as long as no file has changed.
+  /// A context for a new connection, with the files as they are now. While the new files cannot be
+  /// used, such as a certificate whose key has not been written yet, it is the last context.
+  /// Returns the same context until a file changes.
   std::shared_ptr<const TlsContext> context();
 
  private:

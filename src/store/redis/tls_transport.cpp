@@ -15,17 +15,17 @@
 namespace redlock::redis {
 namespace {
 
-/// One TLS record's worth; what the kernel gave us at once.
+/// The size of reads: one TLS record.
 constexpr std::size_t read_size = 16 * 1024;
 
-// No std::string: the tests link a transport of their own in the place of all that is here.
+// Not a std::string: the tests link a transport of their own instead of this file.
 constexpr const char* without_tls = "write redis:// (sentinel://, cluster://)";
 
-/// The server's name for TLS: the host without the part that only serves to reach it. Never empty:
-/// OpenSSL would take any certificate.
+/// The server's name for TLS: the host without the parts that only serve to reach it. Never empty,
+/// since OpenSSL would then accept any certificate.
 std::string verified_name(const std::string& host) {
   const bool is_v6 = host.find(':') != std::string::npos;
-  // The zone of an IPv6 address, or the dot that ends a full name.
+  // Cut off the zone of an IPv6 address, or the dot that ends a fully qualified name.
   const std::size_t end = is_v6 ? host.find('%') : host.size() - (host.ends_with('.') ? 1 : 0);
   return end == 0 ? host : host.substr(0, end);
 }
@@ -36,8 +36,8 @@ bool is_address(const std::string& host) {
          ::inet_pton(AF_INET6, host.c_str(), address.data()) == 1;
 }
 
-/// OpenSSL over memory: it encrypts and decrypts, the plain transport below carries. What is
-/// encrypted waits in `sealed_` until the socket takes it.
+/// OpenSSL encrypts and decrypts in memory; the plain transport below sends and receives. Encrypted
+/// bytes wait in `sealed_` until the socket takes them.
 class TlsTransport final : public Transport {
  public:
   TlsTransport(std::unique_ptr<Transport> below, std::shared_ptr<const TlsContext> context,
@@ -69,7 +69,7 @@ class TlsTransport final : public Transport {
       if (why != SSL_ERROR_NONE && why != SSL_ERROR_WANT_READ) note_failure();
       asio::error_code error;
       collect_sealed();
-      // On a failure too: our alert tells the server's log what was wrong.
+      // Also after a failure: our alert appears in the server's log.
       co_await send_sealed(error);
       if (failure_) co_return failure_;
       if (error) co_return explain(error);
@@ -77,7 +77,7 @@ class TlsTransport final : public Transport {
       co_await receive(error);
       if (error) co_return explain(error);
     }
-    shaken_ = true;
+    handshake_done_ = true;
     co_return std::nullopt;
   }
 
@@ -88,7 +88,7 @@ class TlsTransport final : public Transport {
       openssl_.ERR_clear_error();
       const int length = openssl_.SSL_read(ssl_, buffer.data(), room);
       if (length > 0) {
-        push_sealed();  // the answer to a change of keys
+        push_sealed();  // the reply to a key update
         answered_ = true;
         co_return static_cast<std::size_t>(length);
       }
@@ -99,8 +99,8 @@ class TlsTransport final : public Transport {
         if (error) co_return 0;
         continue;
       }
-      // A server that sends close_notify ends the connection like one that just closes it: a
-      // truncated reply is never taken for a complete one.
+      // Treat close_notify like a plain close: the reply parser never takes a truncated reply for a
+      // complete one.
       error = asio::error::eof;
       if (why != SSL_ERROR_ZERO_RETURN) note_failure();
       co_return 0;
@@ -118,7 +118,8 @@ class TlsTransport final : public Transport {
     seal(buffer + std::exchange(already_sealed_, 0));
     push_sealed();
     if (sealed_.empty()) return buffer.size();
-    // Encrypted bytes cannot be withdrawn: the same bytes are offered again, and skipped then.
+    // Encrypted bytes cannot be withdrawn. The caller passes the same bytes again, and we skip
+    // them.
     already_sealed_ = buffer.size();
     return 0;
   }
@@ -126,7 +127,7 @@ class TlsTransport final : public Transport {
   void end_sending() override {
     openssl_.ERR_clear_error();
     openssl_.SSL_shutdown(ssl_);
-    push_sealed();  // should the socket not take it, the end of the stream says the same
+    push_sealed();  // if the socket does not take it, the end of the stream has the same effect
     below_->end_sending();
   }
 
@@ -139,15 +140,15 @@ class TlsTransport final : public Transport {
 
   [[nodiscard]] Fault explain(const asio::error_code& error) const override {
     if (failure_) return *failure_;
-    if (!shaken_ && connected_) {
+    if (!handshake_done_ && connected_) {
       return {
           FaultKind::garbage,
           std::string("it closed the connection in the TLS handshake; if it does not use TLS, ") +
               without_tls};
     }
     if (!answered_ && (error == asio::error::eof || error == asio::error::connection_reset)) {
-      // TLS 1.3 lets us finish before the server has checked our certificate; its verdict may get
-      // lost in the reset.
+      // With TLS 1.3 the handshake ends before the server has checked our certificate, and its
+      // alert may get lost in the reset.
       return {FaultKind::silent,
               "it closed the connection after the TLS handshake; does it require a client "
               "certificate (--cert)?"};
@@ -158,7 +159,7 @@ class TlsTransport final : public Transport {
   [[nodiscard]] bool stays_on_this_host() const override { return below_->stays_on_this_host(); }
 
  private:
-  /// The wanted server: requested by name, and verified by name or address.
+  /// Sets the server name to request, and the name or address to verify.
   void identify() {
     const bool by_address = is_address(name_);
     if (!by_address) {
@@ -166,19 +167,19 @@ class TlsTransport final : public Transport {
       openssl_.SSL_ctrl(ssl_, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data());
     }
     if (!context_->verifies()) return;
-    // Without the second call, the free text of a subject would do where a certificate has no
-    // names.
+    // Without the second call, OpenSSL would match the free text of the subject if a certificate
+    // has no names.
     openssl_.SSL_set_hostflags(
         ssl_, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
     const int done = by_address ? openssl_.X509_VERIFY_PARAM_set1_ip_asc(
                                       openssl_.SSL_get0_param(ssl_), name_.c_str())
                                 : openssl_.SSL_set1_host(ssl_, name_.c_str());
-    if (done != 1) throw std::bad_alloc();  // without it any name would do
+    if (done != 1) throw std::bad_alloc();  // without it any certificate would be accepted
   }
 
   void seal(asio::const_buffer buffer) {
     openssl_.ERR_clear_error();
-    // Memory takes everything at once.
+    // A memory BIO takes everything at once.
     if (buffer.size() > 0) openssl_.SSL_write(ssl_, buffer.data(), static_cast<int>(buffer.size()));
     collect_sealed();
   }
@@ -192,7 +193,7 @@ class TlsTransport final : public Transport {
     }
   }
 
-  /// Sends what it can without waiting; the rest goes with the next write.
+  /// Sends what it can without waiting. The rest follows with the next write.
   void push_sealed() {
     collect_sealed();
     if (!sending_ && !sealed_.empty()) sealed_.erase(0, below_->try_write(asio::buffer(sealed_)));
@@ -213,7 +214,7 @@ class TlsTransport final : public Transport {
     if (!error) openssl_.BIO_write(in_, bytes.data(), static_cast<int>(length));
   }
 
-  /// Keeps what OpenSSL says about its last failure.
+  /// Stores OpenSSL's description of its last failure.
   void note_failure() {
     const unsigned long code = openssl_.ERR_get_error();
     openssl_.ERR_clear_error();
@@ -287,11 +288,11 @@ class TlsTransport final : public Transport {
   BIO* in_;   ///< from the server; ssl_'s
   BIO* out_;  ///< to the server; ssl_'s
   std::string sealed_;
-  std::size_t already_sealed_ = 0;  ///< of what was offered to try_write() and not taken
+  std::size_t already_sealed_ = 0;  ///< bytes passed to try_write() that are encrypted but not sent
   std::optional<Fault> failure_;
   bool sending_ = false;
   bool connected_ = false;
-  bool shaken_ = false;
+  bool handshake_done_ = false;
   bool answered_ = false;
 };
 

@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::int64_t last_slot = 16383;
 
-/// What stands for a host name that a server does not know.
+/// The placeholder for a host name that a server does not know.
 constexpr std::string_view unknown_host = "?";
 
-/// Not a name that a resolver could be asked for.
+/// Whether the text cannot be the name of a host.
 bool is_no_host(std::string_view host) {
   return host.empty() || host == unknown_host ||
          std::ranges::any_of(host, [](char c) { return c == ' ' || is_control(c); });
@@ -30,7 +30,7 @@ std::optional<Address> at_port(std::string_view host, std::int64_t port) {
   return Address{std::string(host), static_cast<std::uint16_t>(port)};
 }
 
-/// {host, port, …}: the host is nil or empty where the server does not know its own.
+/// Reads {host, port, …}. The host is nil or empty if the server does not know its own.
 std::optional<Address> node_from(const Reply& node, const Address& from) {
   if (node.type != Reply::Type::array || node.elements.size() < 2 ||
       node.elements[1].type != Reply::Type::integer)
@@ -102,7 +102,8 @@ std::size_t ClusterView::missing_slots() const {
 }
 
 std::vector<ClusterView> newest_first(std::vector<ClusterView> views) {
-  std::ranges::stable_sort(views, std::ranges::greater(), &ClusterView::epoch);  // nothing is least
+  std::ranges::stable_sort(views, std::ranges::greater(),
+                           &ClusterView::epoch);  // nullopt is the least
   return views;
 }
 

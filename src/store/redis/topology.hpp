@@ -13,36 +13,36 @@
 
 namespace redlock::redis {
 
-/// What servers report about the addresses of other servers. It only decides where to connect.
+/// What servers report about the addresses of other servers. It only determines where to connect.
 
-/// An address as a server announces it; nothing for an unusable one (no host, port 0).
+/// An address that a server announces; nullopt if it is unusable (no host, port 0).
 std::optional<Address> announced(std::string_view host, std::string_view port);
 
-/// What is wrong with a loopback address that a server of another host announces: there it is that
-/// host, here it is this one, where any other server may listen.
+/// The fault for a loopback address that a server on another host announces. There it means that
+/// host; here it means this one, where an unrelated server may listen.
 Fault foreign_loopback(const Address& announced);
 
-/// The deadline for one of several servers that may know the address: each gets a third of the
-/// remaining time, and the server itself has the rest.
+/// The deadline for asking one of several servers that may know an address: a third of the
+/// remaining time, so that some remains for the server at that address.
 constexpr Instant time_for_one(Instant now, Instant deadline) {
   return now + (deadline - now) / 3;
 }
 
-/// `MOVED slot host:port` or `ASK slot host:port`: not done here, do it there.
+/// `MOVED slot host:port` or `ASK slot host:port`: the server did nothing, and names another one.
 struct Redirect {
   Address to;
-  bool ask;  ///< for this one question, after ASKING: the slot is moving
+  bool ask;  ///< only for this question, after ASKING: the slot is moving
 };
 
-/// The redirect in an error reply; nothing when it is not a redirect; a Fault when its address is
-/// unusable. `from` is the server that answered: an empty host is its own.
+/// The redirect in an error reply; nullopt if it is not a redirect; a Fault if its address is
+/// unusable. `from` is the server that answered; an empty host in the reply means that server's.
 Result<std::optional<Redirect>, Fault> redirect_from(std::string_view error_text,
                                                      const Address& from);
 
-/// Whether the key's slot is moving, and only some of several keys are here.
+/// Whether the server replied that the slot is moving and it has only some of the keys.
 bool is_try_again(std::string_view error_text);
 
-/// Some slots of a cluster, and their master.
+/// A range of a cluster's slots, and their master.
 struct SlotRange {
   std::uint16_t first;
   std::uint16_t last;
@@ -50,33 +50,33 @@ struct SlotRange {
   std::vector<Address> replicas;
 };
 
-/// The range that has the slot; nullptr: none.
+/// The range that contains the slot; nullptr if there is none.
 const SlotRange* range_of(const std::vector<SlotRange>& ranges, std::uint16_t slot);
 
-/// What one node of a cluster says of it.
+/// A cluster as one of its nodes reports it.
 struct ClusterView {
   Address from;
   std::vector<SlotRange> slots;
-  std::optional<std::uint64_t> epoch;  ///< the current epoch it knows; nothing: it does not tell
+  std::optional<std::uint64_t> epoch;  ///< the current epoch that it knows; nullopt: not reported
 
   /// The number of slots without a master.
   [[nodiscard]] std::size_t missing_slots() const;
 };
 
-/// The views by their epochs, the largest first, then those without one, in the order in which they
-/// came (PROTOCOL R13). One with a smaller epoch may be right all the same: a replica that is cut
-/// off counts up with each election that it loses.
+/// Sorts the views by epoch, the largest first, then those without one; equal ones keep their order
+/// (PROTOCOL R13). A view with a smaller epoch may be right all the same: a replica that is cut off
+/// increments its epoch with each election that it loses.
 std::vector<ClusterView> newest_first(std::vector<ClusterView> views);
 
-/// Of views in that order those that may be used where no server can tell whether it is what they
-/// say: the ones with the largest epoch, and those without one.
+/// Of views in that order, those that may be used if the servers themselves cannot confirm them:
+/// the ones with the largest epoch, and those without one.
 std::vector<ClusterView> newest_of(std::vector<ClusterView> views);
 
-/// The current epoch in the answer to CLUSTER INFO; nothing when it tells none.
+/// The current epoch in the reply to CLUSTER INFO; nullopt if there is none.
 std::optional<std::uint64_t> epoch_from(const Reply& info);
 
-/// What CLUSTER SLOTS answered. Ranges whose master has no address are left out. Source: Redis
-/// Cluster specification, and the command's page for what it looks like in each version.
+/// The ranges in the reply to CLUSTER SLOTS, without those whose master has no address. Source:
+/// Redis Cluster specification, and the command's page for the format of each version.
 Result<std::vector<SlotRange>, Fault> slots_from(const Reply& reply, const Address& from);
 
 }  // namespace redlock::redis

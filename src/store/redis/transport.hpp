@@ -15,60 +15,59 @@
 
 namespace redlock::redis {
 
-/// A stream of bytes to and from one server; what a Connection speaks Redis over. Closing it ends
-/// every operation under way with an error.
+/// A stream of bytes to and from one server, which a Connection uses. Closing it ends every
+/// operation under way with an error.
 class Transport {
  public:
   virtual ~Transport() = default;
 
-  /// Connects (and shakes hands, where there is something to shake). With several addresses each
-  /// gets its share of the time until `deadline`.
+  /// Connects, including a TLS handshake if there is one. Each of several addresses gets its share
+  /// of the time until `deadline`.
   virtual asio::awaitable<std::optional<Fault>> open(Instant deadline) = 0;
 
   virtual asio::awaitable<std::size_t> read_some(asio::mutable_buffer buffer,
                                                  asio::error_code& error) = 0;
   virtual asio::awaitable<void> write(asio::const_buffer buffer, asio::error_code& error) = 0;
 
-  /// Writes what can be written without waiting; 0 when nothing can. The next write must begin with
-  /// what was not taken.
+  /// Writes as much as it can without waiting, and returns the number of bytes, possibly 0. The
+  /// next write must begin with the bytes that were not written.
   virtual std::size_t try_write(asio::const_buffer buffer) = 0;
 
-  /// No more bytes from us; the server sees the end after everything written.
+  /// Ends the stream to the server, after everything written. No write may follow.
   virtual void end_sending() = 0;
 
   virtual void close() = 0;
 
-  /// What open() waits for, as the text after `no`, for the message when the deadline ends it.
+  /// What open() is waiting for, to follow the word `no` in the message about a missed deadline.
   [[nodiscard]] virtual std::string awaited() const = 0;
 
-  /// Who is at the other end, as the beginning of a message; empty where that goes without saying.
+  /// The server at the other end, as the beginning of a message; empty if the message needs none.
   [[nodiscard]] virtual std::string subject() const { return {}; }
 
-  /// What this error of a read or a write means.
+  /// The fault for this error of a read or a write.
   [[nodiscard]] virtual Fault explain(const asio::error_code& error) const = 0;
 
-  /// Whether the server is on this host, as far as the connection shows: over loopback or a unix
-  /// socket, or with the same address at both ends. Of one that is open.
+  /// Whether the server is on this host, as far as the connection shows: it uses loopback or a unix
+  /// socket, or has the same address at both ends. The transport must be open.
   [[nodiscard]] virtual bool stays_on_this_host() const = 0;
 
-  /// The server is silent, or not the master that it was named as: the next transport is to lead
-  /// elsewhere, if it can.
+  /// Notes that the server is silent, or is not the master that a sentinel named. If possible, the
+  /// next transport leads to another server.
   virtual void disown() {}
 };
 
-/// TCP or unix socket, as the endpoint says, without encryption.
+/// An unencrypted transport over TCP or a unix socket, depending on the endpoint.
 std::unique_ptr<Transport> make_plain_transport(asio::any_io_executor executor, const Clock& clock,
                                                 Endpoint endpoint);
 
 class TlsSource;
 
-/// TLS over another transport, with the server that `host` names: a name or an address, as the
-/// user wants it verified.
+/// TLS over another transport. `host`: the name or address of the server, which is verified.
 std::unique_ptr<Transport> make_tls_transport(std::unique_ptr<Transport> below,
                                               const std::shared_ptr<TlsSource>& tls,
                                               const std::string& host);
 
-/// What reaches this tcp or unix_socket endpoint; `tls` is for one with TLS.
+/// A transport to this tcp or unix_socket endpoint. `tls` is used if the endpoint has TLS.
 inline std::unique_ptr<Transport> make_transport(asio::any_io_executor executor, const Clock& clock,
                                                  const Endpoint& endpoint,
                                                  const std::shared_ptr<TlsSource>& tls) {

@@ -32,7 +32,7 @@ void ViewSources::learn(const std::vector<Address>& named) {
   std::erase_if(passed_over_, is_unknown);
   for (const Address& source : sources_) known.erase(source);
   for (const Address& source : passed_over_) known.erase(source);
-  // What is left is new: in the order of the view.
+  // The remaining sources are new. They keep the order of the view.
   for (const Address& source : named) {
     if (known.erase(source) > 0) sources_.push_back(source);
   }

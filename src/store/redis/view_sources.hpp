@@ -8,24 +8,25 @@
 
 namespace redlock::redis {
 
-/// The servers that know where the masters of a deployment are: its sentinels, or the nodes of a
-/// cluster. What one of them says, its view, is used until it fails; then the next is asked
-/// (PROTOCOL R13). This keeps the order in which they are to be asked.
+/// The servers that know the masters of a deployment: its sentinels, or the nodes of a cluster.
+/// What one of them reports, its view, is used until it fails; then the next one is asked (PROTOCOL
+/// R13). This class keeps the order in which to ask them.
 class ViewSources {
  public:
   explicit ViewSources(std::vector<Address> configured);
 
-  /// The one whose view is in use first; those that were passed over last, the latest at the end.
+  /// All sources. The source of the view in use comes first; sources that were passed over come
+  /// last, the latest at the end.
   [[nodiscard]] std::vector<Address> in_order() const;
 
-  /// Its view is used: it is asked first from now on.
+  /// The view of this source is in use: ask it first from now on.
   void prefer(const Address& source);
 
-  /// Its view failed, or it gave none: it is asked last from now on.
+  /// The view of this source failed, or it gave none: ask it last from now on.
   void pass_over(const Address& source);
 
-  /// The servers that the view in use names: they are sources, too, and what is neither configured
-  /// nor named is none any more.
+  /// The view in use names these servers: they become sources. Sources that are neither configured
+  /// nor named are dropped.
   void learn(const std::vector<Address>& named);
 
  private:
@@ -36,8 +37,8 @@ class ViewSources {
   std::vector<Address> passed_over_;
 };
 
-/// Adds the fault of one source to those of others (an empty text: of none so far). Silence hides
-/// more than any answer does.
+/// Adds the fault of one source to those of others (an empty text: there were none). If the kinds
+/// differ, the result is `silent`, the most cautious kind.
 void add_fault(Fault& faults, const Fault& fault);
 
 }  // namespace redlock::redis

@@ -1,28 +1,28 @@
--- Acquires the lock, or a share or slot of it, if it is free for us and no waiter comes before us.
--- Otherwise it puts us in the queue, if we want to wait.
+-- Acquires the lock, or a share or slots of it, if it is free for us and no waiter comes before us.
+-- Otherwise it adds us to the queue, if we have a waiter id.
 -- ARGV: token, ttl, supervised (0 or 1), owner record,
---       mode (x or s), number of slots (0: none wanted), the slots wanted, as '1,4' ('': the lowest
---       free ones),
---       our waiter id ('': we do not wait), ticket, polls (0 or 1), life of the entry in ms (0: we
---       are not to be queued, but may be superseded),
---       whether we supersede older waiters that would supersede us (0 or 1; without a waiter id
---       we are not granted it, but learn the ticket that we need for that),
---       whether to tell the last runs (0 or 1),
---       how many others may wait at most (0: any number, or we were among them already),
+--       mode (x or s), number of slots (0: none), the requested slots as '1,4' ('': the lowest free
+--       ones),
+--       our waiter id ('': we do not wait), ticket, polls (0 or 1), life of the entry in ms (0: do
+--       not queue us, but compare us with other waiters that supersede),
+--       whether we supersede older waiters that supersede, too (0 or 1; without a waiter id we are
+--       not granted the lock, but learn the ticket that we need for that),
+--       whether to return the last runs (0 or 1),
+--       the maximum number of other waiters (0: no limit, or we were within it before),
 --       how many slots we take,
---       with which request, a JSON object, we stop an older holder that is to be replaced ('': none)
+--       the stop request, a JSON object, for an older holder that we replace ('': none)
 -- -> {'granted', fence, id, slots as '1,4' or '', queue, the last runs or ''} | {'held', …, queue}
 --    | {'queued', queue}: the lock is free for us, but other waiters come first
 --    | {'duplicate'}: this very token already holds it | an error
 --    queue: {time, largest ticket or '', number of waiters before us,
 --            whether we are in the queue (0 or NUMBER.queued_…),
 --            ms until something may change without a notification or -1, free slots,
---            whether the lock is free for the first waiter and that one is notified
---            (0 or NUMBER.offered…), whether a holder is mute,
+--            whether the lock is free for the first waiter, which has been notified
+--            (0 or NUMBER.offered…), whether a holder cannot publish,
 --            id and owner record of the waiter that supersedes us or '' '',
---            how many others are queued or -1 (any number may be),
---            owner record of the first waiter, if there are slots for us, but that one takes several
---            that are not free yet; or ''}
+--            number of other waiters or -1 (not requested),
+--            owner record of the first waiter if it takes several slots and not all of them are
+--            free, although there are enough for us; otherwise ''}
 local token, ttl, mode = ARGV.token, tonumber(ARGV.ttl), ARGV.mode
 local limit, waiter, ticket = tonumber(ARGV.slots), ARGV.waiter, tonumber(ARGV.ticket)
 local id, time = redis.sha1hex(token), now()
@@ -38,15 +38,14 @@ if limit > 0 then
   if is_error(free) then return free end
 end
 
--- In a slot that moves, nothing can be granted or queued; but a waiter learns that there is a
--- holder.
+-- While the slot moves, the server can neither grant nor queue, but a waiter learns of the holder.
 if is_partial then
   if admits(state, mode) and slots then return redis.error_reply(ELSEWHERE) end
   local queue = queue_reply(time)
   queue[REPLY.queue.may_change] = remaining_ms(time)
   queue[REPLY.queue.free_slots] = free
   local refusal = describe(WORD.held, value, type_name, time)
-  refusal[REPLY.holder.behind] = queue
+  refusal[REPLY.holder.extra] = queue
   return refusal
 end
 
@@ -69,12 +68,12 @@ local was_queued, collector = false, nil
 local function queue_status(may_change, offered)
   local largest = redis.call('ZRANGE', KEYS.queue, -1, -1, 'WITHSCORES')[2]
   if supersedes then
-    -- A ticket is above that of the newest one so far, also when that one waits no more.
+    -- A new ticket must be larger than that of the newest waiter so far, even if that one has left.
     local newest = newest_superseder()
     if newest and newest > (tonumber(largest) or 0) then largest = decimal(newest) end
   end
   local rank = waiter ~= '' and redis.call('ZRANK', KEYS.queue, waiter)
-  local queue = queue_reply(time, read_owner().is_mute)
+  local queue = queue_reply(time, read_owner().cannot_publish)
   queue[REPLY.queue.max_ticket] = largest or ''
   queue[REPLY.queue.ahead] = rank or redis.call('ZCARD', KEYS.queue)
   if rank then
@@ -96,8 +95,8 @@ if superseder or needs_ticket
   or not (may_enter and is_our_turn(state, time, waiter, ticket, beside_readers)) then
   if superseder and may_enter then notify_next(state, time, waiter) end
   if waiter ~= '' and not superseder then
-    -- As release does. Else a server that is out of memory drops the waiter at every poll, and
-    -- queues it again at every undo, and those behind it are notified each time.
+    -- As in release.lua. Otherwise a server that is out of memory would drop the waiter at every
+    -- poll, queue it again at every undo, and notify the waiters behind it each time.
     write_without_memory()
     local wanted = limit > 0 and WORD.slotted or mode
     was_queued = enqueue(waiter, ticket, wanted, ARGV.polls, tonumber(ARGV.life), ARGV.record, time)
@@ -115,24 +114,24 @@ if superseder or needs_ticket
     end
     may_change = due and due - time or TIME.notify_timeout
     if is_collecting then
-      -- For us it is as if the slots were taken: there is no need to look again soon.
+      -- For us it is as if the slots were taken, so there is no need to poll again soon.
       collector = first.record
       may_change = first_end and first_end - time or remaining_ms(time)
     end
   else
-    -- No slot for us means none for the first waiter either.
+    -- If there is no slot for us, there is none for the first waiter either.
     if slots then notify_next(state, time, waiter) end
     may_change = first_end and state == 'shared' and first_end - time or remaining_ms(time)
   end
   if state == 'free' then return {WORD.queued, queue_status(may_change, offered)} end
   local refusal = describe(WORD.held, value, type_name, time)
-  refusal[REPLY.holder.behind] = queue_status(may_change, offered)
+  refusal[REPLY.holder.extra] = queue_status(may_change, offered)
   return refusal
 end
 
 local runs, unreadable = '', nil
 if ARGV.wants_runs == '1' then
-  -- Else a run that the period forbids would be made again (R11).
+  -- Without the runs, the command would run again although the period forbids it (R11).
   runs, unreadable = stored_runs()
   if not runs then return unreadable end
   runs = without_kept(runs)
@@ -148,7 +147,7 @@ else
     fence = fence, since = time, supervised = ARGV.supervised, record = ARGV.record
   }, slots, time)
   if failure then
-    -- Nothing of it must stay.
+    -- No part of the share must remain.
     forget_share(id)
     bound_shares(time)
     return failure
@@ -159,8 +158,8 @@ was_queued = true  -- if it is in the queue at all: a grant queues no waiter
 local queue = queue_status(-1)
 if waiter ~= '' then drop(waiter) end
 if mode == WORD.shared then notify_next('shared', time) end
--- The waiter that is first now last polled when it was further back, or when another lease held the
--- lock.
+-- The waiter that is now first last polled when it was further back, or when another lease held the
+-- lock, so it does not know when this lease ends.
 if waiter ~= '' and mode == WORD.alone then
   notify_standbys(0, host_of(waiter), WORD.standby, WORD.taken, time)
 elseif waiter ~= '' then

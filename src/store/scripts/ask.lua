@@ -1,7 +1,7 @@
--- Asks the process that keeps a lease to stop what runs under it (R12). The request becomes a field
--- of the record of that lease, and of no other: the next extend brings it to that process.
--- ARGV: the id of the lease ('': only look), slot or -1 (not -1: look at the share in it), the
---       request as a JSON object
+-- Sends a stop request to the process that keeps a lease (R12). The request becomes a field of the
+-- record of that lease only, and the reply to the next extend brings it to that process.
+-- ARGV: the id of the lease ('': only inspect), a slot whose share to inspect or -1, the request as
+--       a JSON object
 -- -> {'free'} | {'held', …}, which describes that lease, or the share in the slot, if it is here
 --    | an error
 local id, slot, time = ARGV.lease, tonumber(ARGV.slot), now()
@@ -14,7 +14,7 @@ if value == SHARED then
   if slot >= 0 then
     local reader, unreadable = reader_in(slot, time)
     if not reader then return unreadable or {WORD.free} end
-    -- Of a lease that takes several slots, the first share has the record that its process reads.
+    -- If the lease takes several slots, its process reads the record of the first share.
     id = string.match(reader, '^[^' .. WORD.part_sign .. ']+')
   end
   local ends = id ~= '' and share_end(id, time)

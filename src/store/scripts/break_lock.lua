@@ -1,9 +1,9 @@
--- Breaks the lease that holds the lock; of a shared lock, all shares.
+-- Breaks the lease that holds the lock; if the lock is shared, all shares.
 -- ARGV: the fence that the lease must still have, or '' for any; the owner record of the breaker;
---       what may be broken that is no lease of ours: the id that a 'foreign' reply named, or ''
+--       the id of a foreign key that may be broken, from a 'foreign' reply, or ''
 -- -> {'broken', …} as `held` | {'other', …} as `held` | {'free'} | an error
---    | {'foreign', …, size or -1} as `held`: it is no lease of ours, and was left alone; size: in
---    bytes of a string, otherwise in elements
+--    | {'foreign', …, size or -1} as `held`: the key is not a lease of ours, and was left alone;
+--    size: of a string in bytes, otherwise in elements
 local SIZE_OF = {
   string = 'STRLEN', hash = 'HLEN', list = 'LLEN', set = 'SCARD', zset = 'ZCARD', stream = 'XLEN'
 }
@@ -21,7 +21,7 @@ if holder[REPLY.holder.ours] == 0 and holder[REPLY.holder.id] ~= ARGV.foreign th
   local count = SIZE_OF[type_name or 'string']
   local size = count and redis.pcall(count, KEYS.lock)
   holder[REPLY.holder.word] = WORD.foreign
-  holder[REPLY.holder.behind] = type(size) == 'number' and size or -1
+  holder[REPLY.holder.extra] = type(size) == 'number' and size or -1
   return holder
 end
 local broken = value == SHARED and redis.call('ZRANGE', KEYS.readers, 0, -1)
@@ -29,7 +29,7 @@ local broken = value == SHARED and redis.call('ZRANGE', KEYS.readers, 0, -1)
 redis.call('DEL', KEYS.lock)
 if value == SHARED then redis.call('DEL', KEYS.readers, KEYS.shares, KEYS.slots) end
 if holder[REPLY.holder.ours] == 1 then
-  -- The processes that keep these leases learn who broke them, and why.
+  -- The processes that keep these leases can find out who broke them, and why.
   leave_tombstones(broken, ARGV.breaker, holder[REPLY.holder.remaining_ms], time)
   redis.pcall('DEL', KEYS.owner)
 end

@@ -1,24 +1,25 @@
--- Gives our lease a new ttl. Never shortens it, and never restores an expired one. With some of the
--- keys (D1) it does what these allow, and says ELSEWHERE where that is not enough to know that the
--- lease is ours.
--- ARGV: token, ttl, slots as '1,4' or '', fence or 0 (the caller does not know it)
--- -> {'extended', …} as `held`, describing our own lease, with the first slot at the end if it is a
---    share
+-- Gives our lease a new ttl. Never shortens a lease, and never restores an expired one. If only
+-- some of the keys are here (D1), it does what they allow, and returns ELSEWHERE if they do not
+-- show whether the lease is ours.
+-- ARGV: token, ttl, slots as '1,4' or '', fence or 0 (unknown to the caller)
+-- -> {'extended', …} as `held`, which describes our own lease, with the first slot at the end if it
+--    is a share
 --    | {'gone', …} | {'held', …} | an error
 forget_absent()
 local time, ttl, fence = now(), tonumber(ARGV.ttl), ARGV.fence
 local id = redis.sha1hex(ARGV.token)
 local how, ends, is_marked = own_lease(ARGV.token, time)
 if not how then return ends end
--- A server that granted late gave the lease a fence of its own (R6). A server that cannot store the
+-- A server that granted the lease late gave it another fence (R6). A server that cannot store the
 -- fence still keeps the lease.
 local function keep_fence()
   if fence ~= '0' then lift_fence(how, id, fence, ttl) end
   redis.pcall('PEXPIRE', KEYS.fence, decimal(FENCE_IDLE + ttl))
 end
 
--- PEXPIRE works even when the server is out of memory. So for an exclusive lease it comes first and
--- alone decides. It is there for a lease that ends later, too: a demoted master refuses it.
+-- PEXPIRE works even when the server is out of memory. So for an exclusive lease it comes first,
+-- and it alone decides. It is also called for a lease that ends later, since a demoted master
+-- refuses it.
 if how == 'exclusive' then
   local life = decimal(math.max(redis.call('PTTL', KEYS.lock), ttl))
   redis.call('PEXPIRE', KEYS.lock, life)
@@ -27,23 +28,23 @@ if how == 'exclusive' then
   return describe(WORD.extended, ARGV.token, nil, time)
 end
 
--- Who deletes the key deletes the lock, also a shared one (M1).
+-- Deleting the key deletes the lock, even a shared one (M1).
 if not is_marked then return not_ours(id, time) end
 write_without_memory()
 local slots = slots_in(ARGV.slots)
 local parts = {}
--- All of them, or the lease is not ours here (M4).
+-- All shares must be here, or the lease counts as not ours (M4).
 for nth = 1, math.max(#slots, 1) do
   local part, slot = part_id(id, nth), slots[nth] or -1
   local its_end = nth == 1 and ends or share_end(part, time)
   if not its_end then return {WORD.gone, NUMBER.gone_unknown} end
   local share, unreadable = describe_share('', part, its_end, time)
-  if share[REPLY.holder.behind] ~= slot then
+  if share[REPLY.holder.extra] ~= slot then
     return unreadable or {WORD.gone, NUMBER.gone_unknown}
   end
   if slot >= 0 then
     if not KEYS.slots then return redis.error_reply(ELSEWHERE) end
-    -- The table of slots may have been lost since, and another let in (M2).
+    -- The table of slots may have been lost, and the slot granted to another client (M2).
     local other_end, there = end_of_other_in(slot, part, time)
     if other_end then return describe_share(WORD.held, there, other_end, time) end
     local restored = there ~= part and redis.pcall('HSET', KEYS.slots, slot, part)

@@ -1,6 +1,6 @@
 -- Restores a lease on a server that lost it, after a quorum extended it in the same round (R5).
 -- ARGV: token, ttl, fence, age, supervised, owner record, mode (x or s), slots as '1,4' or ''
--- -> {'healed'} | {'gone', …} when it was released by hand or broken meanwhile
+-- -> {'healed'} | {'gone', …} if it was released by hand or broken meanwhile
 --    | {'held', …} | an error
 local token, ttl, slots = ARGV.token, tonumber(ARGV.ttl), slots_in(ARGV.slots)
 local id, time = redis.sha1hex(token), now()

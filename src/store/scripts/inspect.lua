@@ -1,12 +1,12 @@
--- Tells who holds the lock and who waits for it. Changes nothing.
--- ARGV: the id of a lease; if that lease is a share, it is described instead of all shares together;
---       whether to tell the kept runs, too (0 or 1)
+-- Reports the holder of the lock and its waiters. Read-only.
+-- ARGV: the id of a lease: if that is a share, it is described instead of all shares together;
+--       whether to report the kept runs, too (0 or 1)
 -- -> {'free', parties} | {'held', …, parties} | an error
 --    parties: {number of waiters, {{mode, ms waited, record}, …},
 --              number of shares, {as `held` with the slot at the end, …},
 --              a digit for each slot up to the last taken one, 1: it is free,
 --              time, the last runs or ''};
---              each list has the first MOST
+--              each list has at most the first MOST elements
 local MOST = 16
 local is_partial = forget_absent()
 local time = now()
@@ -19,7 +19,7 @@ if ARGV.kept ~= '1' then runs = without_kept(runs) end
 local waiters = {}
 for _, id in ipairs(KEYS.queue and redis.call('ZRANGE', KEYS.queue, 0, MOST - 1) or {}) do
   local entry = read_entry(id)
-  if not is_over(entry, time) and not entry.opaque then
+  if not has_ended(entry, time) and not entry.opaque then
     waiters[#waiters + 1] = {entry.mode, math.max(0, time - entry.since), entry.record}
   end
 end
@@ -39,7 +39,7 @@ if value == SHARED then
   local taken, count, _, unknown = taken_slots(NUMBER.max_slots, time)
   if not taken then return count end
   free_slots = free_digits(taken, count)
-  -- No slot is known to be free then, but people see the rest all the same.
+  -- Then no slot is known to be free, but the rest is still worth reporting.
   if unknown and not is_partial then free_slots = string.rep('0', NUMBER.max_slots) end
 end
 local parties = {
@@ -51,5 +51,5 @@ if state == 'free' then return {WORD.free, parties} end
 local ends = value == SHARED and ARGV.share ~= '' and share_end(ARGV.share, time)
 local holder = ends and describe_share(WORD.held, ARGV.share, ends, time)
   or describe(WORD.held, value, type_name, time)
-holder[REPLY.holder.behind] = parties
+holder[REPLY.holder.extra] = parties
 return holder

@@ -1,4 +1,4 @@
--- Leaves the queue, and notifies the waiter that can acquire now that we are gone.
+-- Leaves the queue, and notifies a waiter that can acquire the lock now that we are gone.
 -- ARGV: our waiter id
 -- -> {'left'} | an error
 local time = now()

@@ -1,33 +1,32 @@
--- Follows shares.lua: what a server knows of the lock and of its leases, and what changes it.
+-- Follows shares.lua: the lock and its leases on this server, and functions that change them.
 
--- While a cluster moves the keys, a script gets those that are here: KEYS.lock stands for each of
--- the others, and once more behind them all (D1). Forgets the others. -> whether it is so
+-- While a cluster moves the slot, a script gets only the keys that are on this server. KEYS.lock
+-- replaces each absent key, and is also appended to the list (D1). Sets absent keys to nil.
+-- -> whether any key may be absent
 local function forget_absent()
   if not KEYS[NUMBER.partial] then return false end
   for i = 2, NUMBER.partial do
     if KEYS[i] == KEYS.lock then KEYS[i] = nil end
   end
-  -- Only the three together make a queue.
+  -- A queue needs all three keys.
   if not KEYS.waiters or not KEYS.fence then KEYS.queue = nil end
   return true
 end
 
--- The lock's value, or the beginning of a long one, which a foreign client may use as data: to read
--- all of it would take the server long. '' also when there is no key. Or an error.
+-- The lock's value; of a long value only the beginning, as a foreign client may use the key for
+-- data that would take the server long to read. '' if there is no key. Or an error.
 local function lock_value()
   local value = redis.pcall('GETRANGE', KEYS.lock, 0, NUMBER.last_byte)
-  -- A user may have the right to GET alone. Any other error is the same again.
+  -- The user may only have the right to GET. Any other error occurs again.
   if is_error(value) then value = redis.pcall('GET', KEYS.lock) or '' end
   return value
 end
 
--- What PTTL says of the lock, once read_lock() has asked and nothing is written to the lock
--- afterwards.
+-- The lock's PTTL as read by read_lock(). Only valid while the lock has not been written since.
 local seen_remaining
 
--- Reads the lock key: false when it does not exist; its value; or, with the type's name as second
--- result, true for a key that is not a string. Any error other than a wrong type (such as missing
--- rights) is returned as it is.
+-- Reads the lock key. -> false if it does not exist; its value; or true and the type's name, for a
+-- key that is not a string. Errors other than a wrong type (such as missing rights) are returned.
 local function read_lock()
   seen_remaining = redis.pcall('PTTL', KEYS.lock)
   if is_error(seen_remaining) then return seen_remaining end
@@ -37,12 +36,14 @@ local function read_lock()
   return value
 end
 
--- The state of the lock: 'free'; 'shared', SHARED; 'held' with the results of read_lock(); or nil
--- and the error. Without shares the lock is shared while the marker lives. Shares without their
--- marker hold it, and let no reader in that would make the marker anew: the lock was deleted, and
--- their holders are to notice (M1). So losing one of the two keys does not lose both: without its
--- shares the marker keeps writers out until it ends, or with the next reader, whose share then
--- bounds it.
+-- The state of the lock: 'free'; 'shared' and SHARED; 'held' and the results of read_lock(); or nil
+-- and the error.
+--
+-- A marker without shares still makes the lock shared: it keeps writers out until it expires; the
+-- next reader limits its life to that of the reader's share. Shares without a marker hold the lock
+-- and admit no further reader, who would restore the marker: another client deleted the lock, and
+-- the holders of the shares must notice that (M1). So the loss of one key is not the loss of the
+-- lock.
 local function lock_state(time)
   local value, type_name = read_lock()
   if is_error(value) then return nil, value end
@@ -63,7 +64,7 @@ local function remaining_ms(time)
   return last and math.max(0, last - time) or -1
 end
 
--- REPLY.holder. `known`: what is known of the lease, an owner record or a share.
+-- REPLY.holder. `known`: the lease's data, from an owner record or a share.
 local function holder_reply(word, id, type_name, remaining, is_ours, age, known)
   return {
     word, id, type_name, remaining, is_ours and 1 or 0, known.fence or '', age,
@@ -71,10 +72,10 @@ local function holder_reply(word, id, type_name, remaining, is_ours, age, known)
   }
 end
 
--- The reply that names the holder; -1: it lasts for ever, or its age is not known. For a shared
--- lock the age is the time since it became shared; the rest is the latest reader's. Not that of the
--- owner record: it names the last one to come, also when that one has ended, and an older version
--- that releases it would not change that.
+-- The reply that describes the holder; -1: it never expires, or its age is unknown. The age of a
+-- shared lock is the time since it became shared; the other data is that of the latest reader. The
+-- owner record does not serve for this: it has the reader that came last, even if that one has
+-- released its share.
 local function describe(word, value, type_name, time)
   local shared = value == SHARED
   local id = type_name and 'type:' .. type_name or shared and WORD.all_shares
@@ -89,31 +90,32 @@ local function describe(word, value, type_name, time)
   return reply, unread
 end
 
--- The same for one share, with its slot at the end; and the error if its entry cannot be read.
+-- Like describe(), for one share, with its slot at the end; and an error if the entry cannot be
+-- read.
 local function describe_share(word, id, ends, time)
   local stored = redis.error_reply(ELSEWHERE)
   if KEYS.shares then stored = redis.pcall('HGET', KEYS.shares, id) end
   local share = read_share(stored) or {}
   local age = share.since and math.max(0, time - share.since) or -1
   local reply = holder_reply(word, id, 'string', ends - time, true, age, share)
-  reply[REPLY.holder.behind] = share.slot or -1
+  reply[REPLY.holder.extra] = share.slot or -1
   return reply, first_error(stored)
 end
 
--- Tombstones, for processes that keep a lease that is here no more: the id of one released by hand;
--- BROKEN and the id of one broken by force, and with the same score BREAKER and the owner record of
--- the process that broke it. The score is when they may be forgotten.
+-- Tombstones, for processes whose lease is gone. A lease that was released by hand leaves its id. A
+-- lease that was broken by force leaves BROKEN with its id, and BREAKER with the owner record of
+-- the process that broke it, both with the same score. The score is the time when they may be
+-- removed.
 local BROKEN, BREAKER = 'broken:', '!'
 
--- Whether the lease was released by hand or broken by force. An error ends the script: what was
--- must not come back (R11).
+-- Whether the lease was released by hand or broken by force. An error ends the script, as such a
+-- lease must not be restored (R11).
 local function has_tombstone(id)
   return redis.call('ZSCORE', KEYS.released, id)
     or redis.call('ZSCORE', KEYS.released, BROKEN .. id)
 end
 
--- The owner record of the process that broke this lease by force ('': the record is unreadable), or
--- nil.
+-- The owner record of the process that broke this lease by force ('': it cannot be read), or nil.
 local function breaker_of(id)
   local ends = redis.pcall('ZSCORE', KEYS.released, BROKEN .. id)
   if type(ends) ~= 'string' then return nil end
@@ -121,10 +123,10 @@ local function breaker_of(id)
   return string.sub(first, 1, #BREAKER) == BREAKER and string.sub(first, #BREAKER + 1) or ''
 end
 
--- Leaves tombstones for as long as the leases would have lasted, so that a process that keeps one
--- learns what became of it (R9). `breaker`: the owner record of the process that broke them; nil:
--- they were released. Another client may have removed the lock's expiry; then the record's expiry
--- counts. So this must run before the record is deleted.
+-- Leaves tombstones for as long as the leases would have lasted, so that the processes that keep
+-- them learn what happened (R9). `breaker`: the owner record of the process that broke them; nil:
+-- they were released. If another client has removed the lock's expiry, that of the owner record
+-- counts, so call this before the record is deleted.
 local function leave_tombstones(ids, breaker, remaining, time)
   local life = remaining > 0 and remaining or KEYS.owner and redis.call('PTTL', KEYS.owner) or 0
   if life <= 0 then life = TIME.idle_life end
@@ -140,9 +142,9 @@ local function leave_tombstones(ids, breaker, remaining, time)
   end
 end
 
--- The reply when the caller's lease is not here: {'gone', 1} when it was released by hand, whatever
--- lease came after; otherwise the holder, or {'gone', 0}. When it was broken by force, the breaker
--- is at the end: {'held', …, breaker} or {'gone', 2, breaker}.
+-- The reply if the caller's lease is not here: {'gone', 1} if it was released by hand, even if
+-- there is a later lease; otherwise the holder, or {'gone', 0}. If it was broken by force, the
+-- reply ends with the breaker: {'held', …, breaker} or {'gone', 2, breaker}.
 local function not_ours(id, time, value, type_name)
   if type(redis.pcall('ZSCORE', KEYS.released, id)) == 'string' then
     return {WORD.gone, NUMBER.gone_released}
@@ -150,15 +152,15 @@ local function not_ours(id, time, value, type_name)
   local breaker = breaker_of(id)
   if value and value ~= SHARED then
     local reply = describe(WORD.held, value, type_name, time)
-    reply[REPLY.holder.behind] = breaker
+    reply[REPLY.holder.extra] = breaker
     return reply
   end
   if breaker then return {WORD.gone, NUMBER.gone_broken, breaker} end
   return {WORD.gone, NUMBER.gone_unknown}
 end
 
--- 'exclusive', or 'shared', when the share ends and whether the marker is there, too, if the lease
--- of this token is here; otherwise nil and the reply to its holder.
+-- The lease of this token. -> 'exclusive'; or 'shared', the end of the share, and whether there is
+-- a marker; or nil and the reply to its holder, if the lease is not here
 local function own_lease(token, time)
   local value, type_name = lock_value(), nil
   if value == token then return 'exclusive' end
@@ -175,8 +177,8 @@ local function own_lease(token, time)
   return nil, not_ours(id, time, value, type_name)
 end
 
--- Raises the fence counter to our lease's fence, and writes that fence to the records. -> an error
--- or nil
+-- Raises the fence counter to our lease's fence, and writes this fence to the lease's records.
+-- -> an error or nil
 local function lift_fence(how, id, fence, ttl)
   local last, unusable = counter(MAX_FENCE)
   if not last then return unusable end
@@ -200,13 +202,13 @@ local function lift_fence(how, id, fence, ttl)
   end
   return first_error(
     write_share(id, share),
-    -- To an older version the owner record shows the fence of the last reader to come, the largest.
+    -- For older versions, the owner record has the fence of the latest reader, the largest one.
     owner.lease == WORD.all_shares and (tonumber(owner.fence) or 0) < tonumber(fence)
       and redis.pcall('HSET', KEYS.owner, 'fence', fence))
 end
 
--- A server that is out of memory lets a script write once its first write was one that needs no
--- memory. This one changes nothing.
+-- A server that is out of memory allows all writes of a script whose first write needs no memory.
+-- This is such a write, without effect.
 local function write_without_memory()
   if KEYS.readers then redis.pcall('ZREM', KEYS.readers, '') end
 end

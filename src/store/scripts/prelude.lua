@@ -1,24 +1,26 @@
--- Comes first. runs.lua, shares.lua, lock.lua and queue.lua follow; together they define the lock.
--- Making all their functions takes a server longer than most scripts take to run. So each script
--- stands right behind what it uses (src/CMakeLists.txt), and the usual case of acquire and release
--- before most of it.
+-- The first part of the text. runs.lua, shares.lua, lock.lua and queue.lua follow; together they
+-- define the lock. Creating all their functions takes a server longer than most scripts take to
+-- run. So each script comes right after the functions that it uses (src/CMakeLists.txt), and the
+-- usual cases of acquire and release come before most of them.
 -- KEYS.…, ARGV.…, REPLY.…, LINE.…, WORD.…, NUMBER.… and TIME.… are not tables: the build replaces
--- each by what it stands for (core/protocol.txt).
+-- each name by its value (core/protocol.txt).
 -- KEYS.lock      the lock: a plain string key with an expiry; its value is the token of the lease,
 --                or SHARED while it is shared
 -- KEYS.fence     fence counter: a string, the largest fence that this server knows of
 -- KEYS.owner     owner record: a hash, see read_owner()
 -- KEYS.released  tombstones: a sorted set, see lock.lua
 -- KEYS.readers   readers: a sorted set, ids of the shares of a shared lock, scored with the time
---                when they end; a lease that takes several slots has a share for each, see part_id()
--- KEYS.shares    shares: a hash, a reader's id -> what is known of its share, see shares.lua
+--                when they end; a lease that takes several slots has a share for each, see
+--                part_id()
+-- KEYS.shares    shares: a hash, a reader's id -> the data of its share, see shares.lua
 -- KEYS.slots     slots: a hash, a slot number -> the id of the reader in it; the slot is free when
 --                that id is no longer a reader
 -- KEYS.queue     queue: a sorted set, ids of waiters, scored with their tickets
 -- KEYS.waiters   waiters: a hash, a waiter's id -> its entry, see queue.lua
--- KEYS.last      the last runs: a string, see runs.lua; only for a client that wants them
--- While a cluster moves the keys to another server, acquire, extend, release and inspect get those
--- that are where KEYS.lock is, see forget_absent() in lock.lua; undo gets KEYS.lock alone (D1).
+-- KEYS.last      the last runs: a string, see runs.lua; only for a client that needs them
+-- While a cluster moves the keys to another server, acquire, extend, release and inspect get only
+-- the keys on the server that has KEYS.lock, see forget_absent() in lock.lua; undo gets KEYS.lock
+-- alone (D1).
 -- The public name of a lease is its id, the SHA-1 of its token. All shares of a lock together are
 -- named 'shared'.
 -- Times and durations are in ms; times are this server's.
@@ -33,7 +35,7 @@ local function now()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- Remembers the last result: a script writes the same time in several places.
+-- Caches the last result, as a script writes the same time in several places.
 local last_number, last_text
 local function decimal(number)
   if number ~= last_number then last_number, last_text = number, string.format('%.0f', number) end
@@ -56,8 +58,8 @@ local function first_error(...)
   end
 end
 
--- The fence counter, 0 when there is none; or nil and the error to return, also when it is not
--- below `limit`.
+-- The fence counter, 0 if there is none; or nil and the error to return, also for a counter that is
+-- not below `limit`.
 local function counter(limit)
   local stored = redis.pcall('GET', KEYS.fence)
   if is_error(stored) and not is_wrong_type(stored) then return nil, stored end
@@ -70,7 +72,7 @@ local function counter(limit)
     WORD.fence_error .. ' the fence counter cannot be used: no number or too large')
 end
 
--- Keeps the counter for as long as any lease may still need a larger fence than an old one.
+-- Sets the counter, which stays for as long as a new fence might have to exceed it.
 local function set_counter(fence, ttl)
   return redis.pcall('SET', KEYS.fence, decimal(fence), 'PX', FENCE_IDLE + ttl)
 end
@@ -79,8 +81,8 @@ end
 local function next_fence(time, ttl)
   local last, unusable = counter(MAX_FENCE - 1)
   if not last then return nil, unusable end
-  -- The server's clock makes fences grow even after all data was lost. Clients' clocks differ too
-  -- much for that.
+  -- With the server's clock, fences grow even if all data was lost. Clients' clocks differ too much
+  -- for that.
   local fence = math.max(last + 1, time)
   local set = set_counter(fence, ttl)
   if is_error(set) then return nil, set end
@@ -96,53 +98,55 @@ local function publish(id, word)
   return redis.pcall('PUBLISH', channel_of(id), word)
 end
 
--- The owner record: the id of the lease that it belongs to (if that is another, the record is
--- stale), the lease's fence, since when it is held, supervised (0 or 1: a `run` keeps it), a record
--- for people, and mute (0 or 1). Of a shared lock the lease is WORD.all_shares, `since` is when it
--- became shared, and the reader that came last wrote the rest. What is not there, or cannot be
--- read, is false or nil. -> the record, and the error if it cannot be read
+-- The owner record: the id of its lease (if another lease holds the lock, the record is stale), the
+-- lease's fence, the time when it was acquired, supervised (0 or 1: a `run` keeps it), a record for
+-- users, and mute (0 or 1: it cannot publish). In a shared lock, the lease is WORD.all_shares,
+-- `since` is when it became shared, and the other fields are from the reader that came last. Fields
+-- that are absent or cannot be read are false or nil. -> the record, and an error if it cannot be
+-- read
 local function read_owner()
   local stored =
     redis.pcall('HMGET', KEYS.owner, 'lease', 'fence', 'since', 'supervised', 'record', 'mute')
   return {
     lease = stored[1], fence = stored[2], since = stored[3], supervised = stored[4],
-    record = stored[5], is_mute = stored[6] == '1'
+    record = stored[5], cannot_publish = stored[6] == '1'
   }, first_error(stored)
 end
 
--- A holder that may not publish is mute: it notifies no waiter when it releases, so waiters must
--- know beforehand. One mute holder of several is enough. -> an error or nil, and whether it is mute
-local function write_owner(id, fence, since, supervised, record, ttl, others_are_mute)
-  local is_mute = others_are_mute or is_error(publish('', WORD.recheck))
+-- A holder without the right to publish notifies no waiter when it releases, so waiters must know
+-- of that beforehand. One such holder of several is enough. -> an error or nil, and whether it, or
+-- one of the others, cannot publish
+local function write_owner(id, fence, since, supervised, record, ttl, others_cannot)
+  local cannot_publish = others_cannot or is_error(publish('', WORD.recheck))
   local fields = {
     'lease', id, 'fence', fence, 'since', decimal(since), 'supervised', supervised,
-    'record', record, 'mute', is_mute and '1' or '0'
+    'record', record, 'mute', cannot_publish and '1' or '0'
   }
   local written = redis.pcall('HSET', KEYS.owner, unpack(fields))
   if written ~= #fields / 2 then
-    -- Something was there, maybe with other fields, or no hash at all.
+    -- There was an old record, possibly with other fields, or a key of another type.
     redis.pcall('DEL', KEYS.owner)
     written = redis.pcall('HSET', KEYS.owner, unpack(fields))
   end
-  return first_error(written, redis.pcall('PEXPIRE', KEYS.owner, ttl)), is_mute
+  return first_error(written, redis.pcall('PEXPIRE', KEYS.owner, ttl)), cannot_publish
 end
 
--- REPLY.queue for a queue without waiters. The caller replaces what differs.
-local function queue_reply(time, is_mute)
-  return {decimal(time), '', 0, 0, -1, '', 0, is_mute and 1 or 0, '', '', -1, ''}
+-- REPLY.queue for an empty queue. The caller overwrites the fields that differ.
+local function queue_reply(time, cannot_publish)
+  return {decimal(time), '', 0, 0, -1, '', 0, cannot_publish and 1 or 0, '', '', -1, ''}
 end
 
--- Grants an exclusive lease of a lock that is free. A failure leaves nothing behind.
--- -> its fence, nil, and whether the holder is mute; or nil and an error
+-- Grants an exclusive lease of a lock that is free. On failure, the lock is free again.
+-- -> its fence, nil, and whether the holder cannot publish; or nil and an error
 local function grant_exclusive(token, id, ttl, supervised, record, time)
   local set = redis.pcall('SET', KEYS.lock, token, 'NX', 'PX', ttl) or redis.error_reply(NOT_SET)
   if is_error(set) then return nil, set end
   local fence, failure = next_fence(time, ttl)
-  local is_mute
-  if fence then failure, is_mute = write_owner(id, fence, time, supervised, record, ttl) end
+  local cannot_publish
+  if fence then failure, cannot_publish = write_owner(id, fence, time, supervised, record, ttl) end
   if failure then
     redis.pcall('DEL', KEYS.lock)
     return nil, failure
   end
-  return fence, nil, is_mute
+  return fence, nil, cannot_publish
 end

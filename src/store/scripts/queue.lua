@@ -1,4 +1,4 @@
--- Follows prelude.lua: the queue. It decides which waiter may acquire first, never whether one may.
+-- Follows prelude.lua: the queue. It decides which waiter acquires first, never whether it may.
 -- A waiter's entry is 'mode polls ends notified since record':
 --   mode      x (alone), s (shared) or n (shared, in a slot)
 --   polls     1: the waiter gets no notifications, so it polls often
@@ -6,25 +6,26 @@
 --   notified  when the waiter was notified, if it has not polled since; otherwise 0
 --   since     when the waiter first joined the queue
 -- A waiter subscribes to its channel. Notifications: 'granted' (acquire now), 'standby' and
--- 'standby_later' (poll after a while), 'taken' (no need to poll, the lock is taken) and 'recheck'
--- (poll: show that you are there, or see that the lock's end has changed, or that you are
+-- 'standby_later' (poll after a while), 'taken' (the lock is taken, no need to poll) and 'recheck'
+-- (poll now, to show that you still wait, or to see that the lock's end has changed or that you are
 -- superseded).
--- Two things hold for later formats of the entry: the third word is `ends`, and every waiter
--- understands 'recheck' (D3).
+-- Later formats of the entry keep two rules: the third word is `ends`, and every waiter understands
+-- 'recheck' (D3).
 
--- Limit of a search for a waiter of another host, or one that wants more than a slot.
+-- The limit of searches in the queue, as for a waiter of another host.
 local MANY = 64
--- The field of WAITERS with the newest waiter so far that supersedes older ones:
--- 'ticket id record'. It may have left the queue since. It stays for TIME.newest_life after that
--- one's last poll, and a waiter that stood still for nearly as long gives up by itself.
+-- The field of KEYS.waiters with the newest waiter so far that supersedes older ones:
+-- 'ticket id record'. This waiter may have left the queue. The field stays for TIME.newest_life
+-- after its last poll. A waiter that has not polled for nearly as long gives up by itself.
 local NEWEST = '+'
 
 local function admits(state, mode)
   return state == 'free' or state == 'shared' and mode ~= WORD.alone
 end
 
--- Whether the lock, in this state, has room for the waiter. One that takes several slots waits until
--- as many are free at the same time, and comes first meanwhile: else it would never get them (M4).
+-- Whether the lock, in this state, has room for the waiter. A waiter that takes several slots needs
+-- all of them at the same time. While it is first, others wait for it; otherwise it might never get
+-- them (M4).
 local function has_room(state, entry, time)
   if not admits(state, entry.mode) then return false end
   if state == 'free' or entry.mode ~= WORD.slotted or take_of(entry.record) == 1 then return true end
@@ -37,8 +38,8 @@ local function is_before(ticket, id, other_ticket, other_id)
   return ticket < other_ticket or ticket == other_ticket and id < other_id
 end
 
--- An entry in another format is a newer version's (`opaque`), and not ours to change. It keeps its
--- position until it ends. If it does not say when, it keeps it while its waiter is subscribed.
+-- An entry in another format is from a newer version (`opaque`), and must not be changed. It keeps
+-- its position until it ends; if it has no end, for as long as its waiter is subscribed.
 local function opaque_entry(id, stored)
   local ends = tonumber(string.match(stored, '^%S+ %S+ (%d+)'))
   return {
@@ -74,8 +75,9 @@ local function drop(id)
   redis.call('HDEL', KEYS.waiters, id)
 end
 
--- No waiter was notified in the future: the clock was set back, and how long ago it was is unknown.
-local function is_over(entry, time)
+-- Whether the entry has expired, or its waiter was notified and did not poll in time. If it was
+-- notified in the future, the clock was set back, and it is unknown how long ago that was.
+local function has_ended(entry, time)
   return not entry or entry.ends <= time or entry.notified > time
     or entry.notified > 0 and time - entry.notified > TIME.notify_timeout
 end
@@ -85,13 +87,13 @@ local function host_of(id)
   return host_end and string.sub(id, 1, host_end - 1) or id
 end
 
--- The host of a waiter that was notified and did not poll, once this script has dropped one.
+-- The host of a notified waiter that did not poll, if this script has dropped one.
 local absent_host
 
--- The waiter's entry. An entry that has ended is dropped.
+-- The waiter's entry. Drops an entry that has ended, and returns nil.
 local function living(id, time)
   local entry = read_entry(id)
-  if not is_over(entry, time) then return entry end
+  if not has_ended(entry, time) then return entry end
   if entry and entry.notified > 0 then absent_host = host_of(id) end
   drop(id)
 end
@@ -112,10 +114,10 @@ local function is_subscribed(id)
   return is_error(counted) or counted[2] > 0
 end
 
--- Publishes the word to the waiter. Drops a waiter that neither subscribes nor polls: it has ended.
--- PUBLISH also counts who subscribes to patterns, such as a monitor; only PUBSUB tells them apart.
--- Without the right to it, PUBLISH has to do. -> whether it is there; nil: unknown, because we may
--- not publish
+-- Publishes the word to the waiter. Drops a waiter that neither subscribes nor polls, as it has
+-- died. PUBLISH also counts clients that subscribe to patterns, such as a monitor; PUBSUB does not.
+-- If the user may not call PUBSUB, the count of PUBLISH has to suffice. -> whether the waiter is
+-- alive; nil: unknown, because we may not publish
 local function deliver(entry, word)
   local listeners = publish(entry.id, word)
   if is_error(listeners) then return nil end
@@ -124,10 +126,9 @@ local function deliver(entry, word)
   return false
 end
 
--- Notifies the waiter to poll within TIME.notify_timeout, unless it is notified already. -> whether
--- the waiter is there. A client without the right to publish notifies no waiter when it releases.
--- But where such a client polls, the waiter before it may know of a mute holder, and poll by itself
--- (`polled`).
+-- Notifies the waiter that it must poll within TIME.notify_timeout, unless it is notified already.
+-- If we may not publish, the waiter only counts as notified if it polls by itself, because it knows
+-- of a holder that cannot publish (`polled`). -> whether the waiter is alive
 local function notify(entry, time, word, polled)
   if entry.notified > 0 then return true end
   local delivered = deliver(entry, word)
@@ -140,9 +141,9 @@ local function notify(entry, time, word, polled)
   return true
 end
 
--- Publishes `word` to the first waiter from `rank` on, and `others` to the first one of another
--- host and to the last one. If the notified waiter does not poll, one of these notices. Leaves out
--- `except`, which knows already.
+-- Publishes `word` to the first waiter from `rank` on, and `others` to the first waiter of another
+-- host and to the last waiter. If the notified waiter does not poll, one of these will notice.
+-- Skips `except`, which is the caller.
 local function notify_standbys(rank, host, word, others, time, except)
   local function nearest()
     return redis.call('ZRANGE', KEYS.queue, rank, rank)[1]
@@ -155,13 +156,13 @@ local function notify_standbys(rank, host, word, others, time, except)
   local function last()
     return redis.call('ZRANGE', KEYS.queue, -1, -1)[1]
   end
-  local told = {[except or ''] = true}
+  local notified = {[except or ''] = true}
   for _, choose in ipairs({nearest, of_another_host, last}) do
     local id = choose()
-    while id and not told[id] do
+    while id and not notified[id] do
       local entry = living(id, time)
       if entry and (entry.notified > 0 or deliver(entry, word) ~= false) then
-        told[id] = true
+        notified[id] = true
       else
         id = choose()
       end
@@ -170,10 +171,9 @@ local function notify_standbys(rank, host, word, others, time, except)
   end
 end
 
--- Notifies the first waiter; if it may acquire, others stand by. When a notified waiter of its host
--- did not poll, all waiters of that host right behind it are notified as well. So a host that is
--- gone costs two timeouts, however many of its waiters are queued. -> whether the first waiter is
--- there
+-- Notifies the first waiter; if it may acquire, others stand by. If another notified waiter of its
+-- host did not poll, all waiters of that host right behind it are notified as well. So a dead host
+-- costs two timeouts, however many of its waiters are queued. -> whether the first waiter is alive
 local function notify_first(entry, state, time, except, polled)
   if entry.notified > 0 then return true end
   local may_enter = has_room(state, entry, time)
@@ -191,8 +191,7 @@ local function notify_first(entry, state, time, except, polled)
   return true
 end
 
--- Notifies the first waiter if the state of the lock admits it. Leaves out `except`, which polls by
--- itself.
+-- Notifies the first waiter if the lock has room for it. Skips `except`, which is the caller.
 local function notify_next(state, time, except)
   while true do
     local entry = first_in_queue(time)
@@ -205,7 +204,7 @@ local function notify_next(state, time, except)
   end
 end
 
--- Publishes the word to the first waiter that is there.
+-- Publishes the word to the first waiter that is alive.
 local function deliver_to_first(word, time)
   while true do
     local entry = first_in_queue(time)
@@ -213,20 +212,20 @@ local function deliver_to_first(word, time)
   end
 end
 
--- Puts the first waiter on standby unless it may acquire: it may not know when the lock ends.
+-- Puts the first waiter on standby unless it may acquire, as it may not know when the lock ends.
 local function notify_first_of_end(state, time)
   while true do
     local entry = first_in_queue(time)
     if not entry or has_room(state, entry, time) then return end
     if deliver(entry, WORD.standby) ~= false then return end
-    -- It is not there, and may have kept out the one behind it.
+    -- It has died, and may have blocked the waiter behind it.
     notify_next(state, time)
   end
 end
 
--- Whether all waiters before us want slots only, or are too many to check. A waiter behind all of
--- these is not delayed: they come before it, and share the lock with us when it is their turn. A
--- waiter before us that wants something else is notified to show that it is there.
+-- Whether all waiters before us wait for slots, or are too many to check. Then we delay no waiter:
+-- those for slots share the lock with us when it is their turn, and waiters behind them come later
+-- anyway. Any other waiter before us is notified, so that it shows whether it is alive.
 local function only_takers_before(time, comes_before)
   local rank = 0
   while rank < MANY do
@@ -234,7 +233,8 @@ local function only_takers_before(time, comes_before)
     local entry = at[1] and living(at[1], time)
     if not at[1] or entry and not comes_before(entry, tonumber(at[2])) then return true end
     local is_taker = entry and entry.mode == WORD.slotted
-    if entry and not is_taker and notify(entry, time, WORD.recheck, read_owner().is_mute) then
+    if entry and not is_taker
+      and notify(entry, time, WORD.recheck, read_owner().cannot_publish) then
       return false
     end
     if is_taker then rank = rank + 1 end
@@ -242,9 +242,9 @@ local function only_takers_before(time, comes_before)
   return true
 end
 
--- Whether no waiter comes before us; `id` is '' for a client that is not in the queue. A waiter
--- that comes before us is notified. `beside`: we share the lock with its holders and want no slot,
--- so a waiter for a slot is not in our way.
+-- Whether no waiter comes before us. `id` is '' for a client that is not in the queue. A waiter
+-- that comes before us is notified. `beside`: we would share the lock with its holders and need no
+-- slot, so waiters for slots do not block us.
 local function is_our_turn(state, time, id, ticket, beside)
   local function comes_before(entry, its_ticket)
     return entry.id ~= id and (id == '' or is_before(its_ticket, entry.id, ticket, id))
@@ -253,15 +253,15 @@ local function is_our_turn(state, time, id, ticket, beside)
     local entry, first_ticket = first_in_queue(time)
     if not entry or not comes_before(entry, first_ticket) then return true end
     if beside and entry.mode == WORD.slotted then return only_takers_before(time, comes_before) end
-    -- A free lock does not show any more which lease held it, so its holder may have been mute.
-    local polled = state == 'free' or read_owner().is_mute
+    -- A free lock does not show its former holder, which may have been one that cannot publish.
+    local polled = state == 'free' or read_owner().cannot_publish
     if notify_first(entry, state, time, id, polled) then return false end
   end
 end
 
--- Queues the waiter, or prolongs its entry. Drops a few ended entries right before it, so that the
--- entries of killed waiters do not pile up before one that waits for long. -> whether it was in the
--- queue already
+-- Queues the waiter, or renews its entry. Drops a few ended entries right before it, so that those
+-- of killed waiters do not accumulate before a long-waiting one. -> whether it was in the queue
+-- already
 local function enqueue(id, ticket, mode, polls, life, record, time)
   local before = read_entry(id)
   local failure = first_error(
@@ -289,14 +289,14 @@ local function enqueue(id, ticket, mode, polls, life, record, time)
   return before ~= nil
 end
 
--- How many others than this waiter are queued.
+-- The number of waiters in the queue besides this one.
 local function number_of_others(id)
   local is_queued = redis.call('ZSCORE', KEYS.queue, id)
   return redis.call('ZCARD', KEYS.queue) - (is_queued and 1 or 0)
 end
 
--- Drops others that are not there any more, for as long as `limit` or more are queued: those that
--- were killed must not fill the queue (Q10).
+-- Drops dead waiters while `limit` or more others are queued: killed waiters must not fill the
+-- queue (Q10).
 local function drop_absent(limit, id, time)
   local rank = 0
   while rank < MANY and number_of_others(id) >= limit do
@@ -311,8 +311,8 @@ local function drop_absent(limit, id, time)
   end
 end
 
--- -> ticket, id and record of the newest waiter so far that supersedes older ones; nil: none; or,
--- where what is stored is in another format, which is a newer version's, nil, nil, nil and an error
+-- The newest waiter so far that supersedes older ones. -> its ticket, id and record; nil if there
+-- is none; or nil, nil, nil and an error, if the field is in the format of a newer version
 local function newest_superseder()
   local stored = redis.call('HGET', KEYS.waiters, NEWEST)
   if not stored then return nil end
@@ -324,10 +324,11 @@ local function newest_superseder()
   return tonumber(ticket), id, record
 end
 
--- Lets the waiter supersede the newest so far that does so, too: that one leaves the queue, and is
--- notified to see it. Unless that one is the newer of the two by ticket and id: then this one
--- leaves. So each server remembers the newest, and the newest of all is superseded nowhere.
--- -> id and record of the one that supersedes this one; nil: none; or nil, nil and an error
+-- Compares the waiter with the newest one so far that supersedes others. The older of the two, by
+-- ticket and id, leaves the queue; if that is the other one, it is notified. So each server
+-- remembers the newest waiter, and the newest of all is superseded on no server.
+-- -> id and record of the waiter that supersedes this one; nil if there is none; or nil, nil and an
+--    error
 local function supersede(id, ticket, record, state, time)
   local function leave(loser)
     local rank = redis.call('ZRANK', KEYS.queue, loser)
@@ -335,14 +336,14 @@ local function supersede(id, ticket, record, state, time)
     if rank == 0 then notify_first_of_end(state, time) end
   end
   local its_ticket, other, its_record, unreadable = newest_superseder()
-  -- It may be newer than this one, and must not be forgotten.
+  -- The unreadable waiter may be newer than this one, and must not be overwritten.
   if unreadable then return nil, nil, unreadable end
   if other and is_before(ticket, id, its_ticket, other) then
     leave(id)
     return other, its_record
   end
   if other ~= id then
-    -- The entries outlive a queue that has ended by as long as the newest is remembered.
+    -- Because of the newest waiter, KEYS.waiters outlives an empty queue, with its stale entries.
     if redis.call('ZCARD', KEYS.queue) == 0 then redis.call('DEL', KEYS.waiters) end
     local set =
       redis.pcall('HSET', KEYS.waiters, NEWEST, decimal(ticket) .. ' ' .. id .. ' ' .. record)
@@ -355,16 +356,17 @@ local function supersede(id, ticket, record, state, time)
   end
 end
 
--- The holder's record with a stop request in this field; nil: it has one there, or is no record of
--- ours.
+-- The holder's record with a stop request in this field; nil if it already has one there, or is not
+-- a record of ours.
 local function with_request(record, field, request)
   if not string.match(record or '', '^{.+}$') or has_field(record, field) then return end
   return string.sub(record, 1, -2) .. ',"' .. field .. '":' .. request .. '}'
 end
 
--- Asks the holder of an exclusive lease to make room for this waiter, the newest, where that holder
--- was started to do so and has an older place (Q11). `value`: the lock's. The first request stays:
--- it is of a run that is newer than the holder, and so is obeyed.
+-- Asks the holder of an exclusive lease to make room for this waiter, the newest one, if that
+-- holder runs with --replace, too, and has an older place (Q11). `value`: that of the lock. A
+-- request that is already there stays: it is from a run newer than the holder, so the holder obeys
+-- it.
 -- -> an error or nil
 local function ask_older(value, id, ticket, request)
   local owner = read_owner()

@@ -1,5 +1,5 @@
--- Raises the fence counter to the lease's fence, if the lease is here (R6: written back before the
--- lease counts as granted).
+-- Raises the fence counter to the lease's fence, if the lease is here. The fence is written back
+-- before the lease counts as granted (R6).
 -- ARGV: token, fence, ttl
 -- -> {'raised'} | {'gone', …} | {'held', …} | an error
 local time = now()

@@ -1,12 +1,11 @@
 -- Compare and delete.
 -- ARGV: token,
---       by hand (0 or 1: asked for by another process than the one that keeps the lease),
---       expire_in, in ms (not 0: no client may acquire the lock sooner, so the lease expires after
---       this time),
---       our waiter id ('': we do not wait), and to queue again: ticket, polls, life, mode as in
---       queue.lua,
---       owner record ('': none): of the queue entry, or with expire_in the record of the lease from
---       now on,
+--       by hand (0 or 1: the request is not from the process that keeps the lease),
+--       expire_in in ms (not 0: the lease is kept and expires after this time, before which no
+--       client may acquire the lock),
+--       our waiter id ('': we do not wait), and for the renewed queue entry: ticket, polls, life,
+--       mode as in queue.lua,
+--       owner record ('': none): of the queue entry, or with expire_in the new record of the lease,
 --       the run that ends with this lease ('': none), see runs.lua
 -- -> {'released', whether the run is recorded} | {'supervised', …} as `held` | {'gone', …}
 --    | {'held', …} | an error
@@ -15,8 +14,8 @@ local token, by_hand, expire_in = ARGV.token, ARGV.by_hand == '1', tonumber(ARGV
 local waiter = ARGV.waiter
 local id, time = redis.sha1hex(token), now()
 write_without_memory()
--- Before any waiter is notified: a failed attempt must not lose its position to the waiter behind
--- it.
+-- Queue us before any waiter is notified: a failed attempt must not lose its position to the waiter
+-- behind it.
 if waiter ~= '' and KEYS.queue then
   enqueue(
     waiter, tonumber(ARGV.ticket), ARGV.mode, ARGV.polls, tonumber(ARGV.life), ARGV.record, time)
@@ -26,10 +25,10 @@ if not how then return ends end
 
 local remaining
 if by_hand then
-  -- Only these tell whether a run keeps the lease (R9).
-  local told_by = KEYS.owner
-  if how == 'shared' then told_by = KEYS.shares end
-  if not told_by then return redis.error_reply(ELSEWHERE) end
+  -- Only this key shows whether a run keeps the lease (R9).
+  local source = KEYS.owner
+  if how == 'shared' then source = KEYS.shares end
+  if not source then return redis.error_reply(ELSEWHERE) end
   local ours, unread
   if how == 'exclusive' then
     ours, unread = describe(WORD.supervised, token, nil, time)
@@ -43,7 +42,7 @@ if by_hand then
   remaining = ours[REPLY.holder.remaining_ms]
 end
 
--- A process that keeps this lease learns that it was released, not lost.
+-- Let the process that keeps this lease learn that it was released, not lost.
 if by_hand and expire_in == 0 then leave_tombstones({id}, nil, remaining, time) end
 if how == 'exclusive' and expire_in == 0 then
   local recorded = delete_exclusive(id, ARGV.run, time)
@@ -51,7 +50,7 @@ if how == 'exclusive' and expire_in == 0 then
   return {WORD.released, recorded}
 end
 
--- What the server knows of our lease: its owner record, or its share.
+-- The data of our lease: its owner record, or its share.
 local known
 if how == 'exclusive' then
   known = read_owner()
@@ -60,7 +59,7 @@ else
   known = read_share(redis.pcall('HGET', KEYS.shares, id))
 end
 local record = known and known.record or ''
--- Only under our lease: a client that acquires later at this server sees it.
+-- Recorded while we have the lease, so a client that acquires later at this server sees it.
 local recorded = ARGV.run ~= '' and record_run(ARGV.run, id, record, time) and 1 or 0
 
 if expire_in > 0 then
@@ -81,12 +80,12 @@ if expire_in > 0 then
     end
     bound_shares(time)
   end
-  -- The first waiter waits for the end of the lease, and that end has changed.
+  -- The first waiter waits for the end of the lease, which has changed.
   deliver_to_first(WORD.recheck, time)
   return {WORD.released, recorded}
 end
 
--- In a slot that moves, a key that becomes empty here is out of our reach at once.
+-- While a slot moves, we lose access to a key as soon as it becomes empty here.
 forget_ended_shares(time)
 local parts, own = parts_of(id, known), 1
 for nth = 2, #parts do

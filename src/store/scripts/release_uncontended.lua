@@ -1,5 +1,5 @@
--- The usual case: the end of an exclusive lease, and no client waits for the lock. Anything else
--- falls through to release.lua, which describes arguments and reply.
+-- The usual case: the release of an exclusive lease of a lock that no client waits for. All other
+-- cases fall through to release.lua, which describes the arguments and the reply.
 if ARGV.by_hand == '0' and ARGV.expire_in == '0' and ARGV.waiter == '' and KEYS.queue
   and not KEYS[NUMBER.partial]
   and redis.pcall('ZCARD', KEYS.queue) == 0 and redis.pcall('ZCARD', KEYS.readers) == 0

@@ -1,10 +1,10 @@
--- Follows prelude.lua: the last runs of a lock, for people and for --once-per. Nothing here decides
+-- Follows prelude.lua: the last runs of a lock, for users and for --once-per. They do not affect
 -- which client may acquire.
--- KEYS.last is a string, and has the lines that core/protocol.txt describes.
--- Of two runs the later one has the larger fence, unless the counter was reset between them.
+-- KEYS.last is a string with the lines that core/protocol.txt describes.
+-- Of two runs, the later one has the larger fence, unless the counter was reset between them.
 
--- The string, '' when there is none or the client asks for none; or nil and the error. `lenient`:
--- what is no string is none.
+-- The string; '' if there is none, or the client did not request it; or nil and the error.
+-- `lenient`: a key of another type counts as none.
 local function stored_runs(lenient)
   local stored = KEYS.last and redis.pcall('GET', KEYS.last)
   if lenient and is_wrong_type(stored) then return '' end
@@ -12,13 +12,13 @@ local function stored_runs(lenient)
   return stored or ''
 end
 
--- Such a text without the kept runs: they are most of it, and only `status --runs` shows them.
+-- The text without the kept runs, which are most of it and only shown by `status --runs`.
 local function without_kept(text)
   return string.match(text, '^[^\n]*\n?[^\n]*\n?[^\n]*\n?[^\n]*')
 end
 
--- The fields of the first line of such a text, the three lines behind it and all others, '' where
--- there is none; nil if it does not begin so.
+-- Splits the text into the fields of the first line, the next three lines, and all others ('' if
+-- there are none); nil if the first line has another form.
 local function read_runs(text)
   local head = {string.match(text, LINE.runs)}
   if not head[1] then return nil end
@@ -27,7 +27,7 @@ local function read_runs(text)
   return head, last, best, skips, string.sub(text, behind)
 end
 
--- The same of what is stored; where that is in no known form, nothing is known.
+-- Like read_runs(), for the stored text; if its form is unknown, it counts as empty.
 local function read_stored_runs(stored)
   local head, last, best, skips, kept = read_runs(stored)
   if head then return head, last, best, skips, kept end
@@ -44,10 +44,10 @@ local function fence_of_run(line)
   return tonumber(begin[LINE.any_run.fence]) or 0
 end
 
--- The lines of kept runs, with the run of the lease `id` in the place of what is known of it, since
--- a release may be repeated (L3); a new one comes first. The others are not parsed: that would take
--- as long as all else that a release does.
--- -> also whether it is new
+-- Adds the run of the lease `id` to the lines of kept runs. Since a release may be repeated (L3),
+-- it replaces a line with the same id; otherwise it comes first. Other lines are not parsed, which
+-- would take as long as the rest of a release.
+-- -> the lines, and whether the run is new
 local function keep_run(kept, id, line)
   local text, own = '\n' .. kept, '\n' .. id .. ' ' .. line
   local from = string.find(text, '\n' .. id .. ' ', 1, true)
@@ -66,8 +66,8 @@ local function keep_run(kept, id, line)
   return string.sub(text, 2, ends), not from
 end
 
--- Records a run, in the form that a release brings it. `record` is the owner record of the lease
--- `id`. What is stored of later runs stays. -> whether this success, or a later one, is recorded
+-- Records a run, in the form in which a release sends it. `record` is the owner record of the lease
+-- `id`. The data of later runs is kept. -> whether this success, or a later one, is recorded
 local function record_run(brought, id, record, time)
   local ending, line = read_runs(brought)
   local run = {string.match(line or '', LINE.run)}
@@ -78,16 +78,17 @@ local function record_run(brought, id, record, time)
   local is_of_another = run[LINE.run.record] ~= ''
   if not is_of_another then run[LINE.run.record] = record end
   line = table.concat(run, ' ')
-  -- A foreign client may have written such an owner record.
+  -- A foreign client may have written an owner record with line breaks.
   if string.find(line, '\n', 1, true) then line = string.gsub(line, '\n', ' ') end
 
   local head, last, best, skips, kept = read_stored_runs(stored)
   local best_at, last_at = tonumber(head[LINE.runs.fence]), fence_of_run(last)
   if best == '' and last_at == best_at then best = last end
-  -- A run of another lease only fills a gap: the account that is here is by this server's clock.
+  -- A run of another lease only fills a gap: an account that is already here has the times of this
+  -- server's clock.
   local lead = tonumber(run[LINE.run.fence]) - (is_of_another and 1 or 0)
   if not is_of_another and lead < math.max(best_at, last_at) then
-    -- A fence above the counter is from before the counter was reset: that run came before ours.
+    -- A fence above the counter is from before a reset of the counter, so its run came before ours.
     local highest = counter(MAX_FENCE)
     if not highest then return false end
     if best_at > highest then best_at = 0 end
@@ -101,7 +102,7 @@ local function record_run(brought, id, record, time)
   end
   local is_new = is_of_another
   if not is_of_another then
-    -- An older version recorded the last run, or it was passed on.
+    -- The last run is not kept yet: an older version recorded it, or another lease passed it on.
     if kept == '' and last ~= '' then kept = keep_run('', '-', last) end
     kept, is_new = keep_run(kept, id, line)
   end
@@ -118,10 +119,10 @@ local function record_run(brought, id, record, time)
   return not is_error(write_runs(head, last, best, skips, kept, life))
 end
 
--- Deletes the exclusive lease that is here, and records the run that ends with it ('': none): only
--- under our lease, so that a client that acquires later at this server sees it. Deleting comes
--- first, as a server that is out of memory lets a script write once it has. -> 1 if the run is
--- recorded, otherwise 0
+-- Deletes the exclusive lease that is here, and records the run that ends with it ('': none). Both
+-- happen in one script, so a client that acquires later at this server sees the run. Deleting comes
+-- first, as a server that is out of memory allows writes after it. -> 1 if the run is recorded,
+-- otherwise 0
 local function delete_exclusive(id, run, time)
   local owner = read_owner()
   local is_ours = owner.lease == id

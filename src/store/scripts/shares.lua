@@ -1,27 +1,27 @@
 -- Follows runs.lua: the shares of a shared lock, and their slots.
 
--- When the share ends, if it has not ended. An error ends the script: it must not look like a share
--- that has ended (R11).
+-- The end of the share, or nil if it has ended. An error ends the script, as it must not look like
+-- a share that has ended (R11).
 local function share_end(id, time)
   local ends = tonumber(redis.call('ZSCORE', KEYS.readers, id))
   if ends and ends > time then return ends end
 end
 
--- How many readers share the lock, or an error.
+-- The number of readers that share the lock, or an error.
 local function count_readers(time)
   return redis.pcall('ZCOUNT', KEYS.readers, '(' .. decimal(time), '+inf')
 end
 
--- When the last share ends or ended, or nil.
+-- The time when the last share ends or ended, or nil.
 local function last_share_end()
   return tonumber(redis.call('ZRANGE', KEYS.readers, -1, -1, 'WITHSCORES')[2])
 end
 
--- A share in KEYS.shares: 'fence since supervised slot record', slot -1: none. The last capture is
--- where the record begins. Of a thousand shares most are read for their fence alone.
+-- A share in KEYS.shares: 'fence since supervised slot record'; slot -1: none. The last capture is
+-- the position of the record. Of a thousand shares, most are only read for their fence.
 local SHARE = '^(%d+) (%d+) (%d) (%-?%d+) ()'
 
--- The share that is stored so: its numbers, and its record; or nil where it cannot be read.
+-- Parses a stored share; nil if it cannot be read.
 local function read_share(stored)
   if type(stored) ~= 'string' then return nil end
   local fence, since, supervised, slot, record_at = string.match(stored, SHARE)
@@ -38,26 +38,26 @@ local function write_share(id, share)
   }, ' '))
 end
 
--- The ids of the living readers, by their ends, or an error. Of very many only those that end
--- first: a reply must not take the server long.
+-- The ids of the living readers, ordered by their ends, or an error. Of very many readers only
+-- those that end first, as the reply must not take the server long.
 local function living_readers(time)
   return redis.pcall(
     'ZRANGEBYSCORE', KEYS.readers, '(' .. decimal(time), '+inf', 'LIMIT', 0, NUMBER.max_slots)
 end
 
--- Whether this owner record has the field. It is JSON, so no text in it can look like a field.
+-- Whether this owner record has the field. In JSON, text within a string cannot look like a field.
 local function has_field(record, name)
   return string.find(record, '"' .. name .. '":', 1, true) ~= nil
 end
 
--- Whether --min-hold keeps the lease of this owner record, and no process does.
+-- Whether only --min-hold keeps the lease of this owner record, and no process does.
 local function is_kept(record)
   return has_field(record, WORD.kept_field)
 end
 
--- Of the readers that share the lock now the latest: its share, whose fence is the largest; or nil.
--- One that --min-hold keeps has no process any more, so it comes behind all others; of several such
--- it is the one that ends last.
+-- The share of the latest living reader, which has the largest fence; or nil. Shares that only
+-- --min-hold keeps have no process, so all others take precedence; of several such shares, it is
+-- the one that ends last.
 local function latest_share(time)
   local ids = living_readers(time)
   local shares = ids[1] and redis.pcall('HMGET', KEYS.shares, unpack(ids)) or {}
@@ -73,23 +73,23 @@ local function latest_share(time)
   return latest
 end
 
--- A number in an owner record. In the texts of a record every quotation mark is behind a backslash.
+-- A number in an owner record. Within its strings, every quotation mark follows a backslash.
 local function number_in(record, field)
   return tonumber(string.match(record, '"' .. field .. '":(%d+)'))
 end
 
--- How many slots the lease, or the waiter, of this owner record takes.
+-- The number of slots that the lease or the waiter of this owner record takes.
 local function take_of(record)
   return math.min(number_in(record, WORD.take_field) or 1, NUMBER.max_slots)
 end
 
--- The id of the nth share of a lease that takes several slots. Each of its slots has a share of its
--- own, so that all versions see that it is taken, and whose it is.
+-- The id of the nth share of a lease that takes several slots. Each of its slots has a separate
+-- share, so that all versions see that the slot is taken, and who holds it.
 local function part_id(id, nth)
   return nth == 1 and id or id .. WORD.part_sign .. nth - 1
 end
 
--- The ids of the shares of the lease whose own share this is.
+-- The ids of all shares of the lease with this first share.
 local function parts_of(id, share)
   local parts = {id}
   local is_part = string.find(id, WORD.part_sign, 1, true)
@@ -106,7 +106,7 @@ local function slots_in(text)
   return slots
 end
 
--- Forgets a share, and with the first share of a lease all others of it.
+-- Removes a share. Removing the first share of a lease removes all of them.
 local function forget_share(id)
   redis.call('ZREM', KEYS.readers, id)
   local stored = KEYS.shares and redis.call('HGET', KEYS.shares, id)
@@ -132,8 +132,8 @@ local function end_sharing()
   if KEYS.owner then redis.call('DEL', KEYS.owner) end
 end
 
--- Lets the marker and all data of the shares expire with the last share, and deletes both once
--- there is none. `marks`: makes a marker if there is none. -> an error or nil
+-- Lets the marker and all data of the shares expire with the last share, and deletes them if there
+-- is none. `marks`: creates a marker if there is none. -> an error or nil
 local function bound_shares(time, marks)
   forget_ended_shares(time)
   local last = last_share_end()
@@ -150,7 +150,8 @@ local function bound_shares(time, marks)
   return failure or first_error(marked)
 end
 
--- Adds a reader, with a share for each of these slots. Only while no exclusive lease holds the lock.
+-- Adds a reader, with a share for each of these slots. Requires that no exclusive lease holds the
+-- lock.
 -- -> an error or nil
 local function add_share(id, ttl, share, slots, time)
   forget_share(id)
@@ -167,29 +168,31 @@ local function add_share(id, ttl, share, slots, time)
   end
   return failure or first_error(
     write_owner(WORD.all_shares, share.fence, tonumber(others.since) or share.since,
-      share.supervised, share.record, ttl, others.is_mute),
+      share.supervised, share.record, ttl, others.cannot_publish),
     bound_shares(time, true))
 end
 
--- When the share of another in this slot ends, if one lives there; and the id in the slot.
+-- The end of another lease's living share in this slot, or nil or false; and the id in the slot.
 local function end_of_other_in(slot, id, time)
   local there = redis.call('HGET', KEYS.slots, slot)
   return there and there ~= id and share_end(there, time), there
 end
 
--- The slots below `limit` with a living share: {[slot] = true}, how many slots there are up to the
--- last of them, and which of these shares ends first; or nil and the error. However many slots
--- there are, this takes a few calls, and reads no more of the table of slots than it takes to find
--- all living shares there. The table may have been lost: a share that is not in it says itself in
--- which slot it is; of more than NUMBER.max_slots living readers only those that end first say it.
--- -> at the end the error if that cannot be read
+-- The slots below `limit` with a living share. -> {[slot] = true}, the number of slots up to the
+-- last of these, the id of the share that ends first, and an error if some shares cannot be read;
+-- or nil and the error.
+--
+-- However many slots there are, this takes a few calls, and reads only as much of the table of
+-- slots as it needs to find all living shares. The table may have been lost, so a share that is not
+-- in it is read for its slot; of more than NUMBER.max_slots living readers, only those that end
+-- first.
 local function taken_slots(limit, time)
   local living = KEYS.readers and living_readers(time) or {}
   if is_error(living) then return nil, living end
   local missing = {}
   for i, id in ipairs(living) do missing[id] = i end
   local number_missing = #living
-  -- Then more readers live than were read.
+  -- Then there may be more living readers than were read.
   local is_part = number_missing == NUMBER.max_slots
   local taken, count, soonest = {}, 0, nil
   local function take(slot, rank)
@@ -233,10 +236,10 @@ local function taken_slots(limit, time)
   return taken, count, living[soonest], first_error(shares)
 end
 
--- The living reader whose share says that it is in this slot; or nil, and the error if there is one:
--- it must not look like a slot that is free (R11).
+-- The id of the living reader in this slot; or nil, and an error if there is one, as it must not
+-- look like a free slot (R11).
 local function reader_in(slot, time)
-  -- The table of slots knows of a share whose entry is lost.
+  -- A share whose entry was lost is still in the table of slots.
   local there = redis.call('HGET', KEYS.slots, slot)
   if there and share_end(there, time) then return there end
   local ids = living_readers(time)
@@ -248,16 +251,16 @@ local function reader_in(slot, time)
   end
 end
 
--- A digit for each of the first `count` slots, 1: it is free.
+-- A digit for each of the first `count` slots; 1: it is free.
 local function free_digits(taken, count)
   local digits = {}
   for slot = 0, count - 1 do digits[slot + 1] = taken[slot] and '0' or '1' end
   return table.concat(digits)
 end
 
--- Of the slots 0 to limit - 1: the wanted ones, or the lowest `take` (none wanted), if all of them
--- are free; which slots are free, as '0110…'; and when the first of the taken slots ends, if there
--- is one. Or nil and the error.
+-- Finds `take` free slots below `limit`: the wanted ones, or the lowest if `wanted` is empty.
+-- -> these slots, or nil if they are not all free; which slots are free, as '0110…'; and when the
+--    first of the taken slots ends, or nil. Or nil and an error
 local function find_slots(limit, take, wanted, time)
   local taken, count, soonest, unreadable = taken_slots(limit, time)
   if not taken or unreadable then return nil, unreadable or count end

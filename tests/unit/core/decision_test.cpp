@@ -99,7 +99,7 @@ TEST(AcquireTally, IsUndecidedWhileGrantsMayStillMakeAQuorum) {
   expect_each(". .. g. ... g.. A.. s.. gA. A... ggA. AA... ggAA. gsd..", undecided);
 }
 
-TEST(AcquireTally, IsGrantedByAQuorumWhateverTheOthersSay) {
+TEST(AcquireTally, IsGrantedByAQuorumWhateverTheOthersReply) {
   expect_each("g gg gg. gAg sgg ggg. gggA ggg.. gAgAg dmggg", granted);
 }
 
@@ -113,7 +113,7 @@ TEST(AcquireTally, IsBusyWhenOneLeaseHasAQuorum) {
   expect_each("A AA AA. gAA AsA AAA. AAAB AAA.. BAAgA", busy);
 }
 
-TEST(AcquireTally, HearsAQuorumBeforeItSaysWhyItFailed) {
+TEST(AcquireTally, AwaitsAQuorumBeforeItReportsWhyItFailed) {
   expect_each("A. AA.. Au.. AB.. As.", undecided);
   expect_each("AAA.", busy);
   expect_each("ABA.", split);
@@ -192,7 +192,7 @@ TEST(AcquireTally, CountsNoGrantOfAServerThatRestarted) {
   expect_each("oyy22", duplicate, decide_guarded);
 }
 
-TEST(AcquireTally, TakesAServerThatDoesNotTellItsUptimeForOneThatDeniesIt) {
+TEST(AcquireTally, TreatsAServerThatDoesNotReportItsUptimeAsOneThatDeniesIt) {
   EXPECT_EQ(decide_guarded("??o"), denied);
   EXPECT_EQ(decide_guarded("?oo"), granted);
 }
@@ -389,7 +389,7 @@ TEST(AcquireTallyOverAllVotes, NeverTurnsSuccessIntoFailureOrBack) {
   }
 }
 
-TEST(AcquireTallyOverAllVotes, SaysBusyOnlyOfALeaseThatHasAQuorum) {
+TEST(AcquireTallyOverAllVotes, ReportsBusyOnlyIfALeaseHasAQuorum) {
   for (std::size_t servers = 1; servers <= 4; ++servers) {
     for_each_combination(servers, ".gABsd", [&](const std::string& votes) {
       const std::size_t most = std::max(count_of(votes, 'A'), count_of(votes, 'B'));
@@ -540,7 +540,7 @@ TEST(Summarize, CountsAServerUnderTwoNamesOnce) {
       << "those that do not tell";
 }
 
-TEST(Summarize, KeepsWhatEachServerTellsOfTheRuns) {
+TEST(Summarize, KeepsWhatEachServerReportsOfTheRuns) {
   using namespace std::chrono_literals;
   Free old_run;
   old_run.runs.success = PastRun{Fence(9), 47h};
@@ -570,7 +570,7 @@ TEST(FreeSlots, AreThoseThatAreFreeOnAQuorum) {
   EXPECT_EQ(free_slots({slots("01"), slots("10"), silent}, 2), 0U);
 }
 
-TEST(Summarize, TellsFreeFromHeldFromNeither) {
+TEST(Summarize, DistinguishesFreeHeldAndNeither) {
   using enum InspectState;
   expect_each("f ff ffA ffs ffff", free, state_of);
   expect_each("A AAs AAf AAAf", held, state_of);
@@ -583,7 +583,7 @@ bool a_is_gone(std::string_view letters) {
   return is_gone(inspect_votes(letters), held_by('A').holder.id);
 }
 
-TEST(IsGone, TellsThatNoQuorumCanHaveTheLease) {
+TEST(IsGone, ReportsThatNoQuorumCanHaveTheLease) {
   expect_each("f B k ff fs Bff fBA ffs Bfs kks kkA kfk ffBAs", true, a_is_gone);
   expect_each("A s AA sA AAf Ass fAs Bss kAs BfAsA", false, a_is_gone);
 }

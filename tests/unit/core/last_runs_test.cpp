@@ -133,7 +133,7 @@ TEST(KeptRuns, AreTheMostRecentAccounts) {
   EXPECT_EQ(kept_runs({early, keeping({{9, "a"}})}).at(0).started, 1h);
 }
 
-TEST(LatestRuns, AreKeptForAsLongAsTheirRecordSays) {
+TEST(LatestRuns, AreKeptForAsLongAsTheirRecordStates) {
   EXPECT_EQ(latest_of({{}, {}}).kept_for, std::nullopt);
   LastRuns older;
   older.kept_for = 24h * 30;

@@ -71,7 +71,7 @@ TEST(LeaseHandle, HoldsSeveralKeys) {
   EXPECT_EQ(again->servers, several.servers);
 }
 
-TEST(LeaseHandle, TellsWhatIsBorrowed) {
+TEST(LeaseHandle, MarksWhatIsInherited) {
   LeaseHandle inherited = handle_of("deploy");
   inherited.parts.front().inherited = true;
   EXPECT_EQ(inherited.text(), good_with("1.x", "1.b"));

@@ -122,7 +122,7 @@ TEST(QueueView, IsOfferedWhereAQuorumIs) {
   EXPECT_TRUE(view_of(statuses, {true, false, false}).offered);  // what was granted is free
 }
 
-TEST(QueueView, IsMuteUnlessAQuorumCanBeNotified) {
+TEST(QueueView, CannotPublishUnlessAQuorumCanBeNotified) {
   QueueStatus mute = said(1ms);
   mute.cannot_publish = true;
   EXPECT_TRUE(view({mute}, 1).cannot_publish);

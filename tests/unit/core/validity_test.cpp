@@ -40,8 +40,8 @@ TEST(Validity, EndsBeforeTheServersDo) {
 }
 
 TEST(Validity, AServerKeepsALeaseForTheTtlAndTheDrift) {
-  EXPECT_EQ(max_stay(ttl(100ms)), 103ms);
-  EXPECT_EQ(max_stay(ttl(1s)), 1012ms);
+  EXPECT_EQ(max_retention(ttl(100ms)), 103ms);
+  EXPECT_EQ(max_retention(ttl(1s)), 1012ms);
 }
 
 TEST(Validity, ExtendsEveryThirdOfTheTtl) {
@@ -89,7 +89,7 @@ TEST(LeavesRoom, UsesTheDefaultsForWhatIsNotSet) {
   EXPECT_EQ(leaves_room(ttl(2s), {std::nullopt, 700ms}), leaves_room(ttl(2s), {100ms, 700ms}));
 }
 
-TEST(LeavesRoom, BearsDemandsBeyondAnyTtl) {
+TEST(LeavesRoom, ToleratesDemandsBeyondAnyTtl) {
   EXPECT_FALSE(leaves_room(ttl(Ttl::max), {Duration::max(), 0s}));
   EXPECT_FALSE(leaves_room(ttl(Ttl::max), {0s, Duration::max()}));
   EXPECT_FALSE(leaves_room(ttl(Ttl::max), {Duration::max(), Duration::max()}));
@@ -130,7 +130,7 @@ TEST(SmallestTtl, IsKnownForTheDefaults) {
   EXPECT_EQ(min_ttl({})->length(), 500ms);
 }
 
-TEST(SmallestTtl, IsNothingWhenNoTtlIsLongEnough) {
+TEST(SmallestTtl, IsNulloptWhenNoTtlIsLongEnough) {
   EXPECT_EQ(min_ttl({std::nullopt, 24h * 300}), std::nullopt);
   EXPECT_EQ(min_ttl({Duration::max(), Duration::max()}), std::nullopt);
 }

@@ -55,7 +55,7 @@ class AttemptOnServers : public testing::TestWithParam<std::size_t> {
   Client& client = world.client();
 };
 
-TEST_P(AttemptOnServers, LocksAllOfThemAndTheLeaseSaysWhatWasGranted) {
+TEST_P(AttemptOnServers, LocksAllOfThemAndTheLeaseNamesWhatWasGranted) {
   const Instant t0 = world.now();
   const Outcome lease = try_once(world, client);
   ASSERT_TRUE(lease);
@@ -159,7 +159,7 @@ TEST(Attempt, HasANewTokenEachTimeAndTheSameForEveryServer) {
   EXPECT_EQ(client.server(2).tokens(Question::acquire), tokens);
 }
 
-TEST(Attempt, TakesBackWhereverTheAnswerWasNotHeld) {
+TEST(Attempt, UndoesWhereverTheAnswerWasNotHeld) {
   World world(5);
   Client& client = world.client();
   for (const std::size_t i : {0U, 1U}) world.store(i).hold_foreign(resource(), "theirs", 60s);
@@ -308,7 +308,7 @@ TEST_F(AttemptToFence, CanBeInterruptedWhileItWritesBack) {
   expect_no_ghosts(world);
 }
 
-TEST(Attempt, GetsFencesThatRiseWhateverClientsClocksSayAndServersForget) {
+TEST(Attempt, GetsFencesThatRiseWhateverClientsClocksShowAndServersForget) {
   World world(1);
   Fence last;
   for (const Milliseconds offset : {8s, -8s, 0s, -3600s}) {
@@ -361,7 +361,7 @@ TEST(Attempt, NeverCountsAServerThatWasGivenTwiceForTwoVotes) {
   expect_no_ghosts(world);
 }
 
-TEST(Attempt, SaysWhatKeepsTheServersFromVotingAndWhichTheyAre) {
+TEST(Attempt, ReportsWhichServersDoNotVoteAndWhy) {
   for (const auto& [fate, expected, words] :
        {std::tuple{denied, Why::denied, "NOPERM"},
         std::tuple{misconfigured, Why::misconfigured, "unknown command"},
@@ -379,14 +379,14 @@ TEST(Attempt, SaysWhatKeepsTheServersFromVotingAndWhichTheyAre) {
   }
 }
 
-TEST(Attempt, BearsAMinorityOfFaults) {
+TEST(Attempt, ToleratesAMinorityOfFaults) {
   World world;
   Client& client = world.client();
   client.server(0).fate = denied;
   EXPECT_TRUE(try_once(world, client));
 }
 
-TEST(Attempt, IsBusyWhenOneLeaseHasAQuorumAndSaysWhose) {
+TEST(Attempt, IsBusyWhenOneLeaseHasAQuorumAndReportsItsOwner) {
   World world;
   Client& holder = world.client(2);
   const Outcome held = try_once(world, holder);

@@ -48,7 +48,7 @@ TEST(DiagnosisTest, CountsTheVotes) {
   EXPECT_FALSE(judge_all({away, away, good('3')}).has_quorum());
 }
 
-TEST(DiagnosisTest, WarnsOfNothingThatIsNotKnown) {
+TEST(DiagnosisTest, DoesNotWarnOfUnknownFacts) {
   Diagnosis silent;
   silent.votes = true;
   silent.findings.push_back({Level::unknown, "role", "it does not tell"});

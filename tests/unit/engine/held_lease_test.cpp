@@ -85,7 +85,7 @@ TEST_F(HeldLeaseTest, HasTooFewAnswersWithoutAQuorumWithinTheServerTimeout) {
   EXPECT_EQ(world.now() - t0, server_timeout);
 }
 
-TEST_F(HeldLeaseTest, IsLostAtOnceWhenAQuorumSaysSo) {
+TEST_F(HeldLeaseTest, IsLostAtOnceWhenAQuorumReportsIt) {
   client.server(2).fate.silent = true;
   take_over(0);
   world.store(1).drop(resource());
@@ -106,7 +106,7 @@ TEST_F(HeldLeaseTest, IsNotResurrectedWhenAMajorityLostIt) {
   EXPECT_EQ(heals(), 0);
 }
 
-TEST_F(HeldLeaseTest, IsGivenBackToAMinorityThatLostIt) {
+TEST_F(HeldLeaseTest, IsHealedOnAMinorityThatLostIt) {
   world.store(2).lose_everything();
   EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
   world.settle_for(10ms);
@@ -119,7 +119,7 @@ TEST_F(HeldLeaseTest, IsGivenBackToAMinorityThatLostIt) {
   EXPECT_EQ(world.store(2).counter(resource()), lease->fence.value());
 }
 
-TEST_F(HeldLeaseTest, IsGivenBackWithItsFenceAlsoWhenTheServersForgotIt) {
+TEST_F(HeldLeaseTest, IsHealedWithItsFenceAlsoWhenTheServersForgotIt) {
   for (const std::size_t i : {0U, 1U}) world.store(i).forget_owner(resource());
   world.store(2).lose_everything();
   extend();
@@ -127,7 +127,7 @@ TEST_F(HeldLeaseTest, IsGivenBackWithItsFenceAlsoWhenTheServersForgotIt) {
   EXPECT_EQ(world.store(2).counter(resource()), lease->fence.value());
 }
 
-TEST_F(HeldLeaseTest, IsGivenBackWithTheRecordOfAServerThatHasIt) {
+TEST_F(HeldLeaseTest, IsHealedWithTheRecordOfAServerThatHasIt) {
   world.store(0).forget_owner(resource());
   world.store(2).lose_everything();
   extend();
@@ -136,7 +136,7 @@ TEST_F(HeldLeaseTest, IsGivenBackWithTheRecordOfAServerThatHasIt) {
   EXPECT_EQ(world.store(2).lock(resource())->owner.command, "make");
 }
 
-TEST_F(HeldLeaseTest, IsGivenBackToAServerThatSaysSoAfterTheDecision) {
+TEST_F(HeldLeaseTest, IsHealedOnAServerThatReportsTheLossAfterTheDecision) {
   world.store(2).lose_everything();
   client.server(2).fate.reply = 300ms;
   EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
@@ -153,7 +153,7 @@ TEST_F(HeldLeaseTest, IsNotTakenFromAnotherThatHasItOnAMinority) {
   EXPECT_EQ(world.store(2).lock(resource())->value, "theirs");
 }
 
-TEST_F(HeldLeaseTest, IsNotGivenBackInARoundThatWasNotConfirmed) {
+TEST_F(HeldLeaseTest, IsNotHealedInARoundThatWasNotConfirmed) {
   world.store(2).lose_everything();
   client.server(0).fate.silent = true;
   EXPECT_EQ(extend().decision, ExtendDecision::too_few_answers);
@@ -174,7 +174,7 @@ TEST_F(HeldLeaseTest, CountsAServerThatGotItBackInTheNextRoundOnly) {
   EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
 }
 
-TEST_F(HeldLeaseTest, IsNotGivenBackAfterItsRelease) {
+TEST_F(HeldLeaseTest, IsNotHealedAfterItsRelease) {
   world.store(2).lose_everything();
   client.server(2).fate_for[Question::extend] = {
       .reply = 300ms};  // "gone", when the lease is released already
@@ -185,7 +185,7 @@ TEST_F(HeldLeaseTest, IsNotGivenBackAfterItsRelease) {
   EXPECT_EQ(world.stores_in_use(resource()), 0);
 }
 
-TEST_F(HeldLeaseTest, IsGoneAlsoWhereItWasJustGivenBack) {
+TEST_F(HeldLeaseTest, IsGoneAlsoWhereItWasJustHealed) {
   world.store(2).lose_everything();
   client.server(2).fate_for[Question::heal] = {.request = 200ms};
   EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
@@ -253,7 +253,7 @@ TEST_F(HeldLeaseTest, WaitsInItsReleaseForAServerThatWasSilentWhenOthersGiveNoDe
   EXPECT_EQ(release().decision, ReleaseDecision::released);
 }
 
-TEST_F(HeldLeaseTest, SaysInItsReleaseThatAServerRefusedThoughItIsSilentSince) {
+TEST_F(HeldLeaseTest, ReportsThatAServerRefusedTheReleaseThoughItIsSilentSince) {
   client.server(0).fate = refused;
   client.server(1).fate.reply = server_timeout - 10ms;
   world.in(5ms, [&] { client.server(0).fate = Fate{.silent = true}; });
@@ -264,7 +264,7 @@ TEST_F(HeldLeaseTest, SaysInItsReleaseThatAServerRefusedThoughItIsSilentSince) {
   EXPECT_FALSE(client.server_set.answered(0)) << "or closing would wait for the server timeout";
 }
 
-TEST_F(HeldLeaseTest, IsNotOursToReleaseWhenAQuorumSaysSo) {
+TEST_F(HeldLeaseTest, IsNotOursToReleaseWhenAQuorumReportsIt) {
   for (const std::size_t i : {0U, 2U}) take_over(i);
   const ReleaseResult result = release();
   EXPECT_EQ(result.decision, ReleaseDecision::not_ours);
@@ -283,7 +283,7 @@ TEST_F(HeldLeaseTest, IsUnavailableForReleaseWithoutAQuorumOfAnswers) {
   EXPECT_EQ(world.now() - began, server_timeout);
 }
 
-TEST_F(HeldLeaseTest, IsToldThatItWasReleasedByHand) {
+TEST_F(HeldLeaseTest, LearnsThatItWasReleasedByHand) {
   Client& other = world.client(2);
   HeldLease elsewhere(other.server_set, lease->resource, lease->token, lease->fence);
   EXPECT_EQ(world.run(elsewhere.release(true)).decision, ReleaseDecision::released);
@@ -292,7 +292,7 @@ TEST_F(HeldLeaseTest, IsToldThatItWasReleasedByHand) {
   EXPECT_EQ(result.not_ours->why, NotOurs::Why::released);
 }
 
-TEST_F(HeldLeaseTest, IsToldThatItWasReleasedByHandThoughOthersHoldItNow) {
+TEST_F(HeldLeaseTest, LearnsThatItWasReleasedByHandThoughOthersHoldItNow) {
   take_over(0);
   Client& other = world.client(2);
   HeldLease elsewhere(other.server_set, lease->resource, lease->token, lease->fence);
@@ -318,14 +318,14 @@ TEST_F(SupervisedLease, IsReleasedByItsOwnProcess) {
   EXPECT_EQ(world.stores_in_use(resource()), 0);
 }
 
-TEST_F(SupervisedLease, StaysSupervisedWhereItWasGivenBack) {
+TEST_F(SupervisedLease, StaysSupervisedWhereItWasHealed) {
   world.store(1).lose_everything();
   extend();
   world.settle_for(10ms);
   EXPECT_TRUE(world.store(1).lock(resource())->owner.supervised);
 }
 
-TEST_F(HeldLeaseOnFive, BearsTwoThatLostItAndGivesItBackToBoth) {
+TEST_F(HeldLeaseOnFive, ToleratesTwoThatLostItAndHealsBoth) {
   for (const std::size_t i : {1U, 3U}) world.store(i).lose_everything();
   client.server(3).fate.reply = 50ms;
   EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
@@ -369,7 +369,7 @@ TEST_F(Closing, WaitsForTheServersThatAnsweredLast) {
   EXPECT_EQ(client.server(2).close_deadline, now);
 }
 
-TEST_F(Closing, WaitsForAllWhenSomethingWasTakenBack) {
+TEST_F(Closing, WaitsForAllWhenSomethingWasUndone) {
   EXPECT_EQ(close(CloseMode::drain), server_timeout);
 }
 

@@ -226,7 +226,7 @@ class HeldSetTest : public SetWaiterTest {
   }
 };
 
-TEST_F(HeldSetTest, TellsOfTheFirstStopRequestOnce) {
+TEST_F(HeldSetTest, ReportsTheFirstStopRequestOnce) {
   set->keep(events());
   ask(set->leases()[1], "first");
   world.settle_for(10s);
@@ -269,7 +269,7 @@ TEST_F(HeldSetTest, MakesRoomForANewerRunAlone) {
   }
 }
 
-TEST_F(HeldSetTest, HearsNoRequestForAnotherLease) {
+TEST_F(HeldSetTest, IgnoresARequestForAnotherLease) {
   set->keep(events());
   Lease other = set->leases()[0];
   other.id = LeaseId{"0123"};
@@ -289,7 +289,7 @@ TEST_F(HeldSetTest, GivesTheRequestToAServerThatLostTheLease) {
   EXPECT_EQ(owner.stop_request->reason, "heal it");
 }
 
-TEST_F(HeldSetTest, HearsARequestAtTwoServersThoughOneForgetsItAndTheThirdAnswersLate) {
+TEST_F(HeldSetTest, ReceivesARequestAtTwoServersThoughOneForgetsItAndTheThirdAnswersLate) {
   set->keep(events());
   ask(set->leases()[0], "why", {0, 1});
   world.store(1).lose_everything();
@@ -301,7 +301,7 @@ TEST_F(HeldSetTest, HearsARequestAtTwoServersThoughOneForgetsItAndTheThirdAnswer
 }
 
 // To ask again is how `stop` looks.
-TEST_F(HeldSetTest, HearsARequestThatAFailOverLostWhenItIsMadeAgain) {
+TEST_F(HeldSetTest, ReceivesARequestThatAFailOverLostWhenItIsRepeated) {
   set->keep(events());
   std::vector<local::Keyspace::Entries> replicas;
   for (std::size_t i = 0; i < world.size(); ++i)
@@ -329,7 +329,7 @@ TEST_F(HeldSetTest, KeepsAllAliveUntilItIsReleased) {
   EXPECT_EQ(world.stores_in_use(resource("a")) + world.stores_in_use(resource("b")), 0U);
 }
 
-TEST_F(HeldSetTest, IsOverAsSoonAsOneIs) {
+TEST_F(HeldSetTest, EndsAsSoonAsOneEnds) {
   set->keep(events());
   drop("b");
   for (std::size_t i = 0; i < world.size(); ++i)
@@ -340,7 +340,7 @@ TEST_F(HeldSetTest, IsOverAsSoonAsOneIs) {
   EXPECT_TRUE(set->lost());
 }
 
-TEST_F(HeldSetTest, TellsWhoComesLater) {
+TEST_F(HeldSetTest, ReportsPastEventsToALaterListener) {
   set->keep(events());
   hold("a", std::nullopt);
   world.settle_for(5s);
@@ -373,7 +373,7 @@ TEST_F(HeldSetTest, IsReleasedWithinOneServerTimeoutBySilentServers) {
   EXPECT_EQ(client.server(0).tokens(Question::release), wanted);
 }
 
-TEST_F(HeldSetTest, TellsOfTheWorstRelease) {
+TEST_F(HeldSetTest, ReportsTheWorstRelease) {
   hold("b", std::nullopt);
   const SetReleaseResult worst = world.run(set->release(/*by_hand=*/false));
   EXPECT_EQ(worst.result.decision, ReleaseDecision::not_ours);

@@ -52,7 +52,7 @@ class LeftByHand : public InheritedLeaseTest {
   LeftByHand() : InheritedLeaseTest(false) {}
 };
 
-TEST_F(InheritedLeaseTest, IsGrantedWhileItStandsAndEndsWithIt) {
+TEST_F(InheritedLeaseTest, IsGrantedWhileItIsValidAndEndsWithIt) {
   const Instant t0 = world.now();
   const Inheritance inheritance = ask(/*guarded=*/true);
   ASSERT_TRUE(inheritance.lease);
@@ -112,7 +112,7 @@ TEST_F(InheritedLeaseTest, CountsTheEndThatAQuorumShows) {
   EXPECT_LE(inheritance.lease->deadline, deadline(t0, ttl(9s)));
 }
 
-TEST_F(InheritedLeaseTest, TellsOneThatEndsTooSoonFromOneThatIsGone) {
+TEST_F(InheritedLeaseTest, DistinguishesOneThatEndsTooSoonFromOneThatIsGone) {
   EXPECT_TRUE(ask(/*guarded=*/true, 20s).too_short);
   EXPECT_FALSE(ask(/*guarded=*/true, 20s).lease);
   for (std::size_t i = 0; i < world.size(); ++i) world.store(i).drop(resource());
@@ -171,7 +171,7 @@ TEST_F(InheritedLeaseTest, GivesWayToAnOrdinaryAcquireWhenItIsGone) {
   EXPECT_NE(set->leases().front().token, outer->token);
 }
 
-TEST_F(InheritedLeaseTest, IsNotBusyWhenNoQuorumTellsOfIt) {
+TEST_F(InheritedLeaseTest, IsNotBusyWhenNoQuorumReportsIt) {
   for (std::size_t i = 1; i < world.size(); ++i)
     client.server(i).fate_for[Question::inspect].silent = true;
   const auto failure = take(nested(/*guarded=*/true)).error().failure;
@@ -179,7 +179,7 @@ TEST_F(InheritedLeaseTest, IsNotBusyWhenNoQuorumTellsOfIt) {
   EXPECT_EQ(failure.faults.size(), 2U);
 }
 
-TEST_F(LeftByHand, IsAskedForAgainUntilAQuorumAnswers) {
+TEST_F(LeftByHand, IsCheckedAgainUntilAQuorumAnswers) {
   for (std::size_t i = 1; i < world.size(); ++i)
     client.server(i).fate_for[Question::inspect].silent = true;
   constexpr WaitPolicy patient{.wait = 1h, .unavailable_wait = 10s, .retry_delay = 100ms};

@@ -45,7 +45,7 @@ TEST_F(Survey, DoesNotWaitLongerThanTheSlowestAnswer) {
 }
 
 /// More than are asked about at once, and the answers about the first come last.
-TEST_F(Survey, TellsOfManyInTheirOrder) {
+TEST_F(Survey, ReportsManyInOrder) {
   std::vector<Resource> resources;
   for (int i = 0; i < 300; ++i) resources.push_back(resource(std::to_string(i)));
   lock(0, resources.front().key());

@@ -162,7 +162,7 @@ TEST_F(LeaseKeeperTest, SurvivesAnOutageThatIsShorterThanTheLease) {
   EXPECT_FALSE(expect<LeaseExtended>().after_trouble);
 }
 
-TEST_F(LeaseKeeperTest, TellsEveryOutageAnew) {
+TEST_F(LeaseKeeperTest, ReportsEveryOutage) {
   for (int outage = 0; outage < 2; ++outage) {
     troubles = 0;
     world.in(1s, [this] { down(true); });

@@ -105,8 +105,8 @@ TEST_F(Leftovers, ItIsRepeatedUntilItHasExpiredThere) {
   EXPECT_EQ(leftovers(), 3U);
   world.settle();
   EXPECT_EQ(leftovers(), 0U);
-  EXPECT_GE(world.now() - began, max_stay(ttl(lease_ttl)));
-  EXPECT_LE(world.now() - began, max_stay(ttl(lease_ttl)) + 2 * server_timeout);
+  EXPECT_GE(world.now() - began, max_retention(ttl(lease_ttl)));
+  EXPECT_LE(world.now() - began, max_retention(ttl(lease_ttl)) + 2 * server_timeout);
 }
 
 TEST_F(Leftovers, SilenceOfAServerThatMayHaveItIsFollowedByAnotherRelease) {
@@ -161,7 +161,7 @@ TEST_F(Leftovers, WhereThereIsNoRightItIsNotRepeated) {
   EXPECT_EQ(leftovers(), 0U);
 }
 
-TEST_F(Leftovers, ByHandARefusalIsWaitedForAndThenTold) {
+TEST_F(Leftovers, ByHandARefusalIsAwaitedAndThenReported) {
   grant();
   on_release({0}, refused);
   const ReleaseResult result = release_by_hand();
@@ -172,7 +172,7 @@ TEST_F(Leftovers, ByHandARefusalIsWaitedForAndThenTold) {
   EXPECT_EQ(leftovers(), 0U);
 }
 
-TEST_F(Leftovers, ByHandARefusalThatEndsInTimeCostsNothing) {
+TEST_F(Leftovers, ByHandARefusalThatEndsInTimeHasNoEffect) {
   grant();
   on_release({0}, refused);
   world.in(server_timeout / 2, [this] { serve_again(); });

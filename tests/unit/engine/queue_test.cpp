@@ -273,7 +273,7 @@ TEST(Queue, AHostThatStoppedDelaysTheOthersByThreeSecondsAtMostHoweverManyWaitTh
   }
 }
 
-TEST(Queue, WhoStandsByDoesNotPollALockThatIsTaken) {
+TEST(Queue, AStandbyDoesNotPollALockThatIsTaken) {
   for (const std::size_t stores : {1U, 5U}) {
     Crowd crowd(stores);
     crowd.come_from_elsewhere(200);
@@ -410,7 +410,7 @@ TEST(Queue, AHolderThatEndsTogetherWithTheFirstTwoStallsTheThirdByTwoSecondsAtMo
   EXPECT_LE(*crowd.member(3).granted - over, 2s);
 }
 
-TEST(Queue, ThatALeaseEndsSoonerIsToldToTheFirstWhoIsThere) {
+TEST(Queue, TheFirstLivingWaiterIsNotifiedThatALeaseEndsSooner) {
   for (const std::size_t stores : {1U, 3U}) {
     Crowd crowd(stores);
     crowd.come(4);
@@ -425,7 +425,7 @@ TEST(Queue, ThatALeaseEndsSoonerIsToldToTheFirstWhoIsThere) {
   }
 }
 
-TEST(Queue, WhoIsFirstOnceOneLeftAndTheNextIsDeadLearnsWhenTheLeaseEnds) {
+TEST(Queue, TheNewFirstWaiterLearnsWhenTheLeaseEndsThoughTheNextInQueueIsDead) {
   Crowd crowd(1);
   crowd.comes(for_hours, {}, 10s);
   crowd.world.settle_for(20ms);
@@ -801,7 +801,7 @@ TEST(Supersede, OneThatWaitsAgainIsNoNewerForThat) {
   EXPECT_EQ(crowd.served.size(), 2U);
 }
 
-TEST(Supersede, ANewOneThatCameAfterTheEndOfAnotherIsTheNewestWhateverTheClocksSay) {
+TEST(Supersede, ANewOneThatCameAfterTheEndOfAnotherIsTheNewestWhateverTheClocksShow) {
   Crowd crowd(3);
   for (std::size_t i = 0; i < 3; ++i)
     crowd.world.server(i).step_wall(Milliseconds(static_cast<int>(i) * 200));
@@ -863,7 +863,7 @@ TEST(BoundedQueue, OfManyThatComeTogetherAsManyStayAsMay) {
 }
 
 // Each is the first at one of the servers.
-TEST(BoundedQueue, OfThreeThatComeTogetherOneStaysWhoeverIsFirstAtEachServer) {
+TEST(BoundedQueue, OfThreeThatComeTogetherOneStaysWhicheverIsFirstAtEachServer) {
   Crowd crowd(3);
   crowd.come(1);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -877,7 +877,7 @@ TEST(BoundedQueue, OfThreeThatComeTogetherOneStaysWhoeverIsFirstAtEachServer) {
   EXPECT_EQ(crowd.waiting().size(), 1U);
 }
 
-TEST(BoundedQueue, OfThreeThatEachMissAnotherServerAsManyStayAsTheQuorumsBoundSays) {
+TEST(BoundedQueue, OfThreeThatEachMissAnotherServerAsManyStayAsTheQuorumsBoundAllows) {
   for (const auto& [max_waiting, stay] : {std::pair(1U, 1U), std::pair(2U, 3U)}) {
     Crowd crowd(3);
     crowd.come(1);
@@ -1025,7 +1025,7 @@ TEST(Slots, AreGivenToAllWhoWaitedForTheWholeLock) {
   }
 }
 
-TEST(Slots, OfOneThatEndedWithoutAReleaseAreFreeWhenItsLeaseIsOver) {
+TEST(Slots, OfOneThatEndedWithoutAReleaseAreFreeWhenItsLeaseHasExpired) {
   Crowd crowd(1);
   crowd.comes(for_hours, {true, 2}, 5s);
   crowd.comes(for_hours, {true, 2}, 60s);
@@ -1174,7 +1174,7 @@ TEST(SeveralSlots, CountOnlyAsOneSetOnOneQuorum) {
   EXPECT_EQ(lease->hold.slots, (Slots{0, 1}));
 }
 
-TEST(SeveralSlots, AreAskedForWhereAQuorumHasThemFree) {
+TEST(SeveralSlots, AreRequestedWhereAQuorumHasThemFree) {
   Crowd crowd(3);
   const auto hold_at = [&](std::size_t server, const Slots& slots) {
     Client& client = crowd.world.client_of({server});

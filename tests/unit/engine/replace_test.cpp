@@ -180,7 +180,7 @@ TEST(Replace, OneThatCameBeforeTheRunningOneDoesNotStopItWhereAServerForgotThat)
   EXPECT_FALSE(first.gave_up) << "no quorum told it of the newer one";
 }
 
-TEST(Replace, ARequestAtTwoServersIsHeardThoughOneForgetsItAndTheThirdAnswersLate) {
+TEST(Replace, ARequestAtTwoServersIsReceivedThoughOneForgetsItAndTheThirdAnswersLate) {
   Runs runs(3);
   Runs::Run& running = runs.comes();
   runs.world.settle_for(1200ms);

@@ -84,21 +84,21 @@ TEST(WaitState, JoinsTheQueueWhenAQuorumAnswersAndLeavesItAfterTwoOutages) {
   split_with_ticket.why = Why::split;
   expect_rows({
       {"a newcomer meets a holder",
-       {Queue::outside, Held{}},
+       {Queue::not_joined, Held{}},
        busy_behind(0),
        {Queue::joining, Held{}},
        0s,
        Why::busy},
       {"a newcomer meets split votes",
-       {Queue::outside, Held{}},
+       {Queue::not_joined, Held{}},
        split_with_ticket,
        {Queue::joining, Held{}},
        0s,
        Why::split},
       {"without a ticket there is no queue to join",
-       {Queue::outside, Held{}},
+       {Queue::not_joined, Held{}},
        failed(Why::busy),
-       {Queue::outside, Held{}},
+       {Queue::not_joined, Held{}},
        50ms,
        Why::busy},
       {"the first outage is borne in the queue",
@@ -110,17 +110,17 @@ TEST(WaitState, JoinsTheQueueWhenAQuorumAnswersAndLeavesItAfterTwoOutages) {
       {"the second is not",
        {Queue::queued, Outage{start, 1}},
        failed(Why::unavailable),
-       {Queue::left, Outage{start, 2}},
+       {Queue::away, Outage{start, 2}},
        20ms,
        Why::unavailable},
       {"answers that came too late are an outage, too",
        {Queue::queued, Outage{start, 1}},
        failed(Why::too_slow),
-       {Queue::left, Outage{start, 2}},
+       {Queue::away, Outage{start, 2}},
        20ms,
        Why::too_slow},
       {"one that left joins again, and does not know yet whether it can be queued",
-       {Queue::left, Outage{start, 5}},
+       {Queue::away, Outage{start, 5}},
        busy_behind(0),
        {Queue::joining, Outage{start, 5}},
        0s,
@@ -128,13 +128,13 @@ TEST(WaitState, JoinsTheQueueWhenAQuorumAnswersAndLeavesItAfterTwoOutages) {
       {"it cannot: each time it takes longer until it looks again",
        {Queue::queued, Outage{start, 5}},
        failed(Why::unavailable),
-       {Queue::left, Outage{start, 6}},
+       {Queue::away, Outage{start, 6}},
        250ms,
        Why::unavailable},
       {"nor for longer than an outage is borne",
        {Queue::queued, Outage{start - 10s, 20}},
        failed(Why::unavailable),
-       {Queue::left, Outage{start - 10s, 20}},
+       {Queue::away, Outage{start - 10s, 20}},
        std::nullopt,
        Why::unavailable},
       {"it can: the outage is over",
@@ -144,7 +144,7 @@ TEST(WaitState, JoinsTheQueueWhenAQuorumAnswersAndLeavesItAfterTwoOutages) {
        15s,
        Why::busy},
       {"also where the restart guard is in the way",
-       {Queue::left, Outage{start, 5}},
+       {Queue::away, Outage{start, 5}},
        failed(Why::guarded),
        {Queue::joining, Guarded{}},
        0s,
@@ -196,9 +196,9 @@ TEST(WaitState, TriesSplitVotesAgainForASecond) {
        10ms,
        Why::unavailable},
       {"even without a wait it is tried again",
-       {Queue::outside, Held{}},
+       {Queue::not_joined, Held{}},
        split,
-       {Queue::outside, Split{start, 1}},
+       {Queue::not_joined, Split{start, 1}},
        10ms,
        Why::split,
        0s},
@@ -218,20 +218,20 @@ TEST(WaitState, TakesAMaybeBusyLockForBusyWhereItsHolderIsNoAttempt) {
   offered.queue.may_change = 1001ms;
   AttemptFailure slot_left = maybe(aged(3s, true));
   slot_left.granted_some = true;
-  const WaitState outside{Queue::outside, Held{}};
+  const WaitState not_joined{Queue::not_joined, Held{}};
   const WaitState queued{Queue::queued, Held{}};
   expect_rows({
-      {"older than an attempt lasts", outside, maybe(aged(2s)), outside, 50ms, Why::busy},
+      {"older than an attempt lasts", not_joined, maybe(aged(2s)), not_joined, 50ms, Why::busy},
       {"as old as an attempt",
-       outside,
+       not_joined,
        maybe(aged(1s)),
-       {Queue::outside, Split{start, 1}},
+       {Queue::not_joined, Split{start, 1}},
        10ms,
        Why::maybe_busy},
       {"an old shared lock with a slot left",
-       outside,
+       not_joined,
        slot_left,
-       {Queue::outside, Split{start, 1}},
+       {Queue::not_joined, Split{start, 1}},
        10ms,
        Why::maybe_busy},
       {"the holder notifies one in the queue", queued, in_queue, queued, 15s, Why::busy},
@@ -249,10 +249,10 @@ TEST(WaitState, PollsWithoutNotifications) {
   const WaitState queued{Queue::queued, Held{}};
   Holder foreign;
   foreign.foreign = true;
-  AttemptFailure mute_first = busy_behind(0);
-  mute_first.queue.cannot_publish = true;
-  AttemptFailure mute_second = busy_behind(1);
-  mute_second.queue.cannot_publish = true;
+  AttemptFailure no_publish_first = busy_behind(0);
+  no_publish_first.queue.cannot_publish = true;
+  AttemptFailure no_publish_second = busy_behind(1);
+  no_publish_second.queue.cannot_publish = true;
   AttemptFailure granted_some = busy_behind(0, 0s);
   granted_some.granted_some = true;
   AttemptFailure slot_free = of_holder(busy_behind(0), aged(3s, true));
@@ -268,8 +268,10 @@ TEST(WaitState, PollsWithoutNotifications) {
        Why::busy},
       {"a foreign holder, the third", queued, of_holder(busy_behind(2), foreign), queued, 15s,
        Why::busy},
-      {"a mute holder, the first", queued, mute_first, queued, 50ms, Why::busy},
-      {"a mute holder, the second", queued, mute_second, queued, 1500ms, Why::busy},
+      {"a holder that cannot publish, the first", queued, no_publish_first, queued, 50ms,
+       Why::busy},
+      {"a holder that cannot publish, the second", queued, no_publish_second, queued, 1500ms,
+       Why::busy},
       {"no subscription", queued, busy_behind(3), queued, 50ms, Why::busy, Duration::max(), false},
       {"nearly free, but not ours", queued, granted_some, queued, 50ms, Why::busy},
       {"another slot is free", queued, slot_free, queued, 50ms, Why::busy},
@@ -306,9 +308,9 @@ TEST(WaitState, LeavesAFullQueueAtOnceAndAContendedOneAfterASecond) {
   });
 }
 
-TEST(WaitState, GivesUpWhenTheWaitIsOver) {
+TEST(WaitState, GivesUpWhenTheWaitHasEnded) {
   const WaitState queued{Queue::queued, Held{}};
-  const WaitState borne{Queue::left, Outage{start - 10s, 20}};
+  const WaitState borne{Queue::away, Outage{start - 10s, 20}};
   expect_rows({
       {"busy", queued, busy_behind(0), queued, std::nullopt, Why::busy, 0s},
       {"guarded",

@@ -144,7 +144,7 @@ TEST_F(WaiterTest, GivesUpAtOnceWithoutAWaitWhenThereIsNoQuorum) {
   EXPECT_EQ(world.since_start(), server_timeout);
 }
 
-TEST_F(WaiterTest, BearsAnOutageForItsTimeAndNeverCallsItBusy) {
+TEST_F(WaiterTest, ToleratesAnOutageForItsTimeAndNeverReportsItAsBusy) {
   down(true);
   const Ending ending = wait(for_ever);
   expect_gave_up(ending, Why::unavailable);
@@ -154,14 +154,14 @@ TEST_F(WaiterTest, BearsAnOutageForItsTimeAndNeverCallsItBusy) {
   EXPECT_EQ(world.since_start(), server_timeout + 10s + server_timeout);
 }
 
-TEST_F(WaiterTest, BearsAnOutageNoLongerThanTheWait) {
+TEST_F(WaiterTest, ToleratesAnOutageNoLongerThanTheWait) {
   client.every_server(out_of_memory);
   expect_gave_up(wait({.wait = 2s, .unavailable_wait = 10s, .retry_delay = 100ms}),
                  Why::unavailable);
   EXPECT_EQ(world.since_start(), 2s);
 }
 
-TEST_F(WaiterTest, BearsAnOutageWithoutEnd) {
+TEST_F(WaiterTest, ToleratesAnOutageWithoutEnd) {
   down(true);
   world.in(60s, [this] { down(false); });
   EXPECT_TRUE(

@@ -89,7 +89,7 @@ class LocalServerTest : public ::testing::Test {
   testing::Directory root_;
   Drive drive_;
   ShiftedClock clock_{drive_.clock()};
-  LocalServer server_{drive_.executor(), clock_, Place{root_.file("."), false}};
+  LocalServer server_{drive_.executor(), clock_, Location{root_.file("."), false}};
 };
 
 const Fault* fault_in(const AcquireVote& vote) {
@@ -121,7 +121,7 @@ TEST_F(LocalServerTest, AFileThatIsRemovedWhileItIsWrittenGrantsNothing) {
 
 TEST_F(LocalServerTest, AnotherServerObjectSeesTheSameLocks) {
   acquired();
-  LocalServer other(drive_.executor(), clock_, Place{root_.file("."), false});
+  LocalServer other(drive_.executor(), clock_, Location{root_.file("."), false});
   const InspectVote vote =
       drive_.run(other.inspect(resource("deploy"), std::nullopt, drive_.soon()));
   EXPECT_TRUE(std::holds_alternative<Taken>(vote));
@@ -246,7 +246,7 @@ TEST_F(LocalServerTest, AFileThatAnotherProcessLeavesIsUsed) {
   EXPECT_TRUE(std::holds_alternative<Granted>(drive_.run(vote.get())));
 }
 
-TEST_F(LocalServerTest, WhatIsTakenBackBeforeItIsDoneIsNotDone) {
+TEST_F(LocalServerTest, AnAttemptThatIsUndoneBeforeItRunsDoesNotRun) {
   acquired(token('a'));
   release(token('a'));
   UniqueFd other = occupy();
@@ -259,7 +259,7 @@ TEST_F(LocalServerTest, WhatIsTakenBackBeforeItIsDoneIsNotDone) {
   EXPECT_TRUE(is_free());
 }
 
-TEST_F(LocalServerTest, WhatIsTakenBackAfterItWasDoneIsUndoneBeforeTheEnd) {
+TEST_F(LocalServerTest, AnAttemptThatRanIsUndoneBeforeTheEnd) {
   acquired(token('a'));
   server_.undo(resource("deploy"), token('b'));  // never asked for: touches nothing
   close();
@@ -324,7 +324,7 @@ TEST_F(LocalServerTest, AReboot) {
 }
 
 TEST_F(LocalServerTest, ADirectoryThatCannotBeUsedIsAFault) {
-  LocalServer nowhere(drive_.executor(), clock_, Place{root_.file("none"), false});
+  LocalServer nowhere(drive_.executor(), clock_, Location{root_.file("none"), false});
   const InspectVote vote =
       drive_.run(nowhere.inspect(resource("deploy"), std::nullopt, drive_.soon()));
   ASSERT_TRUE(std::holds_alternative<Fault>(vote));
@@ -334,7 +334,7 @@ TEST_F(LocalServerTest, ADirectoryThatCannotBeUsedIsAFault) {
 TEST_F(LocalServerTest, ADirectoryThatWasMovedAwayHoldsNothing) {
   const std::string place = root_.file("locks");
   ASSERT_EQ(::mkdir(place.c_str(), 0700), 0);
-  LocalServer server(drive_.executor(), clock_, Place{place, false});
+  LocalServer server(drive_.executor(), clock_, Location{place, false});
   const auto ask = [&](Token with) {
     return drive_.run(server.acquire(
         {resource("deploy"), std::move(with), Ttl::from(30s).value(), {}}, drive_.soon()));

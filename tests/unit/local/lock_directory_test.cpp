@@ -12,7 +12,7 @@ namespace redlock::local {
 namespace {
 
 TEST(PlaceTest, LocalAloneIsThisUsersOwn) {
-  const auto place = parse_place("local:");
+  const auto place = parse_location("local:");
   ASSERT_TRUE(place.has_value());
   EXPECT_EQ(place->directory, "/run/lock/redlock-cli-" + std::to_string(::geteuid()));
   EXPECT_TRUE(place->is_own);
@@ -21,29 +21,29 @@ TEST(PlaceTest, LocalAloneIsThisUsersOwn) {
 TEST(PlaceTest, ADirectoryHasOneName) {
   for (const std::string_view url :
        {"local:/srv/locks", "local:/srv/locks/", "local:///srv//locks//"}) {
-    const auto place = parse_place(url);
+    const auto place = parse_location(url);
     ASSERT_TRUE(place.has_value()) << url;
     EXPECT_EQ(place->name(), "local:/srv/locks");
     EXPECT_FALSE(place->is_own);
   }
-  EXPECT_EQ(parse_place("local:/")->directory, "/");
+  EXPECT_EQ(parse_location("local:/")->directory, "/");
 }
 
 TEST(PlaceTest, TheOwnPlaceIsOwnUnderItsName) {
-  EXPECT_TRUE(parse_place(parse_place("local:")->name())->is_own);
+  EXPECT_TRUE(parse_location(parse_location("local:")->name())->is_own);
 }
 
 TEST(PlaceTest, OtherTextIsRefused) {
-  EXPECT_FALSE(parse_place("local:relative").has_value());
-  EXPECT_FALSE(parse_place("local:/a\nb").has_value());
+  EXPECT_FALSE(parse_location("local:relative").has_value());
+  EXPECT_FALSE(parse_location("local:/a\nb").has_value());
 }
 
 class DirectoryTest : public ::testing::Test {
  protected:
-  [[nodiscard]] Place own() const { return {root_.file("own"), true}; }
-  [[nodiscard]] Place shared() const { return {root_.file("shared"), false}; }
+  [[nodiscard]] Location own() const { return {root_.file("own"), true}; }
+  [[nodiscard]] Location shared() const { return {root_.file("shared"), false}; }
 
-  static void make(const Place& place, mode_t mode) {
+  static void make(const Location& place, mode_t mode) {
     ::mkdir(place.directory.c_str(), mode);
     EXPECT_EQ(::chmod(place.directory.c_str(), mode), 0);
   }
@@ -52,7 +52,7 @@ class DirectoryTest : public ::testing::Test {
     EXPECT_EQ(::stat(path.c_str(), &status), 0);
     return status.st_mode & 07777;
   }
-  static void expect_refused(const Place& place, const std::string& why) {
+  static void expect_refused(const Location& place, const std::string& why) {
     const auto directory = open_directory(place);
     ASSERT_FALSE(directory.has_value()) << why;
     EXPECT_EQ(directory.error().kind, FaultKind::misconfigured);
@@ -142,17 +142,17 @@ TEST_F(DirectoryTest, RightsAreGivenToNothingButANewFile) {
   const Directory directory = std::move(open_directory(shared()).value());
   const std::string path = shared().directory + "/file";
   const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  EXPECT_FALSE(give_rights(directory, fd.get(), S_IFIFO)) << "of another type";
+  EXPECT_FALSE(set_mode_and_group(directory, fd.get(), S_IFIFO)) << "of another type";
   ASSERT_EQ(::link(path.c_str(), (path + "-2").c_str()), 0);
-  EXPECT_FALSE(give_rights(directory, fd.get(), S_IFREG)) << "of two names";
+  EXPECT_FALSE(set_mode_and_group(directory, fd.get(), S_IFREG)) << "of two names";
   ASSERT_EQ(::unlink((path + "-2").c_str()), 0);
   if (::geteuid() == 0) {
     ASSERT_EQ(::chown(path.c_str(), 65534, static_cast<gid_t>(-1)), 0);
-    EXPECT_FALSE(give_rights(directory, fd.get(), S_IFREG)) << "of another user";
+    EXPECT_FALSE(set_mode_and_group(directory, fd.get(), S_IFREG)) << "of another user";
     ASSERT_EQ(::chown(path.c_str(), 0, static_cast<gid_t>(-1)), 0);
   }
   EXPECT_EQ(mode_of(path), 0600U);
-  EXPECT_TRUE(give_rights(directory, fd.get(), S_IFREG));
+  EXPECT_TRUE(set_mode_and_group(directory, fd.get(), S_IFREG));
   EXPECT_EQ(mode_of(path), 0660U);
 }
 

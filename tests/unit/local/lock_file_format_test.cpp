@@ -53,7 +53,7 @@ class File {
 
   void store(const Keyspace::Entries& entries, std::string_view boot_id = this_boot) {
     const std::vector<Write> writes = plan(entries, boot_id);
-    if (std::holds_alternative<Nothing>(read(boot_id))) bytes.clear();
+    if (std::holds_alternative<Empty>(read(boot_id))) bytes.clear();
     apply(writes);
   }
 
@@ -62,7 +62,7 @@ class File {
 
 /// What a reader would act on: the value of the key, `nothing` or `damaged`.
 std::string seen(const Found& found) {
-  if (std::holds_alternative<Nothing>(found)) return "nothing";
+  if (std::holds_alternative<Empty>(found)) return "nothing";
   if (std::holds_alternative<Damaged>(found)) return "damaged";
   return std::get<std::string>(std::get<Stored>(found).entries.at("deploy").value);
 }

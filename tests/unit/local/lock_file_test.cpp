@@ -43,7 +43,7 @@ class LockFileTest : public ::testing::Test {
   static std::string read(const LockFile& file) {
     const auto found = file.load(boot);
     if (!found) return found.error().text;
-    if (std::holds_alternative<format::Nothing>(*found)) return "nothing";
+    if (std::holds_alternative<format::Empty>(*found)) return "nothing";
     return std::get<std::string>(std::get<format::Stored>(*found).entries.at("deploy").value);
   }
   void expect_fault(const std::string& why) const {

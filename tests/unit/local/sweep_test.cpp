@@ -49,7 +49,7 @@ TEST_F(SweepTest, WhatAKilledWaiterLeftGoes) {
   EXPECT_FALSE(exists(name));
 }
 
-TEST_F(SweepTest, AWaiterThatLivesIsHeardStill) {
+TEST_F(SweepTest, ALivingWaiterStillReceives) {
   const auto subscription = Subscription::open(directory_, "alive");
   ASSERT_TRUE(subscription.has_value()) << subscription.error().text;
   sweep();

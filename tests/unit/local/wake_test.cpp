@@ -36,7 +36,7 @@ class WakeTest : public ::testing::Test {
   Directory directory_;
 };
 
-TEST_F(WakeTest, ASubscriberHearsWhatIsPublished) {
+TEST_F(WakeTest, ASubscriberReceivesWhatIsPublished) {
   const Subscription subscription = subscribe("one");
   EXPECT_FALSE(is_readable(subscription));
   EXPECT_EQ(publish(directory_, "one", "first"), 1);

@@ -122,7 +122,7 @@ TEST_F(ClusterTest, AsksForTheSlotsOnceAndThenTheirMaster) {
   }());
 }
 
-TEST_F(ClusterTest, FollowsMovedAndTakesBackOnlyWhereTheAcquireWasDone) {
+TEST_F(ClusterTest, FollowsMovedAndUndoesOnlyWhereTheAcquireWasDone) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(acquire());
     Peer a = co_await asked_for_slots(a_.address());
@@ -204,7 +204,7 @@ TEST_F(ClusterTest, AnAttemptOfAWaiterThatHasLeftIsNotSentElsewhere) {
   }());
 }
 
-TEST_F(ClusterTest, FollowsAskForThisOnceBehindAsking) {
+TEST_F(ClusterTest, FollowsAskOnceAfterAsking) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
     Peer a = co_await asked_for_slots(a_.address());
@@ -281,7 +281,7 @@ TEST_F(ClusterTest, PutsAReleaseForTheKeyAloneWhereTheKeyIsNowhere) {
   }());
 }
 
-TEST_F(ClusterTest, NothingIsAcquiredWhileTheKeyIsNowhere) {
+TEST_F(ClusterTest, AcquiresNoLockWhileTheKeyIsNowhere) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(acquire());
     auto [a, b] = co_await asked_on_the_way(scripts::acquire, "");
@@ -410,7 +410,7 @@ TEST_F(ClusterTest, AsksAnotherForTheSlotsWhenOneIsSilent) {
   }());
 }
 
-TEST_F(ClusterTest, LooksAroundAgainWhenAMasterFails) {
+TEST_F(ClusterTest, ComparesViewsAgainWhenAMasterFails) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
     Peer a = co_await asked_for_slots(b_.address());

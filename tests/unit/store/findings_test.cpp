@@ -51,7 +51,7 @@ std::string said(const ServerReport& report, std::string_view probe, Level level
   return "";
 }
 
-TEST(Findings, SayWhatReplicasClocksDoToLocks) {
+TEST(Findings, ReportTheEffectOfReplicasClocksOnLocks) {
   ServerReport report = good();
   report.replica_clocks = {{"10.0.0.2:6379", 300ms}};
   EXPECT_EQ(said(report, "replica-clock", Level::warning), "");
@@ -146,7 +146,7 @@ TEST(Findings, HeedTheRestartGuard) {
   EXPECT_NE(said(untold, "uptime", Level::unknown), "");
 }
 
-TEST(Findings, WantEveryWriteOnDiskUnlessTheGuardCoversIt) {
+TEST(Findings, RequireEveryWriteOnDiskUnlessTheGuardCoversIt) {
   for (const char* fsync : {"everysec", "no"}) {
     ServerReport now_and_then = good();
     now_and_then.append_fsync = fsync;
@@ -180,7 +180,7 @@ TEST(Findings, WarnOfEvictionAlsoWithoutALimit) {
       "it evicts locks when its memory is full (allkeys-lru): set maxmemory-policy noeviction");
 }
 
-TEST(Findings, WantAVersionThatHasAllTheScriptsNeed) {
+TEST(Findings, RequireAVersionThatHasAllTheScriptsNeed) {
   ServerReport old = good();
   old.version = "4.0.14";
   EXPECT_EQ(said(old, "software", Level::bad), "it is version 4.0.14, and 5 is needed");
@@ -219,7 +219,7 @@ TEST(Findings, WarnOfFailOversWithoutConfirmation) {
   EXPECT_EQ(said(report, "replicas", Level::good, Demands{0s, 1}), "");
 }
 
-TEST(Findings, WantNoReplicasWhereThereAreNone) {
+TEST(Findings, RequireNoReplicasWhereThereAreNone) {
   ServerReport report = good();
   report.fails_over = true;
   report.replicas = 0;

@@ -77,7 +77,7 @@ TEST_F(GoneWaitersTest, WithoutTheRightToPubsubAMonitorCountsAsAWaiter) {
   EXPECT_TRUE(std::holds_alternative<Queued>(come_behind()));
 }
 
-TEST_F(GoneWaitersTest, NobodyWasNotifiedInTheFuture) {
+TEST_F(GoneWaitersTest, NoWaiterWasNotifiedInTheFuture) {
   const auto waiter = subscribe({"SUBSCRIBE", helper_.wake(first)});
   queue_first(server_time() + 600s);
   EXPECT_TRUE(std::holds_alternative<Granted>(come_behind()));

@@ -65,7 +65,7 @@ TEST_P(LostKeysTest, WithoutItsTableASlotIsStillTaken) {
   EXPECT_EQ(std::get<Taken>(inspect()).parties.free_slots, "00");
 }
 
-TEST_P(LostKeysTest, NoSlotIsShownAsFreeWhereItCannotBeTold) {
+TEST_P(LostKeysTest, NoSlotIsShownAsFreeIfThatIsUnknown) {
   EXPECT_EQ(slots_of(acquire('a', two_slots)), Slots{0});
   store_->run({"DEL", helper_.slots()});
   store_->run({"DEL", helper_.shares()});

@@ -38,7 +38,7 @@ TEST(OwnerRecord, IsOneLine) {
   EXPECT_EQ(encode_owner(owner).find_first_of("\r\n"), std::string::npos);
 }
 
-TEST(OwnerRecord, TellsARunAndHowLongItIsRenewedFor) {
+TEST(OwnerRecord, ReportsARunAndTheTtlOfItsRenewals) {
   Owner owner = some_owner();
   owner.supervised = true;
   owner.renewed_for = 30s;
@@ -50,7 +50,7 @@ TEST(OwnerRecord, TellsARunAndHowLongItIsRenewedFor) {
   EXPECT_FALSE(decode_owner(record)->finished.has_value());
 }
 
-TEST(OwnerRecord, TellsWhetherItsHolderCanBeAskedToStopAndWhoDidSo) {
+TEST(OwnerRecord, ReportsWhetherItsHolderCanBeAskedToStopAndWhoDidSo) {
   Owner owner = some_owner();
   EXPECT_EQ(decode_owner(encode_owner(owner))->stoppable, std::nullopt);
   owner.stoppable = true;
@@ -67,7 +67,7 @@ TEST(OwnerRecord, TellsWhetherItsHolderCanBeAskedToStopAndWhoDidSo) {
   }
 }
 
-TEST(OwnerRecord, TellsTheNewerRunThatReplacesThisOneUnlessItIsAskedToStopByHand) {
+TEST(OwnerRecord, ReportsTheNewerRunThatReplacesThisOneUnlessItIsAskedToStopByHand) {
   Owner owner = some_owner();
   owner.note = R"("place":{"ticket":1,"waiter":"no"})";
   EXPECT_FALSE(decode_owner(encode_owner(owner))->place);
@@ -98,7 +98,7 @@ TEST(OwnerRecord, TellsTheNewerRunThatReplacesThisOneUnlessItIsAskedToStopByHand
   }
 }
 
-TEST(OwnerRecord, TellsHowACommandEndedWhoseLeaseIsKept) {
+TEST(OwnerRecord, ReportsHowACommandEndedWhoseLeaseIsKept) {
   Owner owner = some_owner();
   owner.renewed_for = Duration::zero();
   owner.finished = Finished{90s, 3, std::nullopt};
@@ -114,7 +114,7 @@ TEST(OwnerRecord, TellsHowACommandEndedWhoseLeaseIsKept) {
   EXPECT_EQ(back->finished->signal, 15);
 }
 
-TEST(OwnerRecord, KnowsNoMoreThanAnOlderOneTells) {
+TEST(OwnerRecord, KnowsNoMoreThanAnOlderOneReports) {
   const auto owner = decode_owner(encode_owner(some_owner()));
   EXPECT_FALSE(owner->supervised);
   EXPECT_FALSE(owner->renewed_for.has_value());
@@ -157,7 +157,7 @@ TEST(OwnerRecord, IsReadFromAnyObject) {
   EXPECT_EQ(decode_owner(R"({"v":99,"host":"web1","new":[{}]})")->host, "web1");
 }
 
-TEST(OwnerRecord, SaysWhetherANewerVersionWroteIt) {
+TEST(OwnerRecord, ReportsWhetherANewerVersionWroteIt) {
   EXPECT_TRUE(decode_owner(R"({"v":2})")->newer);
   EXPECT_FALSE(decode_owner(encode_owner(some_owner()))->newer);
   for (const char* other : {R"({})", R"({"v":-1})", R"({"v":"2"})"})

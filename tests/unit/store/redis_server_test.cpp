@@ -488,7 +488,7 @@ TEST_F(ReplicasTest, TheConnectionStaysUntilWhatIsBehindTheWaitIsAnswered) {
   }());
 }
 
-TEST_F(RedisServerTest, AsksAnewAfterALateAnswerAndTakesBackOnTheLateConnection) {
+TEST_F(RedisServerTest, AsksAgainAfterALateAnswerAndUndoesOnTheLateConnection) {
   drive_.run([this]() -> asio::awaitable<void> {
     Peer first = co_await late_on_new_connection(token('a'));
 
@@ -511,7 +511,7 @@ TEST_F(RedisServerTest, AsksAnewAfterALateAnswerAndTakesBackOnTheLateConnection)
   }());
 }
 
-TEST_F(RedisServerTest, DoesNotSendAgainWhatWasTakenBack) {
+TEST_F(RedisServerTest, DoesNotResendWhatWasUndone) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = start_acquire();
     Peer peer = co_await fake_.accept();
@@ -721,7 +721,7 @@ TEST_F(RedisServerTest, TakesNothingOfALongAttemptBackWhereNothingArrived) {
   EXPECT_EQ(not_undone, 0);
 }
 
-TEST_F(RedisServerTest, TakesBackOverAnotherConnectionWhatABrokenOneCarried) {
+TEST_F(RedisServerTest, UndoesOverAnotherConnectionWhatABrokenOneCarried) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = start_acquire();
     {
@@ -742,7 +742,7 @@ TEST_F(RedisServerTest, TakesBackOverAnotherConnectionWhatABrokenOneCarried) {
   }());
 }
 
-TEST_F(RedisServerTest, TakesBackOverAnotherConnectionWhatWasGrantedBeforeItBroke) {
+TEST_F(RedisServerTest, UndoesOverAnotherConnectionWhatWasGrantedBeforeItBroke) {
   drive_.run([this]() -> asio::awaitable<void> {
     Peer broken = co_await granted_on_new_connection();
     auto unanswered = start_inspect();

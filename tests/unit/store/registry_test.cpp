@@ -42,7 +42,7 @@ TEST(Registry, LeavesWhatIsWrongWithAUrlToItsStore) {
   EXPECT_EQ(registry.read("local:here").error(), "it needs an absolute path: local:/directory");
 }
 
-TEST(Registry, TellsTheHostsOfOneVoteFromServers) {
+TEST(Registry, DistinguishesTheHostsOfOneVoteFromServers) {
   EXPECT_TRUE(registry.has_hosts("CLUSTER://a"));
   EXPECT_TRUE(registry.has_hosts("sentinels://a"));
   EXPECT_FALSE(registry.has_hosts("redis://a"));

@@ -421,7 +421,7 @@ TEST_F(ScriptsTest, ExtendDoesNotResurrect) {
   EXPECT_FALSE(exists("deploy"));
 }
 
-TEST_F(ScriptsTest, ExtendSaysWhoHasItNow) {
+TEST_F(ScriptsTest, ExtendReportsWhoHasItNow) {
   const Fence fence = acquired(token('a'));
   const NotOurs answer = not_ours(extend(token('b')));
   EXPECT_EQ(answer.why, NotOurs::Why::held);
@@ -436,7 +436,7 @@ TEST_F(ScriptsTest, ExtendSaysWhoHasItNow) {
   expect_foreign(*foreign.holder, "hash", false);
 }
 
-TEST_F(ScriptsTest, ExtendSaysThatItWasReleasedByHandThoughAnotherHoldsItNow) {
+TEST_F(ScriptsTest, ExtendReportsThatItWasReleasedByHandThoughAnotherHoldsItNow) {
   acquired(token('a'));
   EXPECT_TRUE(std::holds_alternative<Released>(release_by_hand(token('a'))));
   acquired(token('b'));
@@ -496,7 +496,7 @@ TEST_F(ScriptsTest, HealDoesNotBringBackWhatWasBrokenByForce) {
   EXPECT_FALSE(exists("deploy"));
 }
 
-TEST_F(ScriptsTest, HealOfAShareSaysWhatCouldNotBeWritten) {
+TEST_F(ScriptsTest, HealOfAShareReportsWhatCouldNotBeWritten) {
   redis_({"ACL", "SETUSER", "default", "-hset"});
   const HealRequest share{resource_, token(), ttl(), Fence(1), {1500ms, true, "{}"}, {true, {}}};
   EXPECT_EQ(fault_of(drive_.run(server_.heal(share, drive_.soon()))).kind, FaultKind::denied);
@@ -1203,8 +1203,8 @@ TEST_F(ScriptsTest, ANewestSupersederOfANewerVersionIsNeitherPassedNorForgotten)
   EXPECT_FALSE(exists("deploy"));
 }
 
-TEST_F(ScriptsTest, AMuteHolderIsKnownToThoseWhoWait) {
-  const auto mute_is_seen = [&](Mode mode) {
+TEST_F(ScriptsTest, WaitersLearnOfAHolderThatCannotPublish) {
+  const auto cannot_publish = [&](Mode mode) {
     AcquireRequest wanted{resource_, token('c'), ttl(), some_owner(), mode};
     wanted.entry = QueueEntry{"me", 1, false, 30s};
     const auto vote = drive_.run(server_.acquire(wanted, drive_.soon()));
@@ -1218,13 +1218,13 @@ TEST_F(ScriptsTest, AMuteHolderIsKnownToThoseWhoWait) {
     return notified;
   };
   acquired(token('a'));
-  EXPECT_FALSE(mute_is_seen({}));
+  EXPECT_FALSE(cannot_publish({}));
   release(token('a'));
 
   redis_({"FLUSHALL"});
   redis_({"ACL", "SETUSER", "default", "-publish"});
   acquired(token('a'));
-  EXPECT_TRUE(mute_is_seen({}));
+  EXPECT_TRUE(cannot_publish({}));
   release(token('a'));
   EXPECT_EQ(redis_({"ZCARD", helper_.queue()}).integer, 1);
   EXPECT_EQ(called_at(), "0") << "it was not notified";
@@ -1237,7 +1237,7 @@ TEST_F(ScriptsTest, AMuteHolderIsKnownToThoseWhoWait) {
   redis_({"ACL", "SETUSER", "default", "+publish"});
   ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(
       server_.acquire({resource_, token('b'), ttl(), some_owner(), shared}, drive_.soon()))));
-  EXPECT_TRUE(mute_is_seen({}));
+  EXPECT_TRUE(cannot_publish({}));
 }
 
 TEST_F(ScriptsTest, WhoWantsASlotUnderAForeignLockWaitsForThatLock) {
@@ -1396,7 +1396,7 @@ TEST_F(ScriptsTest, AServerThatForgotTheScriptsLearnsThemAgain) {
   }
 }
 
-TEST_F(ScriptsTest, NoLockAppearsAfterItWasTakenBack) {
+TEST_F(ScriptsTest, NoLockAppearsAfterItWasUndone) {
   inspect();  // connects, and teaches it the scripts
   const auto calls = [this] {
     const std::string counted = "cmdstat_evalsha:calls=";
