@@ -66,13 +66,15 @@ void StopMeter::note_timer(Instant due, Instant now) {
 }
 
 void StopMeter::put_off(Instant until) {
-  if (!walk_) next_ = std::max(next_, until);
+  if (walk_ || std::exchange(is_put_off_, true)) return;
+  next_ = std::max(next_, until);
 }
 
 std::optional<StopCost> StopMeter::step(const std::vector<pid_t>& roots, Instant now) {
   const Instant began = BootClock::now();
   if (!walk_) {
     walk_.emplace(roots);
+    is_put_off_ = false;
     cost_ = {};
     cpu_ = {};
     sessions_.clear();

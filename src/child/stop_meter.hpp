@@ -48,8 +48,8 @@ class StopMeter {
   /// A timer that was due at `due` fired at `now`.
   void note_timer(Instant due, Instant now);
 
-  /// No measurement is needed before `until`: postpones the next one until then. One that has begun
-  /// continues.
+  /// No measurement is needed before `until`: postpones the next one until then, once. One that
+  /// has begun continues.
   void put_off(Instant until);
 
   /// When to call step(); Instant::max(): never.
@@ -69,6 +69,7 @@ class StopMeter {
 
   Duration interval_;
   Instant next_;
+  bool is_put_off_ = false;  ///< next_ is, since the last measurement
   std::optional<DescendantWalk> walk_;
   StopCost cost_;
   CpuTime cpu_;  ///< of all processes together, since the last measurement

@@ -243,7 +243,9 @@ asio::awaitable<run::Finish> break_them(run::Session& session, std::vector<Resou
     const auto faults =
         faults_among(session.server_set(), [&](std::size_t i) { return &votes[i]; });
     output::Outcome outcome = outcome_of_break(resource, votes, servers, faults);
-    if (outcome.result == output::CommandResult::broken) {
+    const bool is_broken_anywhere = std::ranges::any_of(
+        votes, [](const BreakVote& vote) { return std::holds_alternative<Broken>(vote); });
+    if (is_broken_anywhere) {
       session.console().audit(fmt::format("{}: {}: {}", output::key_text(resource),
                                           output::broke_text(request.breaker), outcome.message));
     }

@@ -41,7 +41,8 @@ void HeldSet::add(const Lease& lease) {
       if (self && is_obeyed(place, request)) self->note_stop_request(resource, request);
     });
   }
-  if (lease.stop_request) note_stop_request(lease.resource, *lease.stop_request);
+  if (lease.stop_request && is_obeyed(lease.place, *lease.stop_request))
+    note_stop_request(lease.resource, *lease.stop_request);
   if (events_) start(keepers_.size() - 1);
 }
 

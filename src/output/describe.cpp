@@ -279,10 +279,8 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
     case AcquireDecision::split:
       if (failure.queue.collector) return collector_text(*failure.queue.collector);
       if (failure.holder)
-        return (is_in_slots(*failure.holder)
-                    ? slots_text(fmt::format("all {} slots taken", failure.holder->owner->slots),
-                                 *failure.holder)
-                    : held_text(*failure.holder)) +
+        return (is_in_slots(*failure.holder) ? slots_text("not enough free slots", *failure.holder)
+                                             : held_text(*failure.holder)) +
                freeing_advice(resource, *failure.holder);
       if (failure.queue.newer)
         return "a newer version waits for it and comes first: upgrade redlock-cli";
@@ -317,7 +315,7 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
     case AcquireDecision::stopped:
       return "stopped at the request of another process";
     case AcquireDecision::held_around_us:
-      return held_around_us_text(failure.holder.value().owner.value()) + "; with -w it waits";
+      return held_around_us_text(failure.holder.value().owner.value());
     case AcquireDecision::parent_too_weak:
       return "the enclosing run or acquire only shares the lock: a nested run can have neither the "
              "whole lock nor another slot";

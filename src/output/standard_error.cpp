@@ -17,7 +17,7 @@ namespace {
 /// short for one that was abandoned.
 constexpr Milliseconds max_last_wait{1000};
 
-std::string_view word_of(int level) {
+std::string_view level_word(int level) {
   switch (level) {
     case LOG_ERR:
       return "error";
@@ -55,7 +55,7 @@ void StandardError::message(int level, std::string_view text) {
 
 std::string StandardError::line(int level, std::string_view text) const {
   if (!json_) return fmt::format("redlock-cli: {}\n", text);
-  return one_line({{"level", word_of(level)}, {"message", to_valid_utf8(text)}}) + "\n";
+  return one_line({{"level", level_word(level)}, {"message", to_valid_utf8(text)}}) + "\n";
 }
 
 std::string StandardError::with_dropped(std::size_t dropped, std::string_view lines) const {

@@ -198,6 +198,10 @@ void BackgroundHolder::note_end(const Resource& resource, const LeaseEnded& end)
     by_hand ? guard_->lease_is_released() : guard_->lease_is_lost();
   } else if (!by_hand) {
     session_.events().report(output::event::Lost{resource, problem_->reason});
+    const std::string text =
+        fmt::format("{}: lost: {}", output::key_text(resource), problem_->reason);
+    session_.console().error(text);  // with --syslog alone it gets anywhere
+    session_.console().audit(text);
   }
   ended_->notify();
 }

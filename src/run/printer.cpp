@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "child/process_stat.hpp"
@@ -77,7 +78,9 @@ void Printer::print(const event::Waiting& waiting) {
 void Printer::print(const event::StillWaiting&) {
   const Instant now = clock_.now();
   constexpr std::string_view prefix = "redlock-cli: ";
-  const std::string line = line_ ? wait_->line(now, line_->width() - prefix.size()) : std::string();
+  const std::string line =
+      line_ ? wait_->line(now, line_->width() - std::min(line_->width(), prefix.size()))
+            : std::string();
   if (!line.empty() && line_->draw(std::string(prefix).append(line))) {
     wait_->shown(now);
     wait_shown_ = true;

@@ -28,9 +28,9 @@ void Screen::enter() {
   (void)::tcsetattr(STDIN_FILENO, TCSANOW, &modes);
 }
 
-std::optional<char> Screen::key() const {
+std::optional<char> Screen::key(int fd) const {
   char key = 0;
-  if (!in_foreground() || ::read(STDIN_FILENO, &key, 1) != 1) return std::nullopt;
+  if (!in_foreground() || ::read(fd, &key, 1) != 1) return std::nullopt;
   return key;
 }
 

@@ -32,7 +32,7 @@ class Screen {
   void leave();
 
   /// The next key that was typed; nullopt when none can be read, or our job is in the background.
-  [[nodiscard]] std::optional<char> key() const;
+  [[nodiscard]] std::optional<char> key(int fd) const;
 
  private:
   [[nodiscard]] bool in_foreground() const;

@@ -98,6 +98,8 @@ output::Outcome outcome_of_wait(std::string_view command, const LockOptions& opt
   const output::CommandResult how = output::result_of(failure.why);
   const bool is_busy = how == output::CommandResult::busy;
   std::string text = output::failure_text(failed.resource, failure, servers);
+  if (failure.why == AcquireDecision::held_around_us && !options.insists_on_wait)
+    text += "; with -w it waits";
   if (is_busy && failure.why != AcquireDecision::queue_full) text += end_of_wait_text(options.wait);
   output::Outcome outcome = output::outcome_of(command, {failed.resource}, how, std::move(text));
   if (is_busy || how == output::CommandResult::superseded)

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "run/command_error.hpp"
+#include "support/open_anew.hpp"
 #include "support/text.hpp"
 
 namespace redlock::run {
@@ -62,11 +63,13 @@ asio::awaitable<void> listen(asio::any_io_executor executor,
 /// Ends the watch when q is typed, as pagers and top(1) end.
 asio::awaitable<void> read_keys(asio::any_io_executor executor, const Screen& screen,
                                 std::shared_ptr<WatchState> state) {
-  asio::posix::stream_descriptor input(executor, ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
+  UniqueFd terminal = open_anew(STDIN_FILENO, O_RDONLY);
+  if (!terminal) co_return;  // signals still end it
+  asio::posix::stream_descriptor input(executor, terminal.release());
   asio::steady_timer pause(executor);
   for (;;) {
     co_await input.async_wait(asio::posix::stream_descriptor::wait_read, asio::use_awaitable);
-    const std::optional<char> key = screen.key();
+    const std::optional<char> key = screen.key(input.native_handle());
     if (key == 'q' || key == 'Q') break;
     if (key) continue;
     // The input is for another job, or has ended: try again later.

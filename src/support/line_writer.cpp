@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,24 +13,13 @@
 #include <thread>
 
 #include "support/brief_write.hpp"
+#include "support/open_anew.hpp"
 
 namespace redlock {
 namespace {
 
 /// The delay between two attempts of write_within().
 constexpr Milliseconds retry_interval{5};
-
-/// Opens a file description of our own: O_NONBLOCK must not be set on the one that we share with
-/// the caller. A pipe or terminal can be reopened unless it belongs to another user or /proc is
-/// missing. After su(1) or sudo(8) the terminal belongs to another user, but /dev/tty opens it for
-/// all.
-UniqueFd open_anew(int fd) {
-  constexpr int flags = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  UniqueFd opened(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), flags));
-  if (!opened && ::isatty(fd) == 1 && ::tcgetsid(fd) == ::getsid(0))
-    opened.reset(::open("/dev/tty", flags));
-  return opened;
-}
 
 /// Whether write(2) will not block: there is room, or the write fails at once.
 bool has_room(int fd) {
@@ -49,7 +37,7 @@ LineWriter::LineWriter(int fd) {
   } else if (S_ISREG(about.st_mode)) {
     kind_ = Kind::plain;
   } else {
-    fd_ = open_anew(fd);
+    fd_ = open_anew(fd, O_WRONLY | O_APPEND);
     if (fd_) kind_ = Kind::plain;
   }
   if (!fd_) fd_.reset(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));

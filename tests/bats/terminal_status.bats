@@ -140,6 +140,8 @@ N locks not shown in full: the terminal has no room' -n '1,4p; ${s/[0-9]*/N/; p}
   see '\x1b\[\?25h\x1b\[\?1049l'
   see_status 0
   type_and_see_status "stty -a | grep -q ' icanon.* echo '" 0
+  # Else `cat`, or a script at this terminal, would fail with EAGAIN.
+  type_and_see_status "((8#\$(sed -n 's/flags:\t//p' /proc/\$\$/fdinfo/0) & 8#4000))" 1
 }
 
 @test "nothing is drawn in the background" {

@@ -4,6 +4,7 @@
 
 #include "fuzz.hpp"
 #include "output/doctor.hpp"
+#include "output/table.hpp"
 #include "reply_text.hpp"
 #include "store/redis/error_reply.hpp"
 #include "store/redis/findings.hpp"

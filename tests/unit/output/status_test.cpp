@@ -106,21 +106,22 @@ TEST_F(StatusText, HasARowForEachLockAndTotals) {
       shown({held_lock("gpu", shared, slots_taken("0010", 4)),
              held_lock("job9", running(), waiting), held_lock("job10", by_hand), free_lock("left"),
              held_lock("nightly", kept), held_lock("theirs", foreign)});
-  EXPECT_EQ(locks.text(complete, any_width),
-            "KEY      STATE    HOLDER                                          PID   SINCE          "
-            "LEASE      WAITING  SLOTS\n"
-            "gpu      slots    ci@runner-9 deploy.sh \"release 4.2\" and 2 more        08:26:00 4m    "
-            "renewed             3 of 4\n"
-            "job9     held     ci@runner-9 deploy.sh \"release 4.2\"             4711  08:26:00 4m    "
-            "renewed    12\n"
-            "job10    held     ci@runner-9 deploy.sh                           4711  2026-11-20 2d  "
-            "1m left\n"
-            "left     free\n"
-            "nightly  kept     ci@runner-9 deploy.sh                                 08:26:00 4m    "
-            "40s left\n"
-            "theirs   foreign                                                                       "
-            "no expiry\n"
-            "6 locks: 2 held, 1 slots, 1 kept, 1 foreign, 1 free; 12 waiting\n");
+  EXPECT_EQ(
+      locks.text(complete, any_width),
+      "KEY      STATE    HOLDER                                          PID   SINCE          "
+      "LEASE      WAITING  SLOTS\n"
+      "gpu      slots    ci@runner-9 deploy.sh \"release 4.2\" and 2 more        08:26:00 4m    "
+      "renewed             3 of 4\n"
+      "job9     held     ci@runner-9 deploy.sh \"release 4.2\"             4711  08:26:00 4m    "
+      "renewed    12\n"
+      "job10    held     ci@runner-9 deploy.sh                           4711  2026-11-20 2d  "
+      "1m left\n"
+      "left     free\n"
+      "nightly  kept     ci@runner-9 deploy.sh                                 08:26:00 4m    "
+      "40s left\n"
+      "theirs   foreign                                                                       "
+      "no expiry\n"
+      "6 locks: 2 held, 1 slots, 1 kept, 1 foreign, 1 free; 12 waiting\n");
 }
 
 TEST(NaturalOrder, ComparesNumbersInKeysByValue) {
