@@ -122,7 +122,7 @@ constexpr std::array code_rows{
     CodeRow{general | takes_lock, {"75", "busy: another process holds the lock (-E replaces it)"}},
     CodeRow{for_stop, {"75", "busy: it still holds the lock, or cannot be stopped"}},
     CodeRow{for_status, {"75", "--exit-code: the lock is held"}},
-    CodeRow{all, {"77", "denied: login, rights, or TLS verification"}},
+    CodeRow{all & ~for_doctor, {"77", "denied: login, rights, or TLS verification"}},
     CodeRow{all, {"78", "configuration: a setting or server URL is wrong"}},
     CodeRow{general | for_run,
             {"79", "lost: the lock was lost, and the command stopped (see --on-lost)"}},

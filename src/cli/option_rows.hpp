@@ -66,7 +66,7 @@ inline constexpr Option<NumberType> if_fence{
 
 inline constexpr Text reason{
     {"--reason", for_release | for_stop, OptionSource::line, Section::lock,
-     "The reason, which the holder reports (up to 512 bytes; release: with --force)"},
+     "The reason, which the holder reports; up to 512 bytes; release: with --force"},
     {"TEXT", max_owner_field}};
 
 inline constexpr Option<NumberType> slot{{"--slot", for_stop, OptionSource::line, Section::lock,
