@@ -18,7 +18,7 @@ Installs the packages that are missing, then:
 and without a word all of these but the last three, some beside each other:
   dev    builds preset dev, runs all tests; without a word all but the unit tests, which asan has
   asan   builds preset asan (Clang: AddressSanitizer, UndefinedBehaviorSanitizer, libFuzzer), runs
-         the unit tests, and every fuzz target for five or ten seconds; without a word with fewer
+         the unit tests, and every fuzz target for three or six seconds; without a word with fewer
          checks, and without lines in reports
   servers  the tests of what goes over the wire once more, with the newest Redis and the newest
          Valkey that Debian has; without a word with one of them, the other the next day
