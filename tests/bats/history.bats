@@ -174,3 +174,13 @@ skips() { redlock-cli status demo --json | jq -c '.locks[0].skips | [.count, .wh
   run -0 redlock-cli status demo --user narrow --runs
   assert_line --partial "runs not shown: the user lacks access to the key"
 }
+
+@test "a skip changes nothing that --once-per reads: it is no run" {
+  local before
+  run -0 redlock-cli run -k demo --once-per 1h -- true
+  before=$(redis 0 get 'redlock:last:{demo}' | head -n 3)
+  [[ -n $before ]]
+  run -0 redlock-cli run -k demo --once-per 1h --record-skips -- false
+  assert_regex "$(redlock-cli status demo --runs)" "skipped at least once"
+  assert_equal "$(redis 0 get 'redlock:last:{demo}' | head -n 3)" "$before"
+}
