@@ -69,7 +69,8 @@ struct KeyStatus {
 
 /// status:
 /// {"command","exit_code","locks":[{"key","state","holder","awaits","shares":{"count","first":[…]},
-/// "waiters":{"count","first":[…]},"last","last_success","skips","runs":[…],"servers":[…]}],"faults":[…]}.
+/// "waiters":{"count","first":[…]},"last","last_success","skips","runs":[…],"servers":[…]}],
+/// "faults":[…]}.
 /// There may be many locks, so it keeps only the text of each.
 class StatusJson {
  public:

@@ -28,7 +28,8 @@ end
 -- them (M4).
 local function has_room(state, entry, time)
   if not admits(state, entry.mode) then return false end
-  if state == 'free' or entry.mode ~= WORD.slotted or take_of(entry.record) == 1 then return true end
+  if state == 'free' or entry.mode ~= WORD.slotted then return true end
+  if take_of(entry.record) == 1 then return true end
   local limit = math.min(number_in(entry.record, WORD.slots_field) or 0, NUMBER.max_slots)
   return (find_slots(limit, take_of(entry.record), {}, time)) ~= nil
 end
