@@ -18,8 +18,8 @@ Installs the packages that are missing, then:
 and without a word all of these but the last three, some beside each other:
   dev    builds preset dev, runs all tests; without a word all but the unit tests, which asan has
   asan   builds preset asan (Clang: AddressSanitizer, UndefinedBehaviorSanitizer, libFuzzer), runs
-         the unit tests, and every fuzz target for three or six seconds; without a word with fewer
-         checks, and without lines in reports
+         the unit tests, and every fuzz target for three seconds; without a word not optimised, with
+         fewer checks, and without lines in reports
   servers  the tests of what goes over the wire once more, with the newest Redis and the newest
          Valkey that Debian has; without a word with one of them, the other the next day
   plain  builds the program without a preset, as a distribution does, each source by itself, with
