@@ -200,7 +200,7 @@ void BackgroundHolder::note_end(const Resource& resource, const LeaseEnded& end)
     session_.events().report(output::event::Lost{resource, problem_->reason});
     const std::string text =
         fmt::format("{}: lost: {}", output::key_text(resource), problem_->reason);
-    session_.console().error(text);  // with --syslog alone it gets anywhere
+    session_.console().error(text);  // stderr is closed by now, so only --syslog receives it
     session_.console().audit(text);
   }
   ended_->notify();

@@ -178,6 +178,7 @@ void Printer::print(const event::Stopping& stopping) {
     status(fmt::format("stops the command under {}: {}", key_, asked));
     const std::string text = fmt::format("{}: {}; stopping the command", key_, asked);
     console_.audit(text);
+    stop_logged_ = true;
     return console_.error(text);
   }
   if (stopping.why != child::StopReason::max_hold) return;  // print(Lost) has reported the loss
@@ -256,9 +257,12 @@ void Printer::print(const event::LeftRunning& left) {
 void Printer::print(const event::Concluded& concluded) {
   using output::CommandResult;
   const output::Outcome& outcome = concluded.outcome;
-  if (!reports_end_ || outcome.message.empty()) return;
+  if (outcome.message.empty()) return;
   const std::string line =
       fmt::format("{}: {}", output::keys_text(outcome.resources), outcome.message);
+  // A request that ends a wait stops no command, so print(Stopping) has not logged it.
+  if (outcome.result == CommandResult::stopped && !stop_logged_) console_.audit(line);
+  if (!reports_end_) return;
   const bool expected =
       outcome.result == CommandResult::busy || outcome.result == CommandResult::fresh;
   expected ? console_.notice(line) : console_.error(line);

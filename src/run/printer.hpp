@@ -78,7 +78,8 @@ class Printer final : public output::EventListener {
   bool wait_shown_ = false;
   bool reported_unsubscribed_ = false;
   bool reported_cannot_publish_ = false;
-  std::string status_;  ///< `; exit status 0`, once the command has ended
+  bool stop_logged_ = false;  ///< the audit trail has the stop request
+  std::string status_;        ///< `; exit status 0`, once the command has ended
 };
 
 }  // namespace redlock::run

@@ -198,6 +198,17 @@ logged() { grep -qE "$1" "$(background_stdout log)"; }
   wait_until logged "^<13>.*: demo: lost: $me broke it"
 }
 
+@test "the system log has a stop request that ends a wait" {
+  hold theirs
+  with_log sh -ec '
+    redlock-cli run -k a -k demo --json -- true &
+    until redlock-cli status demo | grep -q waiting; do sleep 0.1; done
+    redlock-cli stop a -w 60s --reason "not today"
+    wait "$!" || true'
+  wait_until logged "^<13>.*: a, demo: stopped at .*\(\"not today\"\); the command was not run"
+  release_hold theirs
+}
+
 # --- --json ---
 
 @test "run --json: redlock-cli writes only lines of JSON on stderr, the result last" {
