@@ -25,7 +25,7 @@ inline constexpr DurationType duration_or_infinity{Duration::zero(), infinite_du
 
 inline constexpr List key{
     {"-k,--key", asks_servers, OptionSource::line, Section::lock,
-     "The key to lock; 1 to 4096 bytes; repeat it to lock all of several keys or none"},
+     "The key of the lock; 1 to 4096 bytes; run and acquire lock several keys, all or none"},
     {"KEY"}};
 
 inline constexpr Flag nonblock{{"-n,--nonblock,--nb", takes_lock, OptionSource::anywhere,
@@ -34,7 +34,7 @@ inline constexpr Flag nonblock{{"-n,--nonblock,--nb", takes_lock, OptionSource::
 
 inline constexpr DefaultOption<DurationType> wait{
     {"-w,--wait,--timeout", takes_lock, OptionSource::anywhere, Section::lock,
-     "Wait for the lock no longer than this; 0 tries once; --max-hold limits CMD"},
+     "Wait for the lock no longer than this; 0 tries once; --max-hold limits how long it is held"},
     duration_or_infinity,
     infinite_duration};
 
@@ -43,7 +43,9 @@ inline constexpr std::chrono::seconds default_ttl{30};
 std::string ttl_default();
 inline constexpr Option<DurationType> ttl{
     {"-t,--ttl", takes_lock | for_extend, OptionSource::anywhere, Section::lock,
-     "How long the lock outlives a dead holder; run renews it while CMD runs", ttl_default},
+     "How long the lock outlives a dead holder; run renews it, and so does acquire with "
+     "--while-pid or --detach",
+     ttl_default},
     {Milliseconds(1), Ttl::max}};
 
 inline constexpr Text token_file{
@@ -149,8 +151,8 @@ inline constexpr DefaultOption<DurationType> min_hold{
 
 inline constexpr Option<DurationType> max_hold{
     {"--max-hold", takes_lock, OptionSource::anywhere, Section::lock,
-     "Stop the command after this long, exit with 124; TERM, after --grace KILL, then the lock is "
-     "released"},
+     "Stop what runs under the lock after this long; TERM, after --grace KILL, then the lock is "
+     "released; run exits with 124, acquire --detach only releases"},
     {Milliseconds(1), infinite_duration, true}};
 
 inline constexpr DefaultOption<DurationType> unavailable_wait{
