@@ -63,7 +63,7 @@ inline constexpr Flag foreign{
 
 inline constexpr Option<NumberType> if_fence{
     {"--if-fence", for_release | for_stop, OptionSource::line, Section::lock,
-     "Do it only if the lock still has this fence (release: with --force)"},
+     "Only if the lock still has this fence (release: with --force)"},
     {0, Fence::max}};
 
 inline constexpr Text reason{
@@ -78,7 +78,7 @@ inline constexpr Option<NumberType> slot{{"--slot", for_stop, OptionSource::line
 std::string stop_wait_default();
 inline constexpr Option<DurationType> stop_wait{
     {"-w,--wait", for_stop, OptionSource::line, Section::lock,
-     "Wait for its end no longer than this; 0 asks once", stop_wait_default},
+     "Wait for the command's end no longer than this; 0 asks once", stop_wait_default},
     duration_or_infinity};
 
 inline constexpr Text note{{"--note", takes_lock, OptionSource::anywhere, Section::lock,
@@ -102,7 +102,8 @@ inline constexpr Flag exclusive{{"-x,-e,--exclusive", takes_lock, OptionSource::
 
 inline constexpr Option<NumberType> slots{
     {"--slots", takes_lock | for_status, OptionSource::anywhere, Section::lock,
-     "Let N processes hold the lock at once; N is at most 1000; REDLOCK_SLOT is the slot, from 0"},
+     "Up to N processes may hold the lock at once; N is at most 1000; REDLOCK_SLOT is the slot, "
+     "from 0"},
     {1, Mode::max_slots}};
 
 inline constexpr Option<NumberType> take{
@@ -354,7 +355,8 @@ inline constexpr Flag settings{{"--settings", for_doctor, OptionSource::line, Se
                                 "Show every setting, its value and its origin; ask no server"}};
 
 inline constexpr Flag json{{"--json", asks_servers, OptionSource::anywhere, Section::output,
-                            "Print JSON, with run on stderr; CMD shares it, so see --status-fd"}};
+                            "Print the result as JSON (run: on stderr); CMD shares stderr, so see "
+                            "--status-fd"}};
 
 inline constexpr Flag quiet{{"-q,--quiet", asks_servers, OptionSource::anywhere, Section::output,
                              "Print errors only; a lock that another process holds is none"}};
