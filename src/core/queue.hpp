@@ -11,8 +11,8 @@
 
 namespace redlock {
 
-/// Whether a bounded queue (--max-waiting) has room for us (PROTOCOL W). Once a round has returned
-/// `enough`, later rounds no longer ask.
+/// Whether a bounded queue (--max-waiting) has room for us (PROTOCOL Q10). Once a round has
+/// returned `enough`, later rounds no longer ask.
 enum class Room {
   unknown,    ///< the queue has no bound, or no server reports how many wait
   enough,     ///< on a quorum, fewer waiters than the bound are queued besides us

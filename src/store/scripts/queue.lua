@@ -9,8 +9,8 @@
 -- 'standby_later' (poll after a while), 'taken' (the lock is taken, no need to poll) and 'recheck'
 -- (poll now, to show that you still wait, or to see that the lock's end has changed or that you are
 -- superseded).
--- Later formats of the entry keep two rules: the third word is `ends`, and every waiter understands
--- 'recheck' (D3).
+-- Later formats of the entry keep three rules (D3): the third word is `ends`, every waiter
+-- understands 'recheck', and a waiter that leaves removes its entry and notifies the next one.
 
 -- The limit of searches in the queue, as for a waiter of another host.
 local MANY = 64
