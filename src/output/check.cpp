@@ -6,6 +6,7 @@
 
 #include "core/last_runs.hpp"
 #include "output/describe.hpp"
+#include "output/past_runs.hpp"
 #include "support/duration.hpp"
 
 namespace redlock::output {

@@ -54,27 +54,6 @@ std::string owner_text(const Owner& owner) {
   return text + ")" + note_text(owner);
 }
 
-/// `12m, exit 0`.
-std::string held_and_end_text(const PastRun& run, Duration ended) {
-  std::string text = format_duration(run.started - ended);
-  if (run.exit_code) text += fmt::format(", exit {}", *run.exit_code);
-  if (run.signal) text += fmt::format(", signal {}", *run.signal);
-  if (run.result != word_of(CommandResult::released)) text += ", " + safe(run.result);
-  return text;
-}
-
-/// ` (12m, exit 0)`; empty if the end of the run was not recorded.
-std::string end_of_run_text(const PastRun& run) {
-  return run.ended ? fmt::format(" ({})", held_and_end_text(run, *run.ended)) : std::string();
-}
-
-/// Without the pid: the process has ended, and its pid may belong to another one.
-std::string former_owner_text(const Owner& owner) {
-  return person_text(owner) +
-         (owner.command.empty() ? "" : fmt::format(" ({})", safe(owner.command))) +
-         note_text(owner);
-}
-
 std::string foreign_text(const Holder& holder) {
   if (holder.type != "string")
     return fmt::format("a foreign client (a key of type {})", safe(holder.type));
@@ -205,6 +184,12 @@ std::string keys_text(const std::vector<Resource>& resources) {
   std::vector<std::string> texts;
   std::ranges::transform(resources, std::back_inserter(texts), key_text);
   return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string former_owner_text(const Owner& owner) {
+  return person_text(owner) +
+         (owner.command.empty() ? "" : fmt::format(" ({})", safe(owner.command))) +
+         note_text(owner);
 }
 
 std::string asked_text(const StopRequest& request) {
@@ -438,68 +423,6 @@ std::vector<std::string> parties_lines(const LockParties& parties) {
         fmt::format("and {} more in the queue", parties.waiters - parties.first_waiters.size()));
   }
   return lines;
-}
-
-std::string past_run_text(const PastRun& run) {
-  std::string text = format_duration(run.started) + " ago";
-  if (run.owner && !run.owner->host.empty()) text += " on " + safe(run.owner->host);
-  return text + end_of_run_text(run);
-}
-
-std::vector<std::string> runs_lines(const LastRuns& runs,
-                                    const std::function<std::string(Duration ago)>& moment) {
-  std::vector<std::string> lines;
-  const auto add = [&](std::string_view name, const PastRun& run) {
-    lines.push_back(
-        fmt::format("{} {} ago, at {}{}{}", name, format_duration(run.started), moment(run.started),
-                    run.owner ? ": " + former_owner_text(*run.owner) : "", end_of_run_text(run)));
-  };
-  if (runs.last) add("last run", *runs.last);
-  if (!runs.last && runs.unreadable)
-    lines.push_back("last run not shown: " + runs.unreadable->text);
-  if (runs.newer) lines.emplace_back("last run recorded by a newer version: upgrade redlock-cli");
-  const bool is_last = runs.last && runs.success && runs.last->fence == runs.success->fence;
-  if (runs.success && !is_last) add("last success", *runs.success);
-  return lines;
-}
-
-std::vector<std::string> kept_runs_lines(const std::vector<PastRun>& kept, const LastRuns& runs,
-                                         const std::function<std::string(Duration ago)>& moment) {
-  std::vector<std::string> lines;
-  for (const PastRun& run : kept) {
-    lines.push_back(fmt::format("{} ago, at {}{}", format_duration(run.started),
-                                moment(run.started),
-                                run.owner ? ": " + former_owner_text(*run.owner) : ""));
-    if (run.ended) {
-      lines.back() += fmt::format(" (waited {}, held {})", format_duration(run.waited),
-                                  held_and_end_text(run, *run.ended));
-    }
-  }
-  if (runs.unreadable) lines.push_back("runs not shown: " + runs.unreadable->text);
-  if (runs.newer) lines.emplace_back("a run recorded by a newer version: upgrade redlock-cli");
-  if (lines.empty()) lines.emplace_back("no runs are recorded");
-  return lines;
-}
-
-std::string skips_text(const Skips& skips, const std::function<std::string(Duration ago)>& moment) {
-  return fmt::format("skipped at least {} since {} ({})",
-                     skips.number == 1 ? "once" : fmt::format("{} times", skips.number),
-                     moment(skips.first), safe(skips.why));
-}
-
-std::string check_text(const LastRuns& runs, Duration max_age, bool recent) {
-  std::string text = runs.success ? "last success " + past_run_text(*runs.success)
-                                  : std::string("no successful run is known");
-  if (runs.success)
-    text += fmt::format(", {} {}", recent ? "within" : "not within", format_duration(max_age));
-  const bool failed_since = runs.last && (!runs.success || runs.last->fence != runs.success->fence);
-  if (failed_since) text += "; last run " + past_run_text(*runs.last);
-  const Duration kept_for = runs.kept_for.value_or(protocol::run_life);
-  if (!runs.success && max_age > kept_for) {
-    text += fmt::format("; runs are remembered for {} only, less than --max-age {}",
-                        format_duration(kept_for), format_duration(max_age));
-  }
-  return text;
 }
 
 std::string vote_text(const InspectVote& vote) {

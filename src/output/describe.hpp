@@ -3,13 +3,11 @@
 #include <sys/types.h>
 
 #include <cstddef>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/decision.hpp"
-#include "core/lease.hpp"
 #include "core/vote.hpp"
 #include "engine/attempt.hpp"
 #include "engine/lease_keeper.hpp"
@@ -21,6 +19,10 @@ namespace redlock::output {
 
 /// The key, escaped for the terminal.
 std::string key_text(const Resource& resource);
+
+/// `alice@db2 (backup), "release 1.2"`: the former holder of a lock. Without the pid: the process
+/// has ended, and its pid may belong to another one.
+std::string former_owner_text(const Owner& owner);
 
 /// `asked to stop by alice@web1 ("roll back")`, or `asked to stop for a newer run of …`.
 std::string asked_text(const StopRequest& request);
@@ -106,26 +108,6 @@ std::optional<TakenSlots> taken_slots(const LockParties& parties, std::optional<
 
 /// The processes that share the lock and those that wait for it, one line each.
 std::vector<std::string> parties_lines(const LockParties& parties);
-
-/// `3h ago on db2 (12m, exit 0)`.
-std::string past_run_text(const PastRun& run);
-
-/// The last run, and the last successful one if that is a different run, one line each. `moment`
-/// formats the time that was `ago`.
-std::vector<std::string> runs_lines(const LastRuns& runs,
-                                    const std::function<std::string(Duration ago)>& moment);
-
-/// `status --runs`: a line for each recorded run, `3h ago, at 03:00:01: alice@db2 (backup) (waited
-/// 0ms, held 12m, exit 0)`, and a line for each reason why runs may be missing.
-std::vector<std::string> kept_runs_lines(const std::vector<PastRun>& kept, const LastRuns& runs,
-                                         const std::function<std::string(Duration ago)>& moment);
-
-/// `skipped at least 3 times since 03:00:01 (busy)`.
-std::string skips_text(const Skips& skips, const std::function<std::string(Duration ago)>& moment);
-
-/// `status --max-age`: `last success 3h ago on db2 (12m, exit 0), within 26h`. `recent`: the last
-/// success is within `max_age`.
-std::string check_text(const LastRuns& runs, Duration max_age, bool recent);
 
 /// One server's answer in `status`.
 std::string vote_text(const InspectVote& vote);

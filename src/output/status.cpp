@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "output/describe.hpp"
+#include "output/past_runs.hpp"
 #include "support/columns.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"

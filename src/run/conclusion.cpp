@@ -7,6 +7,7 @@
 
 #include "core/last_runs.hpp"
 #include "output/describe.hpp"
+#include "output/past_runs.hpp"
 #include "run/finish.hpp"
 #include "support/duration.hpp"
 

@@ -10,6 +10,7 @@
 #include "child/signals.hpp"
 #include "core/protocol.hpp"
 #include "output/describe.hpp"
+#include "output/past_runs.hpp"
 #include "support/duration.hpp"
 
 namespace redlock::run {
