@@ -4,6 +4,7 @@
 #include <bitset>
 #include <functional>
 #include <limits>
+#include <set>
 
 #include "store/redis/error_reply.hpp"
 #include "store/redis/server_info.hpp"
@@ -63,6 +64,11 @@ Fault foreign_loopback(const Address& announced) {
               "sentinel monitor)"};
 }
 
+Fault fault_at(const Address& address, Fault fault) {
+  fault.text = escape_for_terminal(address.text()) + ": " + fault.text;
+  return fault;
+}
+
 Result<std::optional<Redirect>, Fault> redirect_from(std::string_view error_text,
                                                      const Address& from) {
   const bool ask = error_text.starts_with("ASK ");
@@ -91,6 +97,19 @@ const SlotRange* range_of(const std::vector<SlotRange>& ranges, std::uint16_t sl
   const auto range = std::ranges::find_if(
       ranges, [slot](const SlotRange& one) { return one.first <= slot && slot <= one.last; });
   return range == ranges.end() ? nullptr : &*range;
+}
+
+std::vector<Address> servers_in(const std::vector<SlotRange>& ranges, bool with_replicas) {
+  std::set<Address> known;
+  std::vector<Address> in_order;
+  const auto add = [&](const Address& address) {
+    if (known.insert(address).second) in_order.push_back(address);
+  };
+  for (const SlotRange& range : ranges) {
+    add(range.master);
+    if (with_replicas) std::ranges::for_each(range.replicas, add);
+  }
+  return in_order;
 }
 
 std::size_t ClusterView::missing_slots() const {

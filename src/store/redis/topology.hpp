@@ -22,6 +22,9 @@ std::optional<Address> announced(std::string_view host, std::string_view port);
 /// host; here it means this one, where an unrelated server may listen.
 Fault foreign_loopback(const Address& announced);
 
+/// The fault with the address of its server in front, escaped for the terminal.
+Fault fault_at(const Address& address, Fault fault);
+
 /// The deadline for asking one of several servers that may know an address: a third of the
 /// remaining time, so that some remains for the server at that address.
 constexpr Instant time_for_one(Instant now, Instant deadline) {
@@ -52,6 +55,9 @@ struct SlotRange {
 
 /// The range that contains the slot; nullptr if there is none.
 const SlotRange* range_of(const std::vector<SlotRange>& ranges, std::uint16_t slot);
+
+/// The masters of these ranges, with their replicas if asked for, each server once.
+std::vector<Address> servers_in(const std::vector<SlotRange>& ranges, bool with_replicas);
 
 /// A cluster as one of its nodes reports it.
 struct ClusterView {
