@@ -51,6 +51,17 @@ class Runs {
     return run;
   }
 
+  /// One that comes now, and is paused once it has its ticket, before it shows it to a server.
+  Run& comes_and_is_paused() {
+    Run& run = comes();
+    for (AskedServer* server : run.client.servers) server->fate.reply = 10ms;
+    world.settle_for(5ms);
+    run.client.stop();
+    world.settle_for(20ms);
+    for (AskedServer* server : run.client.servers) server->fate = {};
+    return run;
+  }
+
   /// The numbers of those that run now; never more than one.
   [[nodiscard]] std::vector<std::size_t> running() const {
     std::vector<std::size_t> numbers;
@@ -142,13 +153,7 @@ TEST(Replace, OneThatOnlySupersedesOrWaitsStopsNone) {
 
 TEST(Replace, OneThatDrewItsTicketBeforeTheRunningOneDoesNotStopIt) {
   Runs runs(3);
-  Runs::Run& first = runs.comes();
-  // It has its ticket, and shows it to no server yet.
-  for (AskedServer* server : first.client.servers) server->fate.reply = 10ms;
-  runs.world.settle_for(5ms);
-  first.client.stop();
-  runs.world.settle_for(20ms);
-  for (AskedServer* server : first.client.servers) server->fate = {};
+  Runs::Run& first = runs.comes_and_is_paused();
   runs.comes();
   runs.world.settle_for(100ms);
   ASSERT_EQ(runs.running(), std::vector<std::size_t>{1});
@@ -162,11 +167,7 @@ TEST(Replace, OneThatDrewItsTicketBeforeTheRunningOneDoesNotStopIt) {
 // A server that lost its data gets the lease back, and not who came last.
 TEST(Replace, OneThatCameBeforeTheRunningOneDoesNotStopItWhereAServerForgotThat) {
   Runs runs(3);
-  Runs::Run& first = runs.comes();
-  for (AskedServer* server : first.client.servers) server->fate.reply = 10ms;
-  runs.world.settle_for(5ms);
-  first.client.stop();
-  runs.world.settle_for(20ms);
+  Runs::Run& first = runs.comes_and_is_paused();
   runs.comes();
   runs.world.settle_for(100ms);
   runs.world.store(0).lose_everything();
