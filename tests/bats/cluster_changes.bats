@@ -70,10 +70,10 @@ replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) 
     wait_for_stdout "$holder" entered
     start_background "$waiter" redlock-cli run -k demo -t 3s --unavailable-wait 1s -- echo got it
     wait_for_queued 1
-    first_end=$(redis 0 pexpiretime demo)
+    first_end=$(expires_at 0)
     begin_migration "${CLUSTER_SLOT[0]}" 0 1
     # It was renewed: it lives longer than it would have otherwise.
-    wait_until ends_later_than "$((first_end + 3500))" 0
+    wait_until expires_after 0 "$((first_end + 3500))"
     run -75 redlock-cli status demo --exit-code
     touch "$end"
     wait_background "$holder"

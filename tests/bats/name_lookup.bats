@@ -42,10 +42,7 @@ in_network() {
     redlock-cli run -k demo -t 9s -- sh -c "echo entered; until [ -e \$D/end ]; do sleep 0.2; done"'
   wait_for_stdout holder entered
   touch "$D/held"
-  local before
-  before=$(redis 0 pexpiretime demo)
-  redis 0 client kill type normal skipme yes
-  wait_until eval '(($(redis 0 pexpiretime demo) > before))'
+  force_reconnect 0
   touch "$D/end"
   wait_background holder
   assert_equal "$status" 0

@@ -41,9 +41,7 @@ start_counting() { SOCKETS=; note_sockets; NOTED=$(wc -l <<<"$SOCKETS"); }
   # opens another.
   wait_until has_opened 2
   resume_server 0
-  local before
-  before=$(expires_at 0)
-  wait_until expires_after 0 "$before"
+  wait_for_extend 0
   touch "$BATS_TEST_TMPDIR/end"
   wait_background ours
   assert_equal "$status" 23

@@ -42,11 +42,9 @@ start_unkillable() {
 
 @test "while a process cannot be killed the lock is kept, one line says so, and its end frees the lock" {
   start_unkillable -t 6s
-  local before
   kill -KILL "$FRONT"
   wait_for_stderr ours "cannot kill all processes"
-  before=$(expires_at 0)
-  wait_until expires_after 0 "$before"
+  wait_for_extend 0
   assert_equal \
     "$(grep -cE "cannot kill all processes; keeping the lock as long as possible: \
 ([0-9]+ )*$UNKILLABLE" \

@@ -322,10 +322,7 @@ END
   start_tls_server good ca --tls-auth-clients no
   export REDLOCK_CACERT=$TLS/ca.crt
   hold holder -S "$SERVERS" -t 9s --server-timeout 1s
-  local before
-  before=$(redis 0 pexpiretime demo)
-  redis 0 client kill type normal skipme yes
-  wait_until eval '(($(redis 0 pexpiretime demo) > before))'
+  force_reconnect 0
   release_hold holder
   assert_equal "$status" 0
   assert_unlocked demo 0
@@ -344,17 +341,12 @@ END
   make_certificate other next DNS:client
   # Half of it is written.
   cp "$TLS/other.crt" "$TLS/own.crt"
-  local before
-  before=$(redis 0 pexpiretime demo)
-  redis 0 client kill type normal skipme yes
-  wait_until eval '(($(redis 0 pexpiretime demo) > before))'
+  force_reconnect 0
   cp "$TLS/next.crt" "$TLS/trusted.crt"
   cp "$TLS/other.key" "$TLS/own.key"
   redis 0 config set tls-cert-file "$TLS/better.crt" tls-key-file "$TLS/better.key" \
     tls-ca-cert-file "$TLS/next.crt"
-  before=$(redis 0 pexpiretime demo)
-  redis 0 client kill type normal skipme yes
-  wait_until eval '(($(redis 0 pexpiretime demo) > before))'
+  force_reconnect 0
   release_hold holder
   assert_equal "$status" 0
   assert_unlocked demo 0
@@ -374,10 +366,7 @@ END
   cp "$TLS/other.crt" "$TLS/own.crt"
   cp "$TLS/other.key" "$TLS/own.key"
   redis 0 config set tls-cert-file "$TLS/better.crt" tls-key-file "$TLS/better.key"
-  local before
-  before=$(redis 0 pexpiretime demo)
-  redis 0 client kill type normal skipme yes
-  wait_until eval '(($(redis 0 pexpiretime demo) > before))'
+  force_reconnect 0
   release_hold holder
   assert_equal "$status" 0
   assert_unlocked demo 0

@@ -111,11 +111,18 @@ has_run_scripts() { (($(scripts_run "$1") >= $2)); }
 # first).
 wait_for_queued() { wait_for_answer "${2:-0}" "$1" zcard 'redlock:queue:{demo}'; }
 
-# Waits until the key demo on server NR expires later.
-wait_for_extend() {
-  local before
-  before=$(redis "$1" pexpiretime demo)
-  wait_until ends_later_than "$before" "$1"
-}
+# When the key demo on server I expires; whether that is after a time.
+expires_at() { redis "$1" pexpiretime demo; }
+expires_after() { (($(expires_at "$1") > $2)); }
 
-ends_later_than() { (($(redis "$2" pexpiretime demo) > $1)); }
+# wait_for_extend I: waits until the key demo on server I expires later.
+wait_for_extend() { wait_until expires_after "$1" "$(expires_at "$1")"; }
+
+# force_reconnect I: cuts the connections to server I, and waits until the key demo is extended over
+# a new one.
+force_reconnect() {
+  local before
+  before=$(expires_at "$1")
+  redis "$1" client kill type normal skipme yes
+  wait_until expires_after "$1" "$before"
+}

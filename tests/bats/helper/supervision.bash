@@ -184,8 +184,6 @@ assert_dead_before_expiry() {
   assert_equal "$status ${lines[1]} $stderr" "0 dead "
 }
 
-expires_at() { redis "$1" pexpiretime demo; }
-expires_after() { (($(expires_at "$1") > $2)); }
 # expires_within I MILLISECONDS
 expires_within() {
   local left
