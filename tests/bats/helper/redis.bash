@@ -44,14 +44,19 @@ start_server() {
 
 # start_tcp_server [OPTION…]: one more server, on a free port of 127.0.0.1 (its URL) and on a unix
 # socket (for `redis`).
-start_tcp_server() {
-  local i=${#SERVER_PID[@]} tries
+start_tcp_server() { start_on_free_port redis --port --bind 127.0.0.1 "$@"; }
+
+# start_on_free_port SCHEME PORT-OPTION [OPTION…]: one more server, on a free port of 127.0.0.1,
+# which PORT-OPTION sets (its URL has the SCHEME), and on a unix socket.
+start_on_free_port() {
+  local scheme=$1 port_option=$2 i=${#SERVER_PID[@]} tries
+  shift 2
   prepare_server "$i" || return
   for ((tries = 0; tries < 20; ++tries)); do
     # If the port is taken, the server ends at once.
     SERVER_PORT[i]=$(random_port)
-    SERVER_URL[i]=redis://127.0.0.1:${SERVER_PORT[i]}
-    printf '%s\0' --bind 127.0.0.1 --port "${SERVER_PORT[i]}" "$@" >"${SERVER_ARGUMENTS[i]}"
+    SERVER_URL[i]=$scheme://127.0.0.1:${SERVER_PORT[i]}
+    printf '%s\0' "$port_option" "${SERVER_PORT[i]}" "$@" >"${SERVER_ARGUMENTS[i]}"
     launch_server "$i" || return
     if wait_for_server "$i" 2>/dev/null; then
       join_servers
@@ -59,7 +64,7 @@ start_tcp_server() {
     fi
     kill_child "${SERVER_PID[i]}"
   done
-  echo "start_tcp_server: no free port in $tries tries: $(tail -n 1 "$SERVER_DIR/$i.log")" >&2
+  echo "start_on_free_port: no free port in $tries tries: $(tail -n 1 "$SERVER_DIR/$i.log")" >&2
   return 1
 }
 

@@ -55,25 +55,9 @@ make_directory() {
 # and ::1 (its URL) and with a unix socket (for `redis`). It requires a client certificate signed by
 # CA, unless an option disables that.
 start_tls_server() {
-  local certificate=$1 ca=$2 i=${#SERVER_PID[@]} tries
-  shift 2
-  prepare_server "$i" || return
-  for ((tries = 0; tries < 20; ++tries)); do
-    SERVER_PORT[i]=$(random_port)
-    SERVER_URL[i]=rediss://127.0.0.1:${SERVER_PORT[i]}
-    printf '%s\0' --bind 127.0.0.1 -::1 --port 0 --tls-port "${SERVER_PORT[i]}" \
-      --tls-cert-file "$TLS/$certificate.crt" \
-      --tls-key-file "$TLS/$certificate.key" \
-      --tls-ca-cert-file "$TLS/$ca.crt" "$@" >"${SERVER_ARGUMENTS[i]}"
-    launch_server "$i" || return
-    if wait_for_server "$i" 2>/dev/null; then
-      join_servers
-      return
-    fi
-    kill_child "${SERVER_PID[i]}"
-  done
-  echo "start_tls_server: no free port in $tries tries: $(tail -n 1 "$SERVER_DIR/$i.log")" >&2
-  return 1
+  start_on_free_port rediss --tls-port --bind 127.0.0.1 -::1 --port 0 \
+    --tls-cert-file "$TLS/$1.crt" --tls-key-file "$TLS/$1.key" --tls-ca-cert-file "$TLS/$2.crt" \
+    "${@:3}"
 }
 
 # start_relay NAME PORT BYTES: a relay to PORT of 127.0.0.1 that passes on BYTES bytes at a time,
