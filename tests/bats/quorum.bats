@@ -2,19 +2,6 @@
 # Several servers: a quorum suffices without the others, and less than a quorum does nothing.
 load helper/common
 
-# Every command in the life of a lock, once, on the servers in REDLOCK_SERVER.
-use_all_commands() {
-  run -0 redlock-cli run -k demo -- true
-  run -0 --separate-stderr redlock-cli acquire -k demo -t 60s --export
-  eval "$output"
-  run -0 redlock-cli extend -t 90s
-  run -75 redlock-cli status -k demo --exit-code
-  assert_line --partial "demo: held by"
-  run -75 env -u REDLOCK_LEASE redlock-cli run -k demo -n -q -- true
-  run -0 redlock-cli release
-  unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE
-}
-
 @test "everything works whichever two of five servers were killed" {
   start_servers 5
   # Even on a busy machine no server may time out.

@@ -13,18 +13,6 @@ setup() {
   make_certificate good ca DNS:localhost,IP:127.0.0.1
 }
 
-# Every command in the life of a lock, once.
-use_all_commands() {
-  run -0 redlock-cli run -k demo -- true
-  run -0 --separate-stderr redlock-cli acquire -k demo -t 60s --export
-  eval "$output"
-  run -0 redlock-cli extend -t 90s
-  run -75 redlock-cli status -k demo --exit-code
-  run -75 env -u REDLOCK_LEASE redlock-cli run -k demo -n -q -- true
-  run -0 redlock-cli release
-  unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE
-}
-
 # Nothing runs, nothing is locked, and one line says TEXT.
 assert_refuses() {
   assert_refused "$1" "$2" redlock-cli run -k demo -n "${@:3}" -- touch "$BATS_TEST_TMPDIR/ran"

@@ -22,6 +22,19 @@ assert_refused() {
   fi
 }
 
+# Uses every command in the life of a lock once, on the servers in REDLOCK_SERVER.
+use_all_commands() {
+  run -0 redlock-cli run -k demo -- true
+  run -0 --separate-stderr redlock-cli acquire -k demo -t 60s --export
+  eval "$output"
+  run -0 redlock-cli extend -t 90s
+  run -75 redlock-cli status -k demo --exit-code
+  assert_line --partial "demo: held by"
+  run -75 env -u REDLOCK_LEASE redlock-cli run -k demo -n -q -- true
+  run -0 redlock-cli release
+  unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE
+}
+
 # assert_unlocked KEY I…: these servers have neither the lock nor its owner record. For keys without
 # `}`. One of several servers may be slower than the process: it still has to read the release, or
 # drops it and gets another.
