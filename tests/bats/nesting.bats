@@ -141,13 +141,18 @@ token() { redis 0 get demo; }
   assert_equal "$(redis 0 exists demo other)" 0
 }
 
-@test "TERM ends inner runs that the outer one waits for" {
+# An outer run whose command has ended, and that keeps the lock for the inner run that was left.
+start_outer() {
   start_background outer redlock-cli run -k demo -- sh -c '
     redlock-cli run -k demo -- sh -c "echo \$\$ ready; exec sleep 1000" &
     until [ -e "$0/go" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR"
   wait_for_stdout outer ready
   touch "$BATS_TEST_TMPDIR/go"
   wait_for_stderr outer "keeping the lock for nested runs"
+}
+
+@test "TERM ends inner runs that the outer one waits for" {
+  start_outer
   kill "${BACKGROUND_PID[outer]}"
   wait_background outer
   assert_equal "$status" 0
@@ -156,12 +161,7 @@ token() { redis 0 get demo; }
 }
 
 @test "an outer run that is killed while it waits for inner runs takes them with it" {
-  start_background outer redlock-cli run -k demo -- sh -c '
-    redlock-cli run -k demo -- sh -c "echo \$\$ ready; exec sleep 1000" &
-    until [ -e "$0/go" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR"
-  wait_for_stdout outer ready
-  touch "$BATS_TEST_TMPDIR/go"
-  wait_for_stderr outer "keeping the lock for nested runs"
+  start_outer
   kill -KILL "${BACKGROUND_PID[outer]}"
   wait_background outer
   wait_until is_dead "${output%% *}"
