@@ -453,9 +453,11 @@ class ClusterViewsTest : public ClusterTest {
     co_await peer.expect(wire("CLUSTER INFO"));
     co_await peer.send(std::move(info));
   }
-  static asio::awaitable<void> is_inspected(Peer& peer) {
+  static asio::awaitable<void> is_free_at(Peer& peer, Eventual<InspectVote>& vote) {
     expect_script(co_await peer.read_command(), scripts::inspect, "10");
     co_await peer.send(std::string(is_free));
+    const InspectVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(answer));
   }
 
   FakeTcpServer c_{drive_};
@@ -471,9 +473,7 @@ TEST_F(ClusterViewsTest, ANodeWithAnEmptyMapOrWithoutTheSlotIsPassedOverInTheSam
     co_await tell_slots(b, std::string(other_half));
     Peer c = co_await c_.accept();
     co_await tell_slots(c, all_slots_at(c_.address()));
-    co_await is_inspected(c);
-    const InspectVote answer = co_await vote.get();
-    EXPECT_TRUE(std::holds_alternative<Free>(answer));
+    co_await is_free_at(c, vote);
   }());
 }
 
@@ -504,9 +504,7 @@ TEST_F(ClusterViewsTest, AMasterThatCannotBeReachedLeadsToTheViewWithTheLargestE
     co_await tell_view(b, all_slots_at(b_.address()), at_epoch(4));
     Peer c = co_await c_.accept();
     co_await tell_view(c, all_slots_at(c_.address()), at_epoch(6));
-    co_await is_inspected(c);
-    const InspectVote answer = co_await vote.get();
-    EXPECT_TRUE(std::holds_alternative<Free>(answer));
+    co_await is_free_at(c, vote);
   }());
 }
 
@@ -521,9 +519,7 @@ TEST_F(ClusterViewsTest, AnOlderViewIsTriedWhereTheNewestNamesADeadMaster) {
     co_await tell_view(b, all_slots_at(b_.address()), at_epoch(6));
     Peer c = co_await c_.accept();
     co_await tell_view(c, all_slots_at(gone_), at_epoch(5));
-    co_await is_inspected(b);
-    const InspectVote answer = co_await vote.get();
-    EXPECT_TRUE(std::holds_alternative<Free>(answer));
+    co_await is_free_at(b, vote);
   }());
 }
 
@@ -549,9 +545,7 @@ TEST_F(ClusterViewsTest, AMasterThatWasSilentIsTriedAgainOnlyIfNoNodeNamesAnothe
     vote = start_inspect();
     co_await tell_view(c, all_slots_at(b_.address()), at_epoch(5));
     co_await tell_view(a, all_slots_at(a_.address()), at_epoch(5));
-    co_await is_inspected(a);
-    const InspectVote answer = co_await vote.get();
-    EXPECT_TRUE(std::holds_alternative<Free>(answer));
+    co_await is_free_at(a, vote);
   }());
 }
 
@@ -571,14 +565,12 @@ TEST_F(ClusterViewsTest, ALateFailureDoesNotEndTheUseOfANewerView) {
     co_await tell_view(a, all_slots_at(b_.address()), at_epoch(5));
     Peer c = co_await c_.accept();
     co_await tell_view(c, all_slots_at(c_.address()), at_epoch(6));
-    co_await is_inspected(c);
-    co_await vote.get();
+    co_await is_free_at(c, vote);
     clock_.advance(2s);
     const InspectVote silent = co_await slow.get();
     EXPECT_TRUE(std::holds_alternative<Fault>(silent));
     vote = start_inspect();
-    co_await is_inspected(c);
-    co_await vote.get();
+    co_await is_free_at(c, vote);
   }());
 }
 
@@ -602,8 +594,7 @@ TEST_F(ClusterViewsTest, ASubscriptionEndsWhenAnotherViewNamesAnotherMaster) {
     co_await tell_view(a, all_slots_at(b_.address()), at_epoch(5));
     Peer c = co_await c_.accept();
     co_await tell_view(c, all_slots_at(c_.address()), at_epoch(6));
-    co_await is_inspected(c);
-    co_await vote.get();
+    co_await is_free_at(c, vote);
     co_await subscription.expect_end();
     EXPECT_EQ(told, std::vector{Notification::disconnected});
   }());
@@ -624,9 +615,7 @@ TEST_F(ClusterViewsTest, WithoutTheRightToTheEpochTheNamedMasterThatAnswersDecid
     co_await a.send("-CLUSTERDOWN Hash slot not served\r\n");
     co_await tell_view(b, all_slots_at(a_.address()), no_right);
     co_await tell_view(c, all_slots_at(c_.address()), no_right);
-    co_await is_inspected(c);
-    const InspectVote answer = co_await vote.get();
-    EXPECT_TRUE(std::holds_alternative<Free>(answer));
+    co_await is_free_at(c, vote);
   }());
 }
 
@@ -645,13 +634,10 @@ TEST_F(ClusterViewsTest, AfterAMasterThatWasSilentTheViewsAreComparedInTheNextAt
     co_await tell_view(a, all_slots_at(b_.address()), at_epoch(5));
     Peer c = co_await c_.accept();
     co_await tell_view(c, all_slots_at(c_.address()), at_epoch(6));
-    co_await is_inspected(c);
-    const InspectVote answer = co_await vote.get();
-    EXPECT_TRUE(std::holds_alternative<Free>(answer));
+    co_await is_free_at(c, vote);
     // From now on, that view is the one in use, and no other node is asked.
     vote = start_inspect();
-    co_await is_inspected(c);
-    co_await vote.get();
+    co_await is_free_at(c, vote);
   }());
 }
 
