@@ -51,12 +51,6 @@ class SimTransport final : public redis::Transport {
 
 }  // namespace
 
-bool Path::is_out(Duration now) const {
-  return std::any_of(outages_.begin(), outages_.end(), [=](const auto& outage) {
-    return outage.first <= now && now < outage.second;
-  });
-}
-
 Duration Path::arrival(Duration now) {
   Duration at = now + delay_ + random_.between(Duration::zero(), jitter_);
   if (random_.chance(stragglers_)) at += random_.between(first_again, last_again);

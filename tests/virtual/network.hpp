@@ -27,7 +27,6 @@ class Path {
 
   /// Nothing gets through from `from` until `to`.
   void go_out(Duration from, Duration to) { outages_.emplace_back(from, to); }
-  [[nodiscard]] bool is_out(Duration now) const;
 
   /// From now on no packet is delayed by a retransmission.
   void calm_down() { stragglers_ = 0; }
