@@ -2,12 +2,10 @@
 
 #include <signal.h>
 
-#include <array>
 #include <compare>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "child/signal_state.hpp"
 #include "support/boot_clock.hpp"

@@ -16,7 +16,6 @@
 #include "cli/option_rows.hpp"
 #include "output/describe.hpp"
 #include "run/command_error.hpp"
-#include "store/owner_record.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
 

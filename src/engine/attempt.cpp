@@ -1,7 +1,5 @@
 #include "engine/attempt.hpp"
 
-#include <algorithm>
-
 #include "core/last_runs.hpp"
 #include "core/validity.hpp"
 #include "engine/round.hpp"

@@ -3,7 +3,6 @@
 #include <asio/awaitable.hpp>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

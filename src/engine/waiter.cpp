@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "core/protocol.hpp"

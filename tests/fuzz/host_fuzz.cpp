@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "child/cgroup.hpp"
 #include "child/process_stat.hpp"

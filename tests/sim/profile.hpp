@@ -1,9 +1,7 @@
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <string_view>
-
-#include "support/boot_clock.hpp"
 
 namespace redlock::sim {
 

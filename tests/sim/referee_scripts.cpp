@@ -2,7 +2,6 @@
 #include "referee.hpp"
 
 #include <algorithm>
-#include <functional>
 
 #include "store/local/keyspace.hpp"
 #include "support/digest.hpp"

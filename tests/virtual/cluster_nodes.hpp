@@ -2,8 +2,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
-#include <string>
 
 #include "nodes.hpp"
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "store/local/keyspace.hpp"
-#include "support/boot_clock.hpp"
 
 namespace redlock::local {
 

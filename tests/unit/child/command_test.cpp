@@ -5,7 +5,6 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <array>
 
 #include "in_child.hpp"

@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include <map>
-#include <thread>
 
 #include "child/descendants.hpp"
 #include "in_child.hpp"

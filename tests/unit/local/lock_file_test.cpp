@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "../store/drive.hpp"
 

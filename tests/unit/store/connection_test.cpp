@@ -1,7 +1,5 @@
 #include "store/redis/connection.hpp"
 
-#include <functional>
-
 #include "fake_server.hpp"
 
 namespace redlock::redis {
