@@ -25,9 +25,10 @@ constexpr Milliseconds split_timeout{1000};
 constexpr Milliseconds split_interval{50};
 
 /// The request is repeated to find out whether the lease is gone: once per second, or more often in
-/// a short wait.
+/// a short wait and while the ttl is short.
 constexpr Milliseconds max_ask_interval{1000};
 constexpr int min_asks_per_wait = 20;
+constexpr int min_asks_per_ttl = 4;
 
 struct StopOptions {
   Resource resource;
@@ -59,7 +60,10 @@ class Stopping {
     co_await read_lock();
     const Inspection found = summarize(votes_);
     if (found.state == InspectState::unavailable) co_return unavailable("no quorum answered");
-    if (found.state == InspectState::free) co_return free("nothing to stop: the lock is free");
+    if (found.state == InspectState::free) {
+      co_return free(options_.slot ? fmt::format("nothing to stop: slot {} is free", *options_.slot)
+                                   : "nothing to stop: the lock is free");
+    }
     const Holder holder = *found.holder;
     if (const std::string why = slot_problem(holder); !why.empty())
       co_return outcome_of(CommandResult::usage, why, holder);
@@ -124,11 +128,12 @@ class Stopping {
 
   asio::awaitable<output::Outcome> ask(Holder holder) {
     const AskRequest question{options_.resource, holder.id, std::nullopt, options_.request};
-    const Duration wait =
-        options_.wait.value_or(holder.owner->renewed_for.value_or(option::default_ttl));
+    const Duration ttl = holder.owner->renewed_for.value_or(option::default_ttl);
+    const Duration wait = options_.wait.value_or(ttl);
     const Instant began = now();
     const Instant until = later(began, wait);
-    const Duration interval = std::min<Duration>(max_ask_interval, wait / min_asks_per_wait);
+    const Duration interval =
+        std::min<Duration>({max_ask_interval, wait / min_asks_per_wait, ttl / min_asks_per_ttl});
     session_.console().notice(fmt::format("{}: asking to stop: {}; waiting for up to {}",
                                           output::key_text(options_.resource),
                                           output::held_text(holder), format_duration(wait)));
@@ -136,10 +141,17 @@ class Stopping {
                                          output::asked_text(options_.request),
                                          output::held_text(holder)));
     bool is_asked = false;
+    Instant expires_at = Instant::max();
     for (;;) {
+      const Instant asked_at = now();
       votes_ = co_await ask_to_stop(session_.server_set(), question);
-      is_asked = is_asked || has_request(holder.id);
-      if (is_gone(votes_, holder.id)) co_return is_asked ? stopped(holder, now() - began) : gone();
+      if (const Holder* const shown = shown_holder(holder.id)) {
+        holder = *shown;
+        expires_at = holder.remaining ? later(asked_at, *holder.remaining) : Instant::max();
+        is_asked = is_asked || (holder.owner && holder.owner->stop_request);
+      }
+      if (is_gone(votes_, holder.id))
+        co_return is_asked ? stopped(holder, now() - began, now() >= expires_at) : gone();
       const bool is_known = summarize(votes_).state != InspectState::unavailable;
       const bool is_final = !is_known && failure() != CommandResult::unavailable;
       if (is_final || now() >= until) {
@@ -156,13 +168,17 @@ class Stopping {
     }
   }
 
-  /// Whether a server has a stop request for this lease, ours or an earlier one.
-  [[nodiscard]] bool has_request(const LeaseId& id) const {
-    return std::ranges::any_of(votes_, [&](const InspectVote& vote) {
+  /// What a server shows of the lease, preferably one that has a stop request for it, ours or an
+  /// earlier one; nullptr: no server shows the lease.
+  [[nodiscard]] const Holder* shown_holder(const LeaseId& id) const {
+    const Holder* shown = nullptr;
+    for (const InspectVote& vote : votes_) {
       const auto* taken = std::get_if<Taken>(&vote);
-      return taken != nullptr && taken->holder.id == id && taken->holder.owner &&
-             taken->holder.owner->stop_request;
-    });
+      if (taken == nullptr || taken->holder.id != id) continue;
+      const bool is_asked = taken->holder.owner && taken->holder.owner->stop_request;
+      if (shown == nullptr || is_asked) shown = &taken->holder;
+    }
+    return shown;
   }
 
   /// `; now it is held by …`; empty if no other process has acquired the lock by now.
@@ -172,9 +188,14 @@ class Stopping {
                                              : std::string();
   }
 
-  [[nodiscard]] output::Outcome stopped(const Holder& holder, Duration took) const {
+  /// `has_expired`: the lease ended by itself, so its holder may have ended without a release.
+  [[nodiscard]] output::Outcome stopped(const Holder& holder, Duration took,
+                                        bool has_expired) const {
+    std::string how = "released";
+    if (holder.owner && holder.owner->finished) how = "its command ended";
+    if (has_expired) how = "expired without a release: its command may still run; gone";
     return outcome_of(CommandResult::stopped,
-                      fmt::format("stopped within {}{}", format_duration(took), successor_text()),
+                      fmt::format("{} within {}{}", how, format_duration(took), successor_text()),
                       holder);
   }
 

@@ -107,6 +107,13 @@ has_stop_request() {
   assert_equal "$status" 143
 }
 
+@test "a lease that expires because its guards were killed is not reported as released" {
+  start_tree ours -t 2s
+  kill -KILL "$HOLDER" "$FRONT"
+  run -0 stop
+  assert_regex "$output" "demo: expired without a release: its command may still run"
+}
+
 @test "status shows the requester" {
   hold ours
   run -75 redlock-cli stop demo -w 0 --reason "wrong branch"
@@ -156,7 +163,9 @@ has_stop_request() {
   run -64 stop
   assert_regex "$output" "choose a slot with --slot N"
   run -0 stop --slot 5
+  assert_regex "$output" "nothing to stop: slot 5 is free"
   run -0 stop --slot 1
+  assert_regex "$output" "demo: released within"
   wait_background second
   assert_equal "$status" 143
   kill -0 "${BACKGROUND_PID[first]}"
@@ -215,7 +224,7 @@ has_stop_request() {
   start_background ours redlock-cli run -k demo -t 9s --min-hold 5m -- sh -c 'echo ready; exec sleep 99'
   wait_for_stdout ours ready
   run -0 stop
-  assert_regex "$output" "stopped within .*; now it is kept until .* by --min-hold"
+  assert_regex "$output" "its command ended within .*; now it is kept until .* by --min-hold"
   wait_background ours
   assert_equal "$status" 143
   run -0 stop
