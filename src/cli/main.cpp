@@ -52,7 +52,6 @@ run::Finish dispatch(const CommandLine& line, const run::Start& start) {
   // Shells run this when they start, so an error in the settings must not make it fail.
   if (line.command->bit == for_completion) return completion_command(line);
 
-  if ((line.command->bit & takes_lock) != 0) output::StandardError::of_process().never_wait();
   const Settings settings(line);
   if (line.command->bit == for_run && settings.get(option::json))
     output::StandardError::of_process().write_json();
@@ -154,7 +153,8 @@ int run_main(int argc, char** argv) {
   occupy_standard_descriptors();
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   if (arguments.empty()) {
-    output::write_all(STDERR_FILENO, overview());
+    output::StandardError::of_process().write(LOG_ERR, overview());
+    output::StandardError::of_process().finish();
     return to_int(ExitCode::usage);
   }
   const run::Finish finish = run_program(arguments, run::Start{inherited, argc, argv});

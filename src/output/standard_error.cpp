@@ -76,10 +76,6 @@ void StandardError::clear_dropped() noexcept {
 }
 
 bool StandardError::try_to_write(std::string_view text) {
-  if (waits_) {
-    (void)write_all(STDERR_FILENO, text);
-    return true;
-  }
   LineWriter* const to = writer();
   return to != nullptr && to->write(text);
 }

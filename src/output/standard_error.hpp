@@ -9,16 +9,12 @@
 
 namespace redlock::output {
 
-/// The stderr of this process, shared by everything that writes to it. A stderr that is closed, a
-/// broken pipe or on a full disk never changes what the program does.
+/// The stderr of this process, shared by everything that writes to it. No write waits for a reader
+/// (a full pipe, a terminal stopped by ^S): a line that cannot be written at once is dropped. A
+/// stderr that is closed, a broken pipe or on a full disk never changes what the program does.
 class StandardError {
  public:
   static StandardError& of_process();
-
-  /// From now on no write waits for a reader (a full pipe, a terminal stopped by ^S): a line that
-  /// cannot be written at once is dropped. For processes that wait for a lock, keep one or guard a
-  /// command. Processes forked later inherit this mode.
-  void never_wait() noexcept { waits_ = false; }
 
   /// From now on messages are lines of JSON, so that redlock-cli writes only JSON with `run
   /// --json`. Processes forked later inherit this mode.
@@ -56,9 +52,8 @@ class StandardError {
   void clear_dropped() noexcept;
   [[nodiscard]] LineWriter* writer();
 
-  bool waits_ = true;
   bool json_ = false;
-  std::optional<LineWriter> writer_;  ///< opened by the first line that must not wait
+  std::optional<LineWriter> writer_;  ///< opened by the first line
   std::size_t dropped_ = 0;           ///< calls since the last successful one
   int kept_level_ = 0;
   std::string kept_;  ///< the dropped lines that finish() writes

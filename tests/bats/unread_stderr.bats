@@ -110,6 +110,23 @@ start_unread() { start_background "$1" sh -c 'exec redlock-cli "$@" 2>&7' - "${@
   assert_equal "$status" 79
 }
 
+@test "a command without a lock of its own does its work, and an error ends it" {
+  start_background ours redlock-cli run -k demo -t 9s --server-timeout 1s -- \
+    sh -c 'echo ready; exec sleep 1000'
+  wait_for_stdout ours ready
+  fill_pipe
+  run -0 unread stop demo -w 60s
+  wait_background ours
+  assert_equal "$status" 143
+  redlock-cli acquire -k demo -t 60s --token-file "$BATS_TEST_TMPDIR/lease"
+  run -0 unread extend -t 60s -vv --token-file "$BATS_TEST_TMPDIR/lease"
+  run -0 unread release -vv --token-file "$BATS_TEST_TMPDIR/lease"
+  assert_unlocked demo 0
+  run -64 unread run -k demo -t 3x -- true
+  run -64 unread
+  run -69 unread status -S redis://127.0.0.1:1
+}
+
 @test "dropped lines are counted, and the count precedes the next line" {
   start_unread ours run -k demo -vv -t 6s --grace 300ms --server-timeout 1s -- sleep 1000
   wait_for_key 0 demo
