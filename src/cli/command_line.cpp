@@ -157,9 +157,15 @@ class Reader {
       return "true";
     }
     const bool is_optional = option.kind() == OptionKind::optional_value;
-    if (is_optional && word == text && !option.problem(text, text).empty()) {
+    if (is_optional && word == text && !option.has_form(text)) {
       unread_.push_back(text);
       return option.bare_value();
+    }
+    if (is_optional && word == text) {
+      const std::string why = option.problem(text, shown_word(text));
+      if (!why.empty())
+        refuse(fmt::format("{}: {}; a key like this is named with -k", option.spelling(), why));
+      return text;
     }
     if (word == text) {
       // `--name=` followed by a word is usually an unset variable and an unrelated word.

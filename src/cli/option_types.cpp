@@ -59,11 +59,20 @@ ReadValue<Duration> DurationType::read(const std::string& text, const std::strin
   return *value;
 }
 
+bool OptionalDurationType::has_form(const std::string& text) {
+  const auto value = parse_duration(text);
+  return value || value.error() == DurationError::too_large;
+}
+
 ReadValue<std::uint64_t> NumberType::read(const std::string& text, const std::string&) const {
   const auto number = whole_number<std::uint64_t>(text);
   if (number && *number >= min && *number <= max) return *number;
   if (number && *number < min) return unexpected(fmt::format("must be at least {}", min));
   return unexpected(fmt::format("must be a whole number from {} to {}", min, max));
+}
+
+bool OptionalNumberType::has_form(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
 std::string SignalType::text(int value) const {

@@ -47,7 +47,7 @@ enum class Section { lock, command, servers, tls, output };
 enum class OptionKind {
   flag,            ///< no value
   value,           ///< one value; given twice is an error
-  optional_value,  ///< one value or none; the next word is the value if it is a valid one
+  optional_value,  ///< one value or none; the next word is the value if it has the form of one
   list,            ///< may be repeated
 };
 
@@ -95,6 +95,10 @@ class OptionRow {
 
   /// The value that applies if an optional value is left out; empty for other kinds.
   [[nodiscard]] virtual std::string bare_value() const { return {}; }
+
+  /// Whether `text` may be meant as the value of an optional_value: it is one, or would be if it
+  /// were not out of range. False for other kinds.
+  [[nodiscard]] virtual bool has_form(const std::string&) const { return false; }
 
   /// The default; empty if there is none.
   [[nodiscard]] virtual std::string default_text() const = 0;
@@ -184,6 +188,7 @@ struct OptionalDurationType : DurationType {
   static constexpr OptionKind kind = OptionKind::optional_value;
   Duration bare{};
   [[nodiscard]] std::string operand() const { return "[DUR]"; }
+  [[nodiscard]] static bool has_form(const std::string& text);
 };
 
 struct NumberType {
@@ -203,6 +208,7 @@ struct OptionalNumberType : NumberType {
   static constexpr OptionKind kind = OptionKind::optional_value;
   std::uint64_t bare;
   [[nodiscard]] std::string operand() const { return "[N]"; }
+  [[nodiscard]] static bool has_form(const std::string& text);
 };
 
 struct SignalType {
@@ -257,6 +263,10 @@ class TypedOption : public OptionRow {
   [[nodiscard]] std::string bare_value() const override {
     if constexpr (Type::kind == OptionKind::optional_value) return type_.text(type_.bare);
     return {};
+  }
+  [[nodiscard]] bool has_form(const std::string& text) const override {
+    if constexpr (Type::kind == OptionKind::optional_value) return Type::has_form(text);
+    return false;
   }
   [[nodiscard]] std::string problem(const std::string& text,
                                     const std::string& shown) const override {

@@ -101,6 +101,23 @@ TEST(CommandLine, TakesAnOptionalValueIfTheNextWordIsOne) {
   EXPECT_NE(error_of({"status", "--watch", "--watch"}), "");
 }
 
+TEST(CommandLine, RefusesAnOptionalValueThatIsOutOfRange) {
+  constexpr std::string_view advice = "; a key like this is named with -k";
+  for (const char* number : {"0", "21", "50", "99999999999999999999"}) {
+    EXPECT_EQ(error_of({"status", "nightly", "--runs", number}),
+              error_of({"status", "nightly", std::string("--runs=") + number}).append(advice));
+  }
+  for (const char* duration : {"0", "50ms", "infinity", "500000000000h"}) {
+    EXPECT_EQ(error_of({"status", "--watch", duration}),
+              error_of({"status", std::string("--watch=") + duration}).append(advice));
+  }
+  EXPECT_EQ(values(read({"status", "--runs", "-k", "50"}), option::key), Words{"50"});
+  for (const char* key : {"50x", "1.5", "5s"})
+    EXPECT_EQ(values(read({"status", "--runs", key}), option::key), Words{key});
+  for (const char* key : {"50x", "2026-11-27", "s"})
+    EXPECT_EQ(values(read({"status", "--watch", key}), option::key), Words{key});
+}
+
 TEST(CommandLine, RefusesAValueThatLooksLikeAnOption) {
   for (const std::string word : {"-n", "-1s", "--", "--bogus", "-Z", "- x", "--=", "--key=a"}) {
     EXPECT_EQ(error_of({"run", "-k", word, "cmd"}),
