@@ -57,6 +57,21 @@ class JointlyFreeSlots {
   Slots lowest_;
 };
 
+TakenSlots taken_slots_in(const std::vector<const QueueStatus*>& statuses) {
+  std::vector<std::size_t> free;  // by slot: how many servers have it free
+  for (const QueueStatus* status : statuses) {
+    if (status == nullptr) continue;
+    const std::string& digits = status->free_slots;
+    free.resize(std::max(free.size(), digits.size()));
+    for (std::size_t slot = 0; slot < digits.size(); ++slot) {
+      if (digits[slot] == '1') ++free[slot];
+    }
+  }
+  const auto taken = std::ranges::count_if(
+      free, [&](std::size_t servers) { return servers < quorum_of(statuses.size()); });
+  return {static_cast<std::size_t>(taken), free.size()};
+}
+
 /// Two waiters that each found room on a quorum have a server in common, and the later one saw the
 /// other there. Waiters that join at the same time may each be first at a different server and see
 /// the others everywhere else. Then those with larger tickets leave: that is why only the waiters
@@ -135,6 +150,7 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::ve
   std::ranges::sort(changes);
   if (changes.size() >= quorum) view.may_change = changes[quorum - 1];
   view.slots = JointlyFreeSlots(statuses, demands.take).lowest();
+  view.taken_slots = taken_slots_in(statuses);
   return view;
 }
 

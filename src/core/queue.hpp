@@ -31,6 +31,7 @@ struct QueueView {
                    ///< leases end or a notified waiter is passed over
   Slots slots;     ///< slots that are free together on a quorum, as many as we take; empty if there
                    ///< are too few
+  TakenSlots taken_slots{};     ///< of those that we want; a slot that no quorum has free is taken
   bool cannot_publish = false;  ///< a holder cannot notify a quorum's waiters when it releases
   bool newer = false;           ///< a waiter of a newer version comes first
   bool offered = false;  ///< a quorum is free, but the first waiter was notified and comes first

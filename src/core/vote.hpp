@@ -276,6 +276,12 @@ struct Share {
   std::optional<std::size_t> slot;
 };
 
+/// How many slots of a lock are taken.
+struct TakenSlots {
+  std::size_t taken = 0;
+  std::size_t limit = 0;  ///< how many slots the lock has; zero: unknown
+};
+
 /// The waiters and readers of a lock besides its holder; of many, only the first few.
 struct LockParties {
   std::size_t waiters = 0;  ///< total number

@@ -143,8 +143,11 @@ std::string notes_on(const Holder& holder) {
          (holder.owner->newer ? "; a newer version holds it: upgrade redlock-cli" : "");
 }
 
-/// `2 of 4 slots taken, the latest by …`, where `taken` is the part before the comma.
-std::string slots_text(std::string_view taken, const Holder& holder) {
+/// `2 of 4 slots taken, the latest by …`, or `held in slots, …` if the number of slots is unknown.
+std::string slots_text(const TakenSlots& slots, const Holder& holder) {
+  const std::string taken = slots.limit > 0
+                                ? fmt::format("{} of {} slots taken", slots.taken, slots.limit)
+                                : "held in slots";
   const Owner& latest = *holder.owner;
   if (latest.finished) {
     return fmt::format("{}, the last {}", taken,
@@ -161,6 +164,10 @@ std::string sole_or_shared_text(const Holder& holder) {
   // The finished holder of a shared lock is reported only when no command runs under any share.
   return (holder.shared ? fmt::format("held by {}, the last ", sharers) : std::string()) +
          kept_text(*holder.owner, *holder.owner->finished, holder.remaining);
+}
+
+std::string held_text(const Holder& holder, const TakenSlots& slots) {
+  return is_in_slots(holder) ? slots_text(slots, holder) : sole_or_shared_text(holder);
 }
 
 }  // namespace
@@ -212,7 +219,7 @@ std::string moment_text(Milliseconds moment, Milliseconds now) {
 }
 
 std::string held_text(const Holder& holder) {
-  return is_in_slots(holder) ? slots_text("held in slots", holder) : sole_or_shared_text(holder);
+  return held_text(holder, {});
 }
 
 std::string key_option(const Resource& resource) {
@@ -264,8 +271,7 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
     case AcquireDecision::split:
       if (failure.queue.collector) return collector_text(*failure.queue.collector);
       if (failure.holder)
-        return (is_in_slots(*failure.holder) ? slots_text("not enough free slots", *failure.holder)
-                                             : held_text(*failure.holder)) +
+        return held_text(*failure.holder, failure.queue.taken_slots) +
                freeing_advice(resource, *failure.holder);
       if (failure.queue.newer)
         return "a newer version waits for it and comes first: upgrade redlock-cli";
@@ -370,10 +376,8 @@ std::string inspection_text(const Inspection& inspection) {
         return "free, except for what is left on less than a quorum of servers:";
       return "free";
     case InspectState::held: {
-      const Holder& holder = *inspection.holder;
       const auto slots = taken_slots(inspection.parties, std::nullopt);
-      if (!is_in_slots(holder) || !slots || slots->limit == 0) return held_text(holder);
-      return slots_text(fmt::format("{} of {} slots taken", slots->taken, slots->limit), holder);
+      return held_text(*inspection.holder, slots.value_or(TakenSlots()));
     }
     case InspectState::partly_held:
       return "on less than a quorum of servers " +

@@ -96,12 +96,6 @@ std::string unsafe_text(bool dead, const std::vector<pid_t>& left, Duration late
 /// A lock's state for `status`: `free`, `held by …`, `unknown: …`.
 std::string inspection_text(const Inspection& inspection);
 
-/// How many slots of a lock are taken.
-struct TakenSlots {
-  std::size_t taken;
-  std::size_t limit;  ///< how many slots the lock has; zero: unknown
-};
-
 /// Counts the taken slots of a lock that is shared in slots; nullopt for any other lock. `slots` is
 /// the number of slots, where it is given; otherwise the number comes from the holders' records.
 std::optional<TakenSlots> taken_slots(const LockParties& parties, std::optional<std::size_t> slots);

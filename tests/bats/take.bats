@@ -23,9 +23,11 @@ note_waits() {
   hold big --slots 3 --take 2 --note "two GPUs"
   run -0 redlock-cli run -n -k demo --slots 3 -- sh -c 'echo "$REDLOCK_SLOT"'
   assert_output 2
-  run -75 redlock-cli run -n -k demo --slots 2 -- true
-  run -75 redlock-cli run -n -k demo --slots 3 --take 2 -- true
-  run -75 redlock-cli run -n -k demo -- true
+  assert_refused 75 "demo: 2 of 2 slots taken, the latest by" \
+    redlock-cli run -n -k demo --slots 2 -- true
+  assert_refused 75 "demo: 2 of 3 slots taken, the latest by" \
+    redlock-cli run -n -k demo --slots 3 --take 2 -- true
+  assert_refused 75 "demo: held in slots, the latest by" redlock-cli run -n -k demo -- true
   run -0 redlock-cli status demo
   assert_regex "$output" $'slot 0: [^\n]*"two GPUs"[^\n]*\n *slot 1: [^\n]*"two GPUs"'
   assert_equal "$(redlock-cli status demo --json |

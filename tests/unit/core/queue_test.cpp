@@ -91,6 +91,8 @@ TEST(QueueView, NamesTheLowestSlotThatAQuorumHasFree) {
   QueueStatus c = said(1ms);
   c.free_slots = "0011";
   EXPECT_EQ(view({a, b, c}, 3).slots, Slots{2});
+  EXPECT_EQ(view({a, b, c}, 3).taken_slots.taken, 2U);
+  EXPECT_EQ(view({a, b, c}, 3).taken_slots.limit, 4U);
   EXPECT_TRUE(view({a}, 3).slots.empty());
   const auto two_of = [](const std::vector<QueueStatus>& answers) {
     std::vector<const QueueStatus*> statuses;
