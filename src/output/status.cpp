@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <iterator>
+#include <map>
 
 #include "output/describe.hpp"
 #include "output/past_runs.hpp"
@@ -60,6 +61,17 @@ std::string owner_cell(const Owner& owner) {
   return text;
 }
 
+/// How many leases share the lock: one may have several slots. A share that is not listed counts as
+/// a lease, unless it is known to be one of a listed lease.
+std::size_t sharing_leases(const LockParties& parties) {
+  std::map<std::string, std::size_t> shares_of;  // by lease id
+  for (const Share& share : parties.first_shares)
+    shares_of[share.holder.id.text] = share.holder.owner ? share.holder.owner->take : 1;
+  std::size_t known = 0;
+  for (const auto& [id, shares] : shares_of) known += shares;
+  return shares_of.size() + parties.shares - std::min(parties.shares, known);
+}
+
 std::string holder_cell(const Inspection& inspection) {
   if (inspection.state == InspectState::free && inspection.runs.last)
     return "last run " + past_run_text(*inspection.runs.last);
@@ -67,9 +79,9 @@ std::string holder_cell(const Inspection& inspection) {
   const Holder& holder = *inspection.holder;
   std::string text = holder.owner ? owner_cell(*holder.owner) : std::string();
   if (holder.foreign && holder.type != "string") text = escape_for_terminal(holder.type);
-  const std::size_t shares = inspection.parties.shares;
-  if (holder.shared && shares > 1) {
-    text += text.empty() ? fmt::format("{}", shares) : fmt::format(" and {} more", shares - 1);
+  const std::size_t leases = sharing_leases(inspection.parties);
+  if (holder.shared && leases > 1) {
+    text += text.empty() ? fmt::format("{}", leases) : fmt::format(" and {} more", leases - 1);
   }
   return text;
 }
@@ -78,7 +90,7 @@ std::string holder_cell(const Inspection& inspection) {
 std::string pid_cell(const Inspection& inspection) {
   const auto& holder = inspection.holder;
   const bool is_one = holder && holder->owner && !holder->owner->finished &&
-                      (!holder->shared || inspection.parties.shares <= 1);
+                      (!holder->shared || sharing_leases(inspection.parties) <= 1);
   return is_one ? std::to_string(holder->owner->pid) : std::string();
 }
 

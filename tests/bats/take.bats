@@ -30,6 +30,8 @@ note_waits() {
   assert_refused 75 "demo: held in slots, the latest by" redlock-cli run -n -k demo -- true
   run -0 redlock-cli status demo
   assert_regex "$output" $'slot 0: [^\n]*"two GPUs"[^\n]*\n *slot 1: [^\n]*"two GPUs"'
+  run -0 redlock-cli status
+  assert_line --regexp "^demo +slots +[^ ]+ sh \"two GPUs\" +${BACKGROUND_PID[big]} .* 2 of 3$"
   assert_equal "$(redlock-cli status demo --json |
     jq -c '.locks[0].shares.first | [map(.slot), (map(.lease_id) | unique | length)]')" "[[0,1],1]"
   release_hold big

@@ -52,6 +52,7 @@ LockParties slots_taken(const std::string& free_slots, std::size_t limit) {
     if (free_slots[slot] == '1') continue;
     Share share{running(), slot};
     share.holder.shared = true;
+    share.holder.id.text = std::to_string(slot);
     share.holder.owner->slots = limit;
     parties.first_shares.push_back(share);
     ++parties.shares;
@@ -122,6 +123,26 @@ TEST_F(StatusText, HasARowForEachLockAndTotals) {
       "theirs   foreign                                                                       "
       "no expiry\n"
       "6 locks: 2 held, 1 slots, 1 kept, 1 foreign, 1 free; 12 waiting\n");
+}
+
+TEST_F(StatusText, ShowsTheProcessThatHasAllSharesAsOne) {
+  Holder holder = running();
+  holder.shared = true;
+  LockParties parties = slots_taken("0001", 4);
+  const auto cells = [&] {
+    return shown({held_lock("gpu", holder, parties)}).text(complete, any_width);
+  };
+  const std::string alone = "deploy.sh \"release 4.2\"  4711  ";
+  EXPECT_NE(cells().find(" and 2 more"), std::string::npos) << cells();
+  for (Share& share : parties.first_shares) {
+    share.holder.id.text = "one";
+    share.holder.owner->take = 3;
+  }
+  EXPECT_NE(cells().find(alone), std::string::npos) << cells();
+  parties.first_shares.pop_back();  // more than a server lists
+  EXPECT_NE(cells().find(alone), std::string::npos) << cells();
+  ++parties.shares;
+  EXPECT_NE(cells().find(" and 1 more"), std::string::npos) << cells();
 }
 
 TEST(NaturalOrder, ComparesNumbersInKeysByValue) {
