@@ -40,21 +40,33 @@ std::string user_name() {
   return entry != nullptr ? entry->pw_name : std::to_string(uid);
 }
 
-/// Reads -n, -w, --unavailable-wait and --retry-delay. Of -n and -w the one from the stronger
-/// source wins; both from the same source are a usage error.
+/// Whether -n decides if the command waits, not -w. The one from the stronger source does; both
+/// from the same source are a usage error.
+bool nonblock_decides(const Settings& settings) {
+  if (!settings.get(option::nonblock)) return false;
+  const auto wait = settings.find(option::wait);
+  const auto nonblock = settings.find(option::nonblock);
+  if (wait && wait->origin == nonblock->origin) Settings::refuse_both(*nonblock, *wait);
+  return !wait || nonblock->origin < wait->origin;
+}
+
+/// Reads -n, -w, --unavailable-wait and --retry-delay.
 WaitPolicy read_wait_policy(const Settings& settings) {
   WaitPolicy policy;
   policy.wait = settings.get(option::wait);
   if (policy.wait == infinite_duration) policy.wait.reset();
-  if (settings.get(option::nonblock)) {
-    const auto wait = settings.find(option::wait);
-    const auto nonblock = settings.find(option::nonblock);
-    if (wait && wait->origin == nonblock->origin) Settings::refuse_both(*nonblock, *wait);
-    if (!wait || nonblock->origin < wait->origin) policy.wait = Duration::zero();
-  }
+  if (nonblock_decides(settings)) policy.wait = Duration::zero();
   policy.unavailable_wait = settings.get(option::unavailable_wait);
   policy.retry_delay = settings.get(option::retry_delay);
   return policy;
+}
+
+/// The setting because of which the command does not wait; nullopt if it waits.
+std::optional<Rival> find_nonblocking(const Settings& settings, const WaitPolicy& policy) {
+  if (policy.wait != Duration::zero()) return std::nullopt;
+  const auto setting =
+      nonblock_decides(settings) ? settings.find(option::nonblock) : settings.find(option::wait);
+  return rival_of(*setting, "-n (or --wait 0)", "-w infinity");
 }
 
 /// The given one of --supersede and --replace; empty if neither was given.
@@ -64,8 +76,7 @@ std::string_view newest_wins_option(const Settings& settings) {
 }
 
 /// Only a command that waits for a single exclusive lock can supersede other waiters.
-void check_newest_wins(const Settings& settings, const WaitPolicy& wait, const Mode& mode,
-                       std::size_t keys) {
+void check_newest_wins(const Settings& settings, const WaitPolicy& wait, std::size_t keys) {
   const std::string_view given = newest_wins_option(settings);
   if (given.empty()) return;
   const auto refuse = [given](std::string_view why) {
@@ -73,15 +84,13 @@ void check_newest_wins(const Settings& settings, const WaitPolicy& wait, const M
   };
   if (settings.get(option::replace) && settings.get(option::supersede))
     refuse("supersedes older waiters, too; leave out --supersede");
-  if (wait.wait == Duration::zero()) {
-    refuse(
-        "takes the place of older waiters, and -n (or --wait 0) does not wait; leave one of "
-        "them out");
+  if (const auto rival = find_nonblocking(settings, wait)) {
+    refuse(fmt::format("takes the place of older waiters, and {} does not wait; {}", rival->name,
+                       rival->remedy));
   }
-  if (mode.shared) {
-    refuse(
-        "is for a lock that one holds alone: with -s or --slots several that wait get in; leave "
-        "one of them out");
+  if (const auto rival = find_sharing(settings)) {
+    refuse(fmt::format("is for a lock that one holds alone: with {} several that wait get in; {}",
+                       rival->name, rival->remedy));
   }
   if (keys > 1) refuse("allows only one -k: each key could have a different newest waiter");
 }
@@ -92,10 +101,9 @@ std::optional<std::size_t> read_max_waiting(const Settings& settings, const Wait
   if (!max_waiting) return std::nullopt;
   const Setting setting = *settings.find(option::max_waiting);
   if (*max_waiting == 0) Settings::refuse(setting, "0 lets none wait: that is -n");
-  if (wait.wait == Duration::zero()) {
-    Settings::refuse(setting,
-                     "limits how many wait, and -n (or --wait 0) does not wait; leave one "
-                     "of them out");
+  if (const auto rival = find_nonblocking(settings, wait)) {
+    Settings::refuse(setting, fmt::format("limits how many wait, and {} does not wait; {}",
+                                          rival->name, rival->remedy));
   }
   if (const auto newest_wins = newest_wins_option(settings); !newest_wins.empty()) {
     Settings::refuse(setting, fmt::format("keeps newcomers out, and {} puts them first; leave one "
@@ -111,13 +119,20 @@ std::size_t read_take(const Settings& settings, std::size_t slots) {
   const Setting setting = *settings.find(option::take);
   if (slots == 0) Settings::refuse(setting, "needs --slots");
   if (*take > slots)
-    Settings::refuse(setting, fmt::format("{} is more than the {} of --slots", *take, slots));
+    Settings::refuse(setting, fmt::format("{} is more than the {} of {}", *take, slots,
+                                          settings.find(option::slots)->where));
   return static_cast<std::size_t>(*take);
 }
 
+/// A mode without `take`, and the setting that chose it; nullopt: the default.
+struct ChosenMode {
+  Mode mode;
+  std::optional<Setting> setting;
+};
+
 /// Reads -x, -s and --slots. The one from the strongest source wins; two from the same source are a
 /// usage error.
-Mode read_mode(const Settings& settings, const std::vector<Resource>& resources) {
+ChosenMode choose_mode(const Settings& settings) {
   std::optional<Setting> chosen;
   std::optional<Setting> rival;
   Mode mode;
@@ -135,6 +150,11 @@ Mode read_mode(const Settings& settings, const std::vector<Resource>& resources)
     choose(option::slots, {true, static_cast<std::size_t>(*slots)});
   }
   if (rival) Settings::refuse_both(*rival, *chosen);
+  return {mode, std::move(chosen)};
+}
+
+Mode read_mode(const Settings& settings, const std::vector<Resource>& resources) {
+  auto [mode, chosen] = choose_mode(settings);
   mode.take = read_take(settings, mode.slots);
   if (mode.slots == 0) return mode;
   if (resources.size() > 1)
@@ -186,6 +206,12 @@ std::string host_name() {
   std::array<char, HOST_NAME_MAX + 1> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) return {};
   return name.data();
+}
+
+std::optional<Rival> find_sharing(const Settings& settings) {
+  const ChosenMode chosen = choose_mode(settings);
+  if (!chosen.mode.shared) return std::nullopt;
+  return rival_of(*chosen.setting, "-s or --slots", "-x");
 }
 
 std::vector<Resource> keys_in(const Setting& setting) {
@@ -245,7 +271,7 @@ run::LockOptions read_lock_options(const Settings& settings, std::vector<Resourc
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
   const Mode mode = read_mode(settings, resources);
   const WaitPolicy wait = read_wait_policy(settings);
-  check_newest_wins(settings, wait, mode, resources.size());
+  check_newest_wins(settings, wait, resources.size());
   owner.slots = mode.slots;
   owner.take = mode.take;
   return {std::move(resources),

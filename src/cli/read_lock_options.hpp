@@ -13,6 +13,9 @@ namespace redlock::cli {
 run::LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources,
                                    Ttl ttl, run::ServerOptions servers, Owner owner);
 
+/// The setting by which several processes share the lock; nullopt if one holds it alone.
+std::optional<Rival> find_sharing(const Settings& settings);
+
 /// The keys of a setting, in their order. Throws CommandError (usage) if one is invalid.
 std::vector<Resource> keys_in(const Setting& setting);
 

@@ -75,12 +75,22 @@ std::string isolation_source(const Settings& settings) {
   return setting ? setting->where + " " + setting->values.front() : std::string();
 }
 
-std::optional<Duration> read_once_per(const Settings& settings, const Mode& mode) {
+/// --on-lost as messages show it: `--on-lost warn`.
+Rival on_lost_rival(const Settings& settings) {
+  const Setting setting = *settings.find(option::on_lost);
+  Rival rival = rival_of(setting, setting.where, "--on-lost kill");
+  rival.name += " " + setting.values.front();
+  return rival;
+}
+
+std::optional<Duration> read_once_per(const Settings& settings) {
   const auto period = settings.get(option::once_per);
-  if (period && mode.shared) {
+  const auto rival = find_sharing(settings);
+  if (period && rival) {
     Settings::refuse(*settings.find(option::once_per),
-                     "needs the lock alone, without --shared or --slots: runs side by side cannot "
-                     "tell which of them will succeed");
+                     fmt::format("needs the lock alone, without {}: runs side by side cannot tell "
+                                 "which of them will succeed; {}",
+                                 rival->name, rival->remedy));
   }
   return period;
 }
@@ -90,7 +100,9 @@ std::optional<child::Command> read_on_stop(const Settings& settings) {
   if (!text) return std::nullopt;
   if (settings.get(option::on_lost) != child::OnLost::kill) {
     Settings::refuse(*settings.find(option::on_stop),
-                     "needs --on-lost kill: otherwise the command may go on without the lock");
+                     fmt::format("needs --on-lost kill: with {} the command may go on without the "
+                                 "lock",
+                                 on_lost_rival(settings).name));
   }
   const std::optional<Duration> grace = settings.get(option::grace);
   if (grace && *grace == Duration::zero())
@@ -165,19 +177,21 @@ run::RunOptions read_run_options(const Settings& settings) {
   owner.stoppable = settings.get(option::on_lost) != child::OnLost::warn;
   const Duration min_hold = settings.get(option::min_hold);
   if (const auto max_hold = read_max_hold(settings); max_hold && min_hold > *max_hold) {
-    Settings::refuse(*settings.find(option::min_hold),
-                     fmt::format("{} is longer than the --max-hold of {}",
-                                 format_duration(min_hold), format_duration(*max_hold)));
+    Settings::refuse(
+        *settings.find(option::min_hold),
+        fmt::format("{} is longer than the {} of {}", format_duration(min_hold),
+                    settings.find(option::max_hold)->where, format_duration(*max_hold)));
   }
   if (settings.get(option::replace) && !*owner.stoppable) {
+    const Rival rival = on_lost_rival(settings);
     Settings::refuse(*settings.find(option::replace),
-                     "stops CMD for a newer run, and --on-lost warn never stops it; leave one of "
-                     "them out");
+                     fmt::format("stops CMD for a newer run, and {} never stops it; {}", rival.name,
+                                 rival.remedy));
   }
   raise_restart_guard(settings, servers, option::min_hold, min_hold);
   run::LockOptions lock =
       read_lock_options(settings, std::move(resources), ttl, std::move(servers), std::move(owner));
-  const auto once_per = read_once_per(settings, lock.mode);
+  const auto once_per = read_once_per(settings);
   return {std::move(lock),
           read_stop_plan(settings, ttl, demands),
           std::move(command),

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "cli/command_session.hpp"
 #include "cli/config_paths.hpp"
@@ -58,6 +59,12 @@ bool is_nearly(std::string_view part, std::string_view meant) {
 std::string Setting::shown() const {
   const bool from_file = origin == Origin::file || origin == Origin::weaker_file;
   return from_file || values.empty() ? "..." : shown_word(values.front());
+}
+
+Rival rival_of(const Setting& setting, std::string usual_name, std::string_view overriding) {
+  if (setting.origin == Setting::Origin::line)
+    return {std::move(usual_name), "leave one of them out"};
+  return {setting.where, fmt::format("override it with {}", overriding)};
 }
 
 Settings::Settings(const CommandLine& line) : line_(line) {

@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/command_line.hpp"
@@ -26,6 +27,16 @@ struct Setting {
   /// name the file need not be allowed to read it.
   [[nodiscard]] std::string shown() const;
 };
+
+/// A setting that an option of the command line contradicts, as a message names it.
+struct Rival {
+  std::string name;
+  std::string remedy;  ///< a clause
+};
+
+/// `usual_name` stands for a setting of the command line. `overriding` is the option that overrides
+/// one of a variable or file.
+Rival rival_of(const Setting& setting, std::string usual_name, std::string_view overriding);
 
 /// All settings of this invocation: from the command line, else the environment, else the
 /// configuration files. A value is text until it is read through its row of option_rows.hpp. An

@@ -93,6 +93,38 @@ setup() { setup_settings; }
     redlock-cli run -k busy -n -w 1h -- true
 }
 
+@test "an option that a variable or a file contradicts names it, and what overrides it" {
+  local option
+  local -a run=(redlock-cli run -k demo)
+  user_file 'nonblock = true'
+  for option in --replace --supersede; do
+    assert_refused 64 "$option takes the place of older waiters, and $USER_FILE: nonblock does not \
+wait; override it with -w infinity" "${run[@]}" "$option" -- true
+  done
+  run -0 "${run[@]}" --replace -w infinity -- true
+  user_file
+  assert_refused 64 "--max-waiting: limits how many wait, and REDLOCK_WAIT does not wait; override \
+it with -w infinity" env REDLOCK_WAIT=0 "${run[@]}" --max-waiting 2 -- true
+
+  user_file 'slots = 3'
+  assert_refused 64 "--supersede is for a lock that one holds alone: with $USER_FILE: slots several \
+that wait get in; override it with -x" "${run[@]}" --supersede -- true
+  assert_refused 64 "--once-per: needs the lock alone, without REDLOCK_SHARED: runs side by side \
+cannot tell which of them will succeed; override it with -x" \
+    env REDLOCK_SHARED=1 "${run[@]}" --once-per 1h -- true
+  run -0 "${run[@]}" --once-per 1h --supersede -x -- true
+  assert_refused 64 "--take: 5 is more than the 3 of $USER_FILE: slots" "${run[@]}" --take 5 -- true
+
+  user_file 'on-lost = "warn"' 'max-hold = "3s"'
+  assert_refused 64 "--replace: stops CMD for a newer run, and $USER_FILE: on-lost warn never stops \
+it; override it with --on-lost kill" "${run[@]}" --replace -- true
+  assert_refused 64 "--on-stop: needs --on-lost kill: with $USER_FILE: on-lost warn the command may \
+go on without the lock" "${run[@]}" --on-stop true -- true
+  run -0 "${run[@]}" --replace --on-stop true --on-lost kill -- true
+  assert_refused 64 "--min-hold: 5s is longer than the $USER_FILE: max-hold of 3s" \
+    "${run[@]}" --min-hold 5s -- true
+}
+
 # --- empty values ---
 
 @test "an empty server value is an error wherever it comes from: 78" {
