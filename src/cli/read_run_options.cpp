@@ -98,6 +98,7 @@ std::optional<Duration> read_once_per(const Settings& settings) {
 std::optional<child::Command> read_on_stop(const Settings& settings) {
   const auto text = settings.get(option::on_stop);
   if (!text) return std::nullopt;
+  if (text->empty()) Settings::refuse(*settings.find(option::on_stop), "the text is empty");
   if (settings.get(option::on_lost) != child::OnLost::kill) {
     Settings::refuse(*settings.find(option::on_stop),
                      fmt::format("needs --on-lost kill: with {} the command may go on without the "

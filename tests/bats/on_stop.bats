@@ -207,6 +207,12 @@ assert_not_released() {
   wait_background ours
 }
 
+@test "an empty text, as from an unset variable, is refused: it would stop nothing" {
+  assert_refused 64 "--on-stop: the text is empty" \
+    redlock-cli run -k demo --on-stop "" -- touch "$BATS_TEST_TMPDIR/ran"
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+}
+
 @test "not with --on-lost term or warn, which let the command continue: 64" {
   local on_lost
   for on_lost in term warn; do
