@@ -125,7 +125,7 @@ inline constexpr std::uint64_t max_queue_bound = 1'000'000;
 inline constexpr Option<NumberType> max_waiting{
     {"--max-waiting", takes_lock, OptionSource::line, Section::lock,
      "Exit with 75 at once if N others wait for the lock already"},
-    {0, max_queue_bound}};
+    {1, max_queue_bound, "N", "; -n lets none wait"}};
 
 inline constexpr Option<DurationType> once_per{
     {"--once-per", for_run, OptionSource::line, Section::lock,

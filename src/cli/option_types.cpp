@@ -67,7 +67,8 @@ bool OptionalDurationType::has_form(const std::string& text) {
 ReadValue<std::uint64_t> NumberType::read(const std::string& text, const std::string&) const {
   const auto number = whole_number<std::uint64_t>(text);
   if (number && *number >= min && *number <= max) return *number;
-  if (number && *number < min) return unexpected(fmt::format("must be at least {}", min));
+  if (number && *number < min)
+    return unexpected(fmt::format("must be at least {}{}", min, below_min));
   return unexpected(fmt::format("must be a whole number from {} to {}", min, max));
 }
 

@@ -197,6 +197,7 @@ struct NumberType {
   std::uint64_t min;
   std::uint64_t max;
   std::string_view shown_as = "N";
+  std::string_view below_min = "";  ///< what to use instead of a smaller number
   [[nodiscard]] std::string operand() const { return std::string(shown_as); }
   [[nodiscard]] std::string text(std::uint64_t value) const { return std::to_string(value); }
   [[nodiscard]] ReadValue<std::uint64_t> read(const std::string& text,

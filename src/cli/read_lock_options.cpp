@@ -100,7 +100,6 @@ std::optional<std::size_t> read_max_waiting(const Settings& settings, const Wait
   const auto max_waiting = settings.get(option::max_waiting);
   if (!max_waiting) return std::nullopt;
   const Setting setting = *settings.find(option::max_waiting);
-  if (*max_waiting == 0) Settings::refuse(setting, "0 lets none wait: that is -n");
   if (const auto rival = find_nonblocking(settings, wait)) {
     Settings::refuse(setting, fmt::format("limits how many wait, and {} does not wait; {}",
                                           rival->name, rival->remedy));

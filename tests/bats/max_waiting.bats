@@ -96,7 +96,7 @@ hold_and_wait() {
 }
 
 @test "it is refused with options that do not wait, or come first" {
-  assert_refused 64 "--max-waiting: 0 lets none wait: that is -n" \
+  assert_refused 64 "--max-waiting: must be at least 1; -n lets none wait" \
     redlock-cli run -k demo --max-waiting 0 -- true
   assert_refused 64 "--max-waiting: limits how many wait, and -n (or --wait 0) does not wait" \
     redlock-cli run -k demo --max-waiting 2 -n -- true
