@@ -84,9 +84,9 @@ Settings::Settings(const CommandLine& line) : line_(line) {
     if (auto file = read_config_file(path, found)) {
       files_.push_back(std::move(*file));
     } else if (chosen) {
-      throw CommandError(ExitCode::config,
-                         fmt::format("{}: there is no file {}", find(option::config)->where,
-                                     escape_for_terminal(path)));
+      const std::string why = path.empty() ? "the path is empty; use /dev/null for no settings"
+                                           : "there is no file " + escape_for_terminal(path);
+      throw CommandError(ExitCode::config, find(option::config)->where + ": " + why);
     }
   }
   if (paths.skipped) {

@@ -122,7 +122,9 @@ with_system_file() {
 @test "a file that was named and cannot be read is 78" {
   assert_refused 78 "/no/such/file" env REDLOCK_CONFIG=/no/such/file redlock-cli run -k demo -- true
   assert_refused 78 "/no/such/file" redlock-cli run -k demo --config /no/such/file -- true
-  assert_refused 78 "REDLOCK_CONFIG" env REDLOCK_CONFIG= redlock-cli run -k demo -- true
+  local text="the path is empty; use /dev/null for no settings"
+  assert_refused 78 "REDLOCK_CONFIG: $text" env REDLOCK_CONFIG= redlock-cli run -k demo -- true
+  assert_refused 78 "--config: $text" redlock-cli run -k demo --config '' -- true
   assert_refused 78 "not a regular file" \
     redlock-cli run -k demo --config "$BATS_TEST_TMPDIR" -- true
 }
