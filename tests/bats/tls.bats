@@ -414,23 +414,34 @@ an attacker on the network can grant fake locks"
 }
 
 @test "unusable files are refused before any server is asked" {
-  local url=rediss://127.0.0.1:1
+  local url=rediss://127.0.0.1:1 file
   echo nonsense >"$TLS/nonsense"
+  local no_key="it has no usable private key"
   openssl ec -in "$TLS/good.key" -aes128 -passout pass:x -out "$TLS/locked.key" 2>/dev/null
+  openssl genrsa -out "$TLS/rsa.key" 2>/dev/null
   assert_refuses 64 "--cacert: cannot use /nowhere/ca.crt: no such file" -S "$url" \
     --cacert /nowhere/ca.crt
   assert_refuses 64 "--cacert: cannot use $TLS/nonsense: " -S "$url" --cacert "$TLS/nonsense"
   assert_refuses 64 "--cacertdir: cannot use /nowhere: no such file" -S "$url" --cacertdir /nowhere
-  assert_refuses 64 "--cert: cannot use $TLS/nonsense: " -S "$url" --cert "$TLS/nonsense"
-  assert_refuses 64 "--cert: cannot use $TLS/good.crt: " -S "$url" --cert "$TLS/good.crt"
-  assert_refuses 64 "--cert-key: cannot use $TLS/ca.key: " -S "$url" --cert "$TLS/good.crt" \
-    --cert-key "$TLS/ca.key"
+  assert_refuses 64 "--cert: cannot use /nowhere/c.crt: no such file" -S "$url" --cert /nowhere/c.crt
+  for file in nonsense good.key; do
+    assert_refuses 64 "--cert: cannot use $TLS/$file: it has no certificate" -S "$url" \
+      --cert "$TLS/$file"
+  done
+  assert_refuses 64 "--cert: cannot use $TLS/good.crt: $no_key; name the key's file with --cert-key" \
+    -S "$url" --cert "$TLS/good.crt"
+  assert_refuses 64 "--cert-key: cannot use $TLS/good.crt: $no_key" -S "$url" \
+    --cert "$TLS/good.crt" --cert-key "$TLS/good.crt"
+  for file in ca.key rsa.key; do
+    assert_refuses 64 "--cert-key: cannot use $TLS/$file: its key is not that of the certificate" \
+      -S "$url" --cert "$TLS/good.crt" --cert-key "$TLS/$file"
+  done
   assert_refuses 64 "--cert-key: a key needs its certificate" -S "$url" --cert-key "$TLS/good.key"
   # No question for a passphrase, not even with a terminal.
   run -64 script -qec \
     "redlock-cli run -S $url -k demo --cert $TLS/good.crt --cert-key $TLS/locked.key -- true" \
     /dev/null
-  assert_output --partial "--cert-key: cannot use $TLS/locked.key: "
+  assert_output --partial "--cert-key: cannot use $TLS/locked.key: its key needs a passphrase"
   REDLOCK_CACERT=/nowhere/ca.crt assert_refuses 78 \
     "REDLOCK_CACERT: cannot use /nowhere/ca.crt" -S "$url"
 }

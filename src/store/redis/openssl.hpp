@@ -29,16 +29,16 @@ static_assert(OPENSSL_VERSION_MAJOR >= 3, "the names below are those of OpenSSL 
                               SSL_CTX_get0_privatekey) use(SSL_CTX_use_certificate)                \
                               use(SSL_CTX_use_PrivateKey) use(OPENSSL_init_ssl) use(               \
                                   SSL_CTX_set_cert_verify_callback) use(X509_get_default_cert_dir) \
-                                  use(X509_get_default_cert_dir_env) use(X509_STORE_new)           \
-                                      use(X509_STORE_free) use(X509_STORE_load_path)               \
-                                          use(X509_STORE_CTX_new) use(X509_STORE_CTX_free)         \
-                                              use(X509_STORE_CTX_init)                             \
-                                                  use(X509_STORE_CTX_get0_cert)                    \
-                                                      use(X509_STORE_CTX_get0_param)               \
-                                                          use(X509_STORE_CTX_get0_untrusted)       \
-                                                              use(X509_STORE_CTX_set_error)        \
-                                                                  use(X509_VERIFY_PARAM_set1)      \
-                                                                      use(X509_verify_cert)
+                                  use(X509_get_default_cert_dir_env) use(X509_STORE_new) use(      \
+                                      X509_STORE_free) use(X509_STORE_load_path)                   \
+                                      use(X509_STORE_CTX_new) use(X509_STORE_CTX_free) use(        \
+                                          X509_STORE_CTX_init) use(X509_STORE_CTX_get0_cert)       \
+                                          use(X509_STORE_CTX_get0_param) use(                      \
+                                              X509_STORE_CTX_get0_untrusted)                       \
+                                              use(X509_STORE_CTX_set_error) use(                   \
+                                                  X509_VERIFY_PARAM_set1) use(X509_verify_cert)    \
+                                                  use(ERR_peek_error)                              \
+                                                      use(SSL_CTX_set_default_passwd_cb_userdata)
 
 namespace redlock::redis {
 

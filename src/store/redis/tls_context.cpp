@@ -17,7 +17,8 @@ namespace redlock::redis {
 namespace {
 
 /// Prevents OpenSSL from asking on the terminal.
-int refuse_passphrase(char*, int, int, void*) {
+int refuse_passphrase(char*, int, int, void* asked) {
+  *static_cast<bool*>(asked) = true;
   return 0;
 }
 
@@ -95,6 +96,7 @@ TlsContext::TlsContext(const OpenSsl& openssl, const TlsSettings& settings)
   openssl_.SSL_CTX_set_options(context_, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
   openssl_.SSL_CTX_set_verify(context_, verifies_ ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
   openssl_.SSL_CTX_set_default_passwd_cb(context_, refuse_passphrase);
+  openssl_.SSL_CTX_set_default_passwd_cb_userdata(context_, &needs_passphrase_);
 }
 
 TlsContext::~TlsContext() {
@@ -154,12 +156,13 @@ int TlsContext::verify(X509_STORE_CTX* chain) {
 std::optional<TlsSettingError> TlsContext::load_certificate(const TlsSettings& settings) {
   if (!settings.certificate) return std::nullopt;
   if (openssl_.SSL_CTX_use_certificate_chain_file(context_, settings.certificate->c_str()) != 1)
-    return unusable("cert", *settings.certificate);
-  const std::string key = settings.key.value_or(*settings.certificate);
-  const std::string key_setting = settings.key ? "cert-key" : "cert";
-  if (openssl_.SSL_CTX_use_PrivateKey_file(context_, key.c_str(), SSL_FILETYPE_PEM) != 1)
-    return unusable(key_setting, key);
-  if (openssl_.SSL_CTX_check_private_key(context_) != 1) return unusable(key_setting, key);
+    return unusable_certificate(*settings.certificate);
+  const std::string& key = settings.key ? *settings.key : *settings.certificate;
+  if (openssl_.SSL_CTX_use_PrivateKey_file(context_, key.c_str(), SSL_FILETYPE_PEM) != 1) {
+    const bool is_other = ERR_GET_LIB(openssl_.ERR_peek_error()) == ERR_LIB_X509;
+    return unusable_key(settings, is_other);
+  }
+  if (openssl_.SSL_CTX_check_private_key(context_) != 1) return unusable_key(settings, true);
   return std::nullopt;
 }
 
@@ -179,9 +182,30 @@ void TlsContext::keep_certificate(const TlsContext& from) {
   openssl_.SSL_CTX_ctrl(context_, SSL_CTRL_CHAIN, counting_references, chain);
 }
 
-TlsSettingError TlsContext::unusable(std::string setting, const std::string& file) const {
+TlsSettingError TlsContext::unusable_certificate(const std::string& file) const {
+  const unsigned long code = openssl_.ERR_peek_error();
+  const bool is_absent =
+      ERR_GET_LIB(code) == ERR_LIB_PEM && ERR_GET_REASON(code) == PEM_R_NO_START_LINE;
+  return unusable("cert", file, is_absent ? "it has no certificate" : "");
+}
+
+TlsSettingError TlsContext::unusable_key(const TlsSettings& settings, bool is_other) const {
+  // OpenSSL's own errors for a file without a key depend on its version.
+  std::string_view why = settings.key
+                             ? "it has no usable private key"
+                             : "it has no usable private key; name the key's file with --cert-key";
+  if (needs_passphrase_) why = "its key needs a passphrase; use a key without one";
+  if (is_other) why = "its key is not that of the certificate";
+  if (settings.key) return unusable("cert-key", *settings.key, why);
+  return unusable("cert", *settings.certificate, why);
+}
+
+TlsSettingError TlsContext::unusable(std::string setting, const std::string& file,
+                                     std::string_view known_reason) const {
+  std::string why(known_reason);
   // Prefer the system's error: OpenSSL has no better text for a missing file.
-  const std::string why = ::access(file.c_str(), R_OK) != 0 ? errno_text(errno) : reason();
+  if (::access(file.c_str(), R_OK) != 0) why = errno_text(errno);
+  if (why.empty()) why = reason();
   return {std::move(setting), "cannot use " + escape_for_terminal(file) + ": " + why};
 }
 

@@ -55,13 +55,18 @@ class TlsContext {
   void keep_certificate(const TlsContext& from);
   void try_directory_first(std::string directory);
   int verify(x509_store_ctx_st* chain);
-  [[nodiscard]] TlsSettingError unusable(std::string setting, const std::string& file) const;
+  [[nodiscard]] TlsSettingError unusable_certificate(const std::string& file) const;
+  /// `is_other`: it is the key of another certificate.
+  [[nodiscard]] TlsSettingError unusable_key(const TlsSettings& settings, bool is_other) const;
+  [[nodiscard]] TlsSettingError unusable(std::string setting, const std::string& file,
+                                         std::string_view known_reason = {}) const;
   [[nodiscard]] std::string reason() const;
 
   const OpenSsl& openssl_;
   ssl_ctx_st* context_;
   std::optional<std::string> name_;
   bool verifies_;
+  bool needs_passphrase_ = false;  ///< OpenSSL asked for one, which it does not get
 
   /// The system's CA directories, as in SSL_CERT_DIR, while the bundle has not been read; then
   /// empty.
