@@ -107,8 +107,7 @@ AcquireOutput Acquisition::end_cancelled() const {
   output::Outcome outcome = outcome_of(CommandResult::interrupted, {});
   outcome.exit_code = exit_code_of(finish);
   report_not_acquired(session_, outcome, session_.clock().now() - began_);
-  return {finish, options_.prints_export ? failed_export_line(outcome.exit_code) : std::string(),
-          nullptr};
+  return output_without_leases(outcome, finish);
 }
 
 AcquireOutput Acquisition::refuse_parent_lease() const {
@@ -138,12 +137,17 @@ AcquireOutput Acquisition::fail_after_release(const std::string& why) const {
                   /*acquired=*/true);
 }
 
-/// Reports the end to the user, and returns the output for the script.
+/// Reports the end to the user.
 AcquireOutput Acquisition::conclude(const output::Outcome& outcome, bool acquired) const {
   session_.events().report(output::event::Concluded{outcome});
   if (!acquired) report_not_acquired(session_, outcome, session_.clock().now() - began_);
+  return output_without_leases(outcome, Finish{outcome.exit_code});
+}
+
+AcquireOutput Acquisition::output_without_leases(const output::Outcome& outcome,
+                                                 Finish finish) const {
   AcquireOutput output;
-  output.finish = Finish{outcome.exit_code};
+  output.finish = finish;
   if (session_.json()) {
     output.text = output::outcome_json(outcome) + "\n";
     output::Outcome without_keys = outcome;

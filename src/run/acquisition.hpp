@@ -81,6 +81,8 @@ class Acquisition {
   AcquireOutput fail(const output::Outcome& outcome) const;
   AcquireOutput fail_after_release(const std::string& why) const;
   AcquireOutput conclude(const output::Outcome& outcome, bool acquired) const;
+  [[nodiscard]] AcquireOutput output_without_leases(const output::Outcome& outcome,
+                                                    Finish finish) const;
   [[nodiscard]] std::string text_of(const HeldSet& leases, const LeaseHandle& handle) const;
 
   Session& session_;

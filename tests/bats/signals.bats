@@ -100,6 +100,21 @@ server_has_unread_bytes() {
     "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 143)"
 }
 
+@test "acquire --json that is ended by a signal prints the result, in the background too" {
+  redis 0 set demo x
+  local how i=0
+  for how in "--ttl 60s" "--while-pid $$" "--detach --max-hold 1h --token-file $HOME/lease"; do
+    # shellcheck disable=SC2086
+    start_ours $((++i)) redlock-cli acquire -k demo $how --json
+    wait_for_stderr $i "waiting for demo"
+    kill -TERM "$PID"
+    wait_background $i
+    assert_equal "$how: $(jq -r '"\(.key) \(.result) \(.exit_code)"' <<<"${lines[0]}")" \
+      "$how: demo interrupted 143"
+    assert_equal "${lines[1]}" "signal 15"
+  done
+}
+
 @test "a signal that was ignored at the start does not end the wait" {
   redis 0 set demo x
   start_ours waiter env --ignore-signal=HUP,INT,TERM redlock-cli run -k demo -- echo entered
