@@ -8,6 +8,7 @@
 
 #include "output/console.hpp"
 #include "output/one_line.hpp"
+#include "support/brief_write.hpp"
 #include "support/text.hpp"
 
 namespace redlock::output {
@@ -76,8 +77,8 @@ void StandardError::clear_dropped() noexcept {
 }
 
 bool StandardError::try_to_write(std::string_view text) {
-  LineWriter* const to = writer();
-  return to != nullptr && to->write(text);
+  if (LineWriter* const to = writer()) return to->write(text);
+  return write_briefly(STDERR_FILENO, text) == static_cast<ssize_t>(text.size());
 }
 
 /// Null if descriptor 2 is closed or cannot be duplicated.

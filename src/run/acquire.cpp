@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "child/descriptors.hpp"
 #include "child/front.hpp"
 #include "output/console.hpp"
 #include "output/standard_error.hpp"
@@ -59,6 +60,7 @@ Finish acquire_here(const AcquireOptions& options, const SessionOptions& about,
 /// process prints the result and ends.
 Finish acquire_in_background(AcquireOptions& options, const SessionOptions& about,
                              child::SignalGate& gate, const Start& start) {
+  child::require_spare_descriptors(descriptors_of_holder(options.servers));
   child::Front front(gate, options.background->stop, /*shares_group=*/false, std::nullopt, nullptr);
   const auto cookies =
       options.background->process ? child::CiCookies::hide : child::CiCookies::keep;
@@ -71,7 +73,8 @@ Finish acquire_in_background(AcquireOptions& options, const SessionOptions& abou
     const bool never_forked = holder_exit.source == child::HolderExit::Source::not_forked;
     throw CommandError(ExitCode::os_error,
                        never_forked ? "cannot fork the holder process; nothing was locked"
-                                    : "the holder process was killed; the lock expires by itself");
+                                    : "the holder process ended without a result; the lock, if "
+                                      "it was held, expires by itself");
   }
 
   if (!output::write_all(STDOUT_FILENO, holder_exit.report)) {

@@ -20,12 +20,6 @@
 namespace redlock::run {
 namespace {
 
-/// The descriptors that the holder process opens, with some spare: for the event loop, its timer
-/// and the command's socket; and per server for a connection and its successor, with the duplicates
-/// that are waited on.
-constexpr std::size_t descriptors_of_holder = 24;
-constexpr std::size_t descriptors_per_server = 4;
-
 /// For a cgroup, its files and directory; for a pid namespace, the old and the new one, and the
 /// lifeline of init.
 constexpr std::size_t descriptors_of_isolation = 5;
@@ -142,8 +136,7 @@ child::Isolation isolate(const RunOptions& options, bool has_terminal) {
 Finish run(const RunOptions& options, const SessionOptions& about, const Start& start) {
   const Instant began = BootClock::now();
   child::SignalGate gate(start.inherited);
-  std::size_t descriptors =
-      descriptors_of_holder + descriptors_per_server * options.servers.servers.size();
+  std::size_t descriptors = descriptors_of_holder(options.servers);
   if (options.isolation != child::IsolationMode::none) descriptors += descriptors_of_isolation;
   child::require_spare_descriptors(descriptors);
 

@@ -3,6 +3,15 @@
 #include "core/lease_handle.hpp"
 
 namespace redlock::run {
+namespace {
+
+/// For the event loop, its timer and the command's socket.
+constexpr std::size_t base_descriptors = 24;
+
+/// A connection and its successor, with the duplicates that are waited on.
+constexpr std::size_t descriptors_per_server = 4;
+
+}  // namespace
 
 std::vector<std::string> names_of(const ServerOptions& options) {
   std::vector<std::string> names;
@@ -12,6 +21,10 @@ std::vector<std::string> names_of(const ServerOptions& options) {
 
 std::string fingerprint(const ServerOptions& options) {
   return server_set_fingerprint(names_of(options));
+}
+
+std::size_t descriptors_of_holder(const ServerOptions& options) {
+  return base_descriptors + descriptors_per_server * options.servers.size();
 }
 
 }  // namespace redlock::run

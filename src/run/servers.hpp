@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,5 +32,8 @@ std::vector<std::string> names_of(const ServerOptions& options);
 
 /// Identifies this server set in a lease handle.
 std::string fingerprint(const ServerOptions& options);
+
+/// How many descriptors a holder process with these servers opens, with some spare.
+std::size_t descriptors_of_holder(const ServerOptions& options);
 
 }  // namespace redlock::run

@@ -63,6 +63,35 @@ limited() {
   assert_equal "$status" 0
 }
 
+# bats test_tags=glibc
+@test "however few files may be open: acquire keeps the lock in the background, or an error says why" {
+  local how limit
+  for how in '--while-pid "$$"' '--detach --max-hold 1s --token-file "$HOME/lease"'; do
+    for limit in {7..15} 24 40; do
+      run --separate-stderr \
+        bash -c 'exec 3>&-; ulimit -n "$0"; redlock-cli acquire -k demo '"$how"'; exit' "$limit"
+      [[ $status != 0 ]] || continue
+      assert_equal "$limit: $output" "$limit: "
+      assert_regex "$limit: $status $stderr" "^$limit: 71 redlock-cli: [^:]*: Too many open files\$"
+      assert_equal "$limit: $(keys_at 0)" "$limit: "
+    done
+    assert_equal "$status" 0
+    wait_for_no_key 0 demo
+  done
+}
+
+# bats test_tags=glibc
+@test "messages are written even if no file descriptor is left for them" {
+  local limit
+  for limit in {9..15}; do
+    run --separate-stderr bash -c 'exec 3>&-; ulimit -n "$0"
+      exec redlock-cli acquire -k "$0" --ttl 60s -v' "$limit"
+    assert_regex "$limit: $status $stderr" \
+      "^$limit: (0 redlock-cli: $limit: acquired .*|71 .*: Too many open files)\$"
+  done
+  assert_equal "$status" 0
+}
+
 @test "a result that cannot be passed on is lost, but the command's exit status is not" {
   local i keys=()
   for i in {1..60}; do keys+=(-k "demo $i"); done

@@ -63,6 +63,18 @@ load helper/while_pid
   assert_equal "$(keys_at 0)" ""
 }
 
+@test "a holder that is killed during the wait: 71, and no message speaks of a lock that it had" {
+  redis 0 set demo x
+  start_background waiter redlock-cli acquire -k demo --while-pid $$
+  wait_for_stderr waiter "waiting for demo"
+  find_holder
+  kill -KILL "$HOLDER"
+  wait_background waiter
+  assert_equal "$status $output" "71 "
+  assert_regex "$stderr" \
+    "redlock-cli: the holder process ended without a result; the lock, if it was held, expires by itself\$"
+}
+
 @test "several locks for one process are all kept, and all released" {
   start_pet
   local key
