@@ -1,35 +1,76 @@
 #include "run/acquire.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "child/descriptors.hpp"
 #include "child/front.hpp"
-#include "output/console.hpp"
 #include "output/standard_error.hpp"
 #include "run/acquisition.hpp"
 #include "run/background_holder.hpp"
 #include "run/command_error.hpp"
 #include "run/leftovers.hpp"
+#include "support/brief_write.hpp"
 #include "support/readable.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock::run {
 namespace {
 
-/// Call it right after the failed write, because it reads errno.
-std::string cannot_write() {
-  return fmt::format("cannot write the lease to stdout: {}", std::strerror(errno));
+/// How long the output waits for its reader after a signal has ended the wait for the lock.
+constexpr int max_last_wait_ms = 1000;
+
+/// Why the output did not reach the script.
+struct Unwritten {
+  int signal;       ///< the signal to die of; 0: none came
+  std::string why;  ///< for the user
+};
+
+Unwritten cannot_write(int signal, std::string_view why) {
+  return {signal, fmt::format("cannot write the lease to stdout: {}", why)};
 }
 
-asio::awaitable<Finish> acquire_and_print(Session& session, Acquisition& acquisition) {
+/// Writes the output to stdout, and waits for its reader until a signal comes, or for a second if
+/// one has ended the wait for the lock; nullopt if all is written. It leaves O_NONBLOCK as it is,
+/// because other processes of the script share stdout.
+std::optional<Unwritten> print_for_script(std::string_view text, const Finish& finish,
+                                          child::SignalGate& gate) {
+  const int max_wait = finish.signal == 0 ? -1 : max_last_wait_ms;
+  while (!text.empty()) {
+    std::array<pollfd, 2> ready{pollfd{STDOUT_FILENO, POLLOUT, 0}, pollfd{gate.fd(), POLLIN, 0}};
+    if (::poll(ready.data(), ready.size(), max_wait) == 0)
+      return cannot_write(finish.signal, "it is not read");
+    if (ready[0].revents != 0) {
+      const ssize_t written = write_briefly(STDOUT_FILENO, text.substr(0, PIPE_BUF));
+      if (written < 0 && errno != EAGAIN) return cannot_write(finish.signal, std::strerror(errno));
+      if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+      if (written > 0) continue;
+    }
+    while (const auto signal = gate.read()) {
+      if (child::ends_a_wait(signal->number)) {
+        return cannot_write(signal->number, fmt::format("{} came before it was read",
+                                                        child::signal_name(signal->number)));
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+asio::awaitable<Finish> acquire_and_print(Session& session, Acquisition& acquisition,
+                                          child::SignalGate& gate) {
   AcquireOutput output = co_await acquisition.acquire();
-  if (!output::write_all(STDOUT_FILENO, output.text) && output.leases) {
-    const std::string why = cannot_write();
-    output = co_await acquisition.undo(output.leases, why);
+  if (const auto unwritten = print_for_script(output.text, output.finish, gate)) {
+    if (output.leases) output = co_await acquisition.undo(output.leases, unwritten->why);
+    if (unwritten->signal != 0) output.finish = Finish{0, unwritten->signal};
   }
   const CloseMode mode = output.leases ? CloseMode::linger : CloseMode::drain;
   co_await session.server_set().close(mode);
@@ -51,7 +92,7 @@ Finish acquire_here(const AcquireOptions& options, const SessionOptions& about,
   Session session(about, options.servers, options.server_timeout);
   Acquisition acquisition(session, options, ::getpgrp());
   spawn(session.io().get_executor(), [&] { return read_signals(session, gate, acquisition); });
-  const Finish finish = session.run(acquire_and_print(session, acquisition));
+  const Finish finish = session.run(acquire_and_print(session, acquisition, gate));
   release_leftovers(about, options.servers, session);
   return finish;
 }
@@ -77,13 +118,14 @@ Finish acquire_in_background(AcquireOptions& options, const SessionOptions& abou
                                       "it was held, expires by itself");
   }
 
-  if (!output::write_all(STDOUT_FILENO, holder_exit.report)) {
-    const std::string why = cannot_write();
+  const Finish finish{holder_exit.exit_code, holder_exit.signal};
+  if (const auto unwritten = print_for_script(holder_exit.report, finish, gate)) {
     front.dismiss_holder();  // it releases the lock
-    throw CommandError(ExitCode::os_error, why);
+    if (unwritten->signal != 0) return Finish{0, unwritten->signal};
+    throw CommandError(ExitCode::os_error, unwritten->why);
   }
   front.confirm_hand_over();
-  return Finish{holder_exit.exit_code, holder_exit.signal};
+  return finish;
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # A stderr that is not read (a full pipe, a stopped terminal) delays no wait, no stop, no release
-# and no command.
+# and no command. An acquire whose stdout is not read waits for the reader until a signal comes.
 load helper/common
 load helper/supervision
 load helper/terminal
@@ -137,6 +137,53 @@ start_unread() { start_background "$1" sh -c 'exec redlock-cli "$@" 2>&7' - "${@
   wait_until has_drained 'redlock-cli: demo: extended'
   kill "${BACKGROUND_PID[ours]}"
   wait_background ours
+}
+
+# start_acquire OPTION…: its stdout is the full pipe, and its lease waits there for a reader.
+start_acquire() {
+  fill_pipe
+  start_background ours sh -c 'exec redlock-cli acquire -k demo -v "$@" >&7' - "$@"
+  wait_for_stderr ours "demo: acquired after"
+}
+
+# The first TERM may come before the write.
+ends_by_term() {
+  kill -TERM "${BACKGROUND_PID[ours]}" 2>/dev/null || true
+  background_has_ended ours
+}
+
+@test "a signal ends an acquire whose stdout is not read, and its lock is released" {
+  local how options
+  for how in "-t 1m" "--while-pid $$" "--detach --max-hold 1h --token-file $HOME/lease --json"; do
+    read -ra options <<<"$how"
+    start_acquire "${options[@]}"
+    wait_until ends_by_term
+    wait_background ours
+    assert_equal "$how: $status" "$how: 143"
+    assert_regex "$stderr" "redlock-cli: demo: .*; the lock was released\$"
+    assert_unlocked demo 0
+    assert [ ! -e "$HOME/lease" ]
+  done
+}
+
+@test "a signal ends the wait of an acquire whose stdout is not read, although it has a result" {
+  hold first
+  fill_pipe
+  start_background waiter sh -c 'exec redlock-cli acquire -k demo -t 1m --json >&7'
+  wait_for_stderr waiter "waiting for demo"
+  kill -TERM "${BACKGROUND_PID[waiter]}"
+  wait_background waiter
+  assert_equal "$status" 143
+  release_hold first
+}
+
+@test "an acquire whose stdout is read late hands the lease over, whatever harmless signal comes" {
+  start_acquire -t 1m
+  kill -WINCH "${BACKGROUND_PID[ours]}"
+  wait_until has_drained '^[0-9a-f]\{32\}$'
+  wait_background ours
+  assert_equal "$status" 0
+  assert_equal "$(redis 0 exists demo)" 1
 }
 
 # The program stops the output of its terminal, as ^S does, and calls the rest of the line.
