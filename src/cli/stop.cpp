@@ -141,17 +141,18 @@ class Stopping {
                                          output::asked_text(options_.request),
                                          output::held_text(holder)));
     bool is_asked = false;
-    Instant expires_at = Instant::max();
+    Instant may_expire_at = holder.remaining ? later(began, *holder.remaining) : Instant::max();
     for (;;) {
       const Instant asked_at = now();
       votes_ = co_await ask_to_stop(session_.server_set(), question);
       if (const Holder* const shown = shown_holder(holder.id)) {
         holder = *shown;
-        expires_at = holder.remaining ? later(asked_at, *holder.remaining) : Instant::max();
         is_asked = is_asked || (holder.owner && holder.owner->stop_request);
       }
       if (is_gone(votes_, holder.id))
-        co_return is_asked ? stopped(holder, now() - began, now() >= expires_at) : gone();
+        co_return is_asked ? stopped(holder, now() - began, asked_at >= may_expire_at) : gone();
+      if (const auto remaining = least_remaining(holder.id))
+        may_expire_at = later(asked_at, *remaining);
       const bool is_known = summarize(votes_).state != InspectState::unavailable;
       const bool is_final = !is_known && failure() != CommandResult::unavailable;
       if (is_final || now() >= until) {
@@ -181,6 +182,17 @@ class Stopping {
     return shown;
   }
 
+  /// How long the lease lasts at least, at the servers that show it; nullopt: none shows an end.
+  [[nodiscard]] std::optional<Duration> least_remaining(const LeaseId& id) const {
+    std::optional<Duration> least;
+    for (const InspectVote& vote : votes_) {
+      const auto* taken = std::get_if<Taken>(&vote);
+      if (taken == nullptr || taken->holder.id != id || !taken->holder.remaining) continue;
+      if (!least || *taken->holder.remaining < *least) least = taken->holder.remaining;
+    }
+    return least;
+  }
+
   /// `; now it is held by …`; empty if no other process has acquired the lock by now.
   [[nodiscard]] std::string successor_text() const {
     const Inspection found = summarize(votes_);
@@ -188,15 +200,15 @@ class Stopping {
                                              : std::string();
   }
 
-  /// `has_expired`: the lease ended by itself, so its holder may have ended without a release.
+  /// `may_have_expired`: then its holder may have ended without a release, and left its command.
   [[nodiscard]] output::Outcome stopped(const Holder& holder, Duration took,
-                                        bool has_expired) const {
-    std::string how = "released";
-    if (holder.owner && holder.owner->finished) how = "its command ended";
-    if (has_expired) how = "expired without a release: its command may still run; gone";
-    return outcome_of(CommandResult::stopped,
-                      fmt::format("{} within {}{}", how, format_duration(took), successor_text()),
-                      holder);
+                                        bool may_have_expired) const {
+    const std::string within = "within " + format_duration(took);
+    std::string text = "released " + within;
+    if (may_have_expired)
+      text = fmt::format("gone {}: released, or expired while its command may still run", within);
+    if (holder.owner && holder.owner->finished) text = "its command ended " + within;
+    return outcome_of(CommandResult::stopped, text + successor_text(), holder);
   }
 
   [[nodiscard]] output::Outcome gone() const {
