@@ -55,7 +55,11 @@ void Console::notice(std::string_view text) const {
 
 void Console::audit(std::string_view text) const {
   // With --syslog the caller's message has already reached the log.
-  if (!to_syslog_) write_to_log(LOG_NOTICE, text);
+  if (!to_syslog_) log(text);
+}
+
+void Console::log(std::string_view text) const {
+  write_to_log(LOG_NOTICE, text);
 }
 
 void Console::detail(std::string_view text) const {

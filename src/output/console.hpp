@@ -34,6 +34,9 @@ class Console {
   /// stop request and broken lock, with the user who requested it.
   void audit(std::string_view text) const;
 
+  /// To the system log alone, for what another output shows the user.
+  void log(std::string_view text) const;
+
   /// Details, shown with -v; debug messages, shown with -vv.
   void detail(std::string_view text) const;
   void debug(std::string_view text) const;

@@ -262,8 +262,12 @@ void Printer::print(const event::Concluded& concluded) {
   const std::string line =
       fmt::format("{}: {}", output::keys_text(outcome.resources), outcome.message);
   // A request that ends a wait stops no command, so print(Stopping) has not logged it.
-  if (outcome.result == CommandResult::stopped && !stop_logged_) console_.audit(line);
-  if (!reports_end_) return;
+  const bool is_unlogged = outcome.result == CommandResult::stopped && !stop_logged_;
+  if (!reports_end_) {
+    if (is_unlogged) console_.log(line);
+    return;
+  }
+  if (is_unlogged) console_.audit(line);
   const bool expected =
       outcome.result == CommandResult::busy || outcome.result == CommandResult::fresh;
   expected ? console_.notice(line) : console_.error(line);

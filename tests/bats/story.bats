@@ -201,11 +201,17 @@ logged() { grep -qE "$1" "$(background_stdout log)"; }
 @test "the system log has a stop request that ends a wait" {
   hold theirs
   with_log sh -ec '
-    redlock-cli run -k a -k demo --json -- true &
-    until redlock-cli status demo | grep -q waiting; do sleep 0.1; done
-    redlock-cli stop a -w 60s --reason "not today"
-    wait "$!" || true'
-  wait_until logged "^<13>.*: a, demo: stopped at .*\(\"not today\"\); the command was not run"
+    for how in -q "--json --syslog"; do
+      redlock-cli run -k a -k demo $how -- true &
+      until redlock-cli status demo | grep -q waiting; do sleep 0.1; done
+      redlock-cli stop a -w 60s --reason "not with $how"
+      wait "$!" || true
+    done'
+  local how
+  for how in -q "--json --syslog"; do
+    wait_until logged \
+      "^<13>.*: a, demo: stopped at .*\(\"not with $how\"\); the command was not run"
+  done
   release_hold theirs
 }
 
