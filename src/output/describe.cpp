@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "output/outcome.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
 #include "support/timestamp.hpp"
@@ -270,6 +269,8 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
     case AcquireDecision::maybe_busy:
     case AcquireDecision::split:
       if (failure.queue.collector) return collector_text(*failure.queue.collector);
+      if (!failure.queue.newer && !failure.queue.slots.empty() && failure.queue.ahead > 0)
+        return "earlier waiters come first";  // there are free slots
       if (failure.holder)
         return held_text(*failure.holder, failure.queue.taken_slots) +
                freeing_advice(resource, *failure.holder);

@@ -104,6 +104,15 @@ all_end() {
   all_end a
 }
 
+@test "free slots are no use behind an earlier waiter for the whole lock, and -n says so" {
+  hold first --slots 3
+  joins alone
+  assert_refused 75 "demo: earlier waiters come first" \
+    redlock-cli run -n -k demo --slots 3 -- true
+  release_hold first
+  all_end alone
+}
+
 comes_too_early() {
   run --separate-stderr redlock-cli run -n -k demo -- touch "$BATS_TEST_TMPDIR/entered"
   assert_failure 75
