@@ -21,6 +21,7 @@
 #include "output/json.hpp"
 #include "output/openmetrics.hpp"
 #include "output/outcome.hpp"
+#include "output/standard_error.hpp"
 #include "output/status.hpp"
 #include "output/terminal.hpp"
 #include "run/command_error.hpp"
@@ -75,7 +76,7 @@ class ScanLine {
   }
 
   void erase() {
-    if (shown_) output::write_all(STDERR_FILENO, erase_line);
+    if (shown_) output::StandardError::of_process().draw(erase_line);
   }
 
  private:
@@ -84,8 +85,8 @@ class ScanLine {
     shown_from_ = clock_.now() + interval;
     shown_ = true;
     const std::string of = progress.of ? fmt::format(" of about {}", *progress.of) : "";
-    output::write_all(STDERR_FILENO,
-                      fmt::format("{}scanned {}{} keys", erase_line, progress.keys, of));
+    output::StandardError::of_process().draw(
+        fmt::format("{}scanned {}{} keys", erase_line, progress.keys, of));
   }
 
   /// A faster listing shows no progress.
