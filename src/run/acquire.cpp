@@ -122,6 +122,7 @@ Finish acquire_in_background(AcquireOptions& options, const SessionOptions& abou
   if (const auto unwritten = print_for_script(holder_exit.report, finish, gate)) {
     front.dismiss_holder();  // it releases the lock
     if (unwritten->signal != 0) return Finish{0, unwritten->signal};
+    if (finish.exit_code != 0) return finish;
     throw CommandError(ExitCode::os_error, unwritten->why);
   }
   front.confirm_hand_over();
