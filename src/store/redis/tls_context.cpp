@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <new>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
