@@ -7,7 +7,11 @@ strike() {
     --program "$REDLOCK_CLI" --tree "$LOAD_TREE" --ttl 3s "$@"
 }
 
+# All was dead before the lease could expire. Only the guards of root always get the CPU time to see
+# it by then; those of an ordinary user may report it late (80), which strike.py checks.
 assert_in_time() {
-  [[ $status == 0 && $output == *'"struck": true'*'"in_time": true'*'"status": 79'* ]] ||
+  local codes=79
+  ((EUID == 0)) || codes='(79|80)'
+  [[ $status == 0 && $output =~ '"struck": true'.*'"in_time": true'.*'"status": '$codes, ]] ||
     fail "$status: $output $stderr"
 }
