@@ -424,7 +424,8 @@ begin_user() {
 run_load() {
   finish
   if prepare_user user-load; then
-    begin user-load start_ctest user-load as_user -- --test-dir "$user_tmp/ctest" "${load[@]}"
+    begin user-load start_ctest user-load as_user OTHER_LOAD=1 -- \
+      --test-dir "$user_tmp/ctest" "${load[@]}"
   fi
   run_preset load dev "${load[@]}"
 }

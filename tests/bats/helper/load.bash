@@ -7,11 +7,12 @@ strike() {
     --program "$REDLOCK_CLI" --tree "$LOAD_TREE" --ttl 3s "$@"
 }
 
-# All was dead before the lease could expire. Only the guards of root always get the CPU time to see
-# it by then; those of an ordinary user may report it late (80), which strike.py checks.
+# All was dead before the lease could expire, and was seen dead: 79. Beside the load of another user
+# (OTHER_LOAD, set by tests/run.sh), guards without a real-time priority may see it late: 80 then,
+# which strike.py checks.
 assert_in_time() {
   local codes=79
-  ((EUID == 0)) || codes='(79|80)'
+  [[ -z ${OTHER_LOAD-} ]] || codes='(79|80)'
   [[ $status == 0 && $output =~ '"struck": true'.*'"in_time": true'.*'"status": '$codes, ]] ||
     fail "$status: $output $stderr"
 }
