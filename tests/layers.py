@@ -11,7 +11,8 @@ import sys
 
 # The folders there are. A file's layer is its folder.
 FOLDERS = (
-    "cli run output child engine store store/redis store/local store/scripts core support".split()
+    "cli commands output engine guard proc store store/redis store/local store/scripts core support"
+    .split()
 )
 
 # Which layers a layer may include, besides itself.
@@ -19,11 +20,12 @@ ALLOWED = {
     "stores.cpp": "store store/redis store/local",
     "find_object.cpp": "",
     "no_libm.cpp": "",
-    "cli": "run output child engine store core support",
-    "run": "output child engine store core support",
-    "output": "engine child core support",
-    "child": "core support",
+    "cli": "commands output engine guard proc store core support",
+    "commands": "output engine guard proc store core support",
+    "output": "engine guard proc core support",
     "engine": "store core support",
+    "guard": "proc core support",
+    "proc": "core support",
     "store/redis": "store core support",
     "store/local": "store core support",
     "store": "core support",

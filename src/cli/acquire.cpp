@@ -3,17 +3,17 @@
 
 #include <fstream>
 
-#include "child/ancestry.hpp"
-#include "child/process_stat.hpp"
 #include "cli/command_session.hpp"
 #include "cli/commands.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/read_lock_options.hpp"
 #include "cli/read_run_options.hpp"
 #include "cli/read_server_options.hpp"
-#include "run/acquire.hpp"
-#include "run/command_error.hpp"
-#include "run/lease_file.hpp"
+#include "commands/acquire.hpp"
+#include "commands/command_error.hpp"
+#include "commands/lease_file.hpp"
+#include "proc/ancestry.hpp"
+#include "proc/process_stat.hpp"
 #include "support/duration.hpp"
 
 namespace redlock::cli {
@@ -34,40 +34,41 @@ std::optional<pid_t> read_pid(const Settings& settings) {
 
 /// Opens the process of --while-pid. Refuses one that must not be killed with all its descendants,
 /// or whose place in the process tree is unknown.
-child::WatchedProcess open_process(const Settings& settings, pid_t pid) {
+proc::WatchedProcess open_process(const Settings& settings, pid_t pid) {
   const auto refuse = [&](const std::string& why) {
     Settings::refuse(*settings.find(option::while_pid), why);
   };
   constexpr std::string_view give = "use that of the script, $$";
-  if (!child::proc_shows_processes()) {
+  if (!proc::proc_shows_processes()) {
     throw CommandError(ExitCode::os_error,
                        "--while-pid needs a /proc that shows the processes of this pid namespace, "
                        "to find what to stop if the lock is lost");
   }
-  if (pid == 1 && child::in_first_pid_namespace()) {
+  if (pid == 1 && proc::in_first_pid_namespace()) {
     refuse(fmt::format(
         "1 is the init of this machine, and all of it would be killed if the lock is lost; {}",
         give));
   }
-  auto process = child::WatchedProcess::open(pid);
+  auto process = proc::WatchedProcess::open(pid);
   if (!process) refuse(process.error());
-  if (!child::read_process_stat(pid) && !process->ended()) {
+  if (!proc::read_process_stat(pid) && !process->ended()) {
     throw CommandError(
         ExitCode::os_error,
         fmt::format("--while-pid: /proc does not show process {}, so it could not be stopped",
                     pid));
   }
-  if (!child::is_ancestor(pid))
+  if (!proc::is_ancestor(pid))
     refuse(fmt::format("process {} is no ancestor of this command; {}", pid, give));
   return std::move(*process);
 }
 
-std::optional<run::Background> read_background(const Settings& settings, std::optional<pid_t> pid,
-                                               Ttl ttl, const TtlDemands& demands) {
+std::optional<commands::Background> read_background(const Settings& settings,
+                                                    std::optional<pid_t> pid, Ttl ttl,
+                                                    const TtlDemands& demands) {
   if (!pid && !settings.get(option::detach)) return std::nullopt;
-  std::optional<child::WatchedProcess> process;
+  std::optional<proc::WatchedProcess> process;
   if (pid) process.emplace(open_process(settings, *pid));
-  return run::Background{std::move(process), read_stop_plan(settings, ttl, demands)};
+  return commands::Background{std::move(process), read_stop_plan(settings, ttl, demands)};
 }
 
 /// No process ends a detached lease, so it needs a time limit and a file with which to release it.
@@ -94,7 +95,7 @@ int read_conflict_exit_code(const Settings& settings, int exit_code) {
 std::optional<std::string> read_token_file(const Settings& settings) {
   auto path = settings.get(option::token_file);
   if (!path) return path;
-  if (const auto checked = run::check_lease_file_target(*path); !checked) {
+  if (const auto checked = commands::check_lease_file_target(*path); !checked) {
     throw CommandError(ExitCode::config, "--token-file: " + checked.error());
   }
   return path;
@@ -111,9 +112,9 @@ std::optional<int> read_events_fd(const Settings& settings) {
   return fd;
 }
 
-run::AcquireOptions read_options(const Settings& settings) {
+commands::AcquireOptions read_options(const Settings& settings) {
   std::vector<Resource> resources = read_keys(settings);
-  run::ServerOptions servers = read_server_options(settings);
+  commands::ServerOptions servers = read_server_options(settings);
   if (settings.get(option::export_lease) && settings.is_on_line(option::json))
     throw CommandError(ExitCode::usage, "--json and --export cannot be combined");
   check_detach(settings);
@@ -138,12 +139,12 @@ run::AcquireOptions read_options(const Settings& settings) {
   }
   Owner owner = read_owner(settings);
   name_the_script(owner, pid.value_or(::getppid()));
-  if (const auto watched = pid ? child::read_process_stat(*pid) : std::nullopt)
+  if (const auto watched = pid ? proc::read_process_stat(*pid) : std::nullopt)
     owner.pid_start = watched->started;
   owner.renewed_for = is_kept ? Duration(ttl->length()) : Duration::zero();
   owner.detached = is_kept && !pid;
-  owner.stoppable = pid && settings.get(option::on_lost) != child::OnLost::warn;
-  run::LockOptions lock =
+  owner.stoppable = pid && settings.get(option::on_lost) != guard::OnLost::warn;
+  commands::LockOptions lock =
       read_lock_options(settings, std::move(resources), *ttl, std::move(servers), std::move(owner));
   lock.conflict_exit_code = read_conflict_exit_code(settings, lock.conflict_exit_code);
   return {std::move(lock), settings.get(option::export_lease), read_token_file(settings),
@@ -152,12 +153,12 @@ run::AcquireOptions read_options(const Settings& settings) {
 
 }  // namespace
 
-run::Finish acquire_command(const Settings& settings, const run::Start& start) {
-  run::AcquireOptions options = read_options(settings);
-  run::SessionOptions session = session_options(settings);
+commands::Finish acquire_command(const Settings& settings, const commands::Start& start) {
+  commands::AcquireOptions options = read_options(settings);
+  commands::SessionOptions session = session_options(settings);
   // With --export stdout is read by a shell, so a setting for JSON is ignored.
   if (settings.get(option::export_lease)) session.json = false;
-  return run::acquire(std::move(options), session, start);
+  return commands::acquire(std::move(options), session, start);
 }
 
 }  // namespace redlock::cli

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "cli/option_rows.hpp"
-#include "run/command_error.hpp"
+#include "commands/command_error.hpp"
 
 namespace redlock::cli {
 
@@ -18,7 +18,7 @@ void print_result(std::string_view text) {
   }
 }
 
-run::SessionOptions session_options(const Settings& settings) {
+commands::SessionOptions session_options(const Settings& settings) {
   // A command that acquires or extends must check that no server is listed twice, and that none has
   // lost its data since it granted the lease.
   const bool identifies_servers = (settings.line().command->bit & (takes_lock | for_extend)) != 0;

@@ -3,8 +3,8 @@
 #include <string_view>
 
 #include "cli/settings.hpp"
+#include "commands/session.hpp"
 #include "output/console.hpp"
-#include "run/session.hpp"
 
 namespace redlock::cli {
 
@@ -13,7 +13,7 @@ namespace redlock::cli {
 void print_result(std::string_view text);
 
 /// The session options for the command of these settings.
-run::SessionOptions session_options(const Settings& settings);
+commands::SessionOptions session_options(const Settings& settings);
 
 /// A console with the verbosity and the log of these settings.
 output::Console make_console(const Settings& settings);

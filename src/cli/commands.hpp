@@ -1,18 +1,18 @@
 #pragma once
 
 #include "cli/settings.hpp"
-#include "run/finish.hpp"
+#include "commands/finish.hpp"
 
 namespace redlock::cli {
 
-/// The commands, except `run` (run/run.hpp). Each reads its options from the settings, does its
-/// work and returns how to exit. Each may throw CommandError.
-run::Finish acquire_command(const Settings& settings, const run::Start& start);
-run::Finish extend_command(const Settings& settings);
-run::Finish release_command(const Settings& settings);
-run::Finish stop_command(const Settings& settings);
-run::Finish status_command(const Settings& settings, const run::Start& start);
-run::Finish doctor_command(const Settings& settings);
-run::Finish completion_command(const CommandLine& line);
+/// The commands, except `run` (commands/run.hpp). Each reads its options from the settings, does
+/// its work and returns how to exit. Each may throw CommandError.
+commands::Finish acquire_command(const Settings& settings, const commands::Start& start);
+commands::Finish extend_command(const Settings& settings);
+commands::Finish release_command(const Settings& settings);
+commands::Finish stop_command(const Settings& settings);
+commands::Finish status_command(const Settings& settings, const commands::Start& start);
+commands::Finish doctor_command(const Settings& settings);
+commands::Finish completion_command(const CommandLine& line);
 
 }  // namespace redlock::cli

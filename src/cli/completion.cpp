@@ -8,9 +8,9 @@
 #include "cli/read_server_options.hpp"
 #include "cli/redact.hpp"
 #include "cli/suggestions.hpp"
+#include "commands/command_error.hpp"
+#include "commands/session.hpp"
 #include "engine/inspect.hpp"
-#include "run/command_error.hpp"
-#include "run/session.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -29,7 +29,7 @@ constexpr std::chrono::milliseconds max_listing{1500};
 constexpr std::array<std::string_view, 7> kind_names{"words",       "beginnings", "words",  "files",
                                                      "directories", "pid",        "command"};
 
-asio::awaitable<Listing> list(run::Session& session, std::string prefix) {
+asio::awaitable<Listing> list(commands::Session& session, std::string prefix) {
   ListingRequest request;
   request.prefix = std::move(prefix);
   request.until = session.clock().now() + max_listing;
@@ -56,10 +56,10 @@ std::vector<std::string> locked_keys(const std::vector<std::string>& words, std:
   }
   if (line.command == nullptr) return {};
   const Settings settings(line);
-  const run::ServerOptions servers = read_server_options(settings);
-  run::SessionOptions options = session_options(settings);
+  const commands::ServerOptions servers = read_server_options(settings);
+  commands::SessionOptions options = session_options(settings);
   options.identifies_servers = false;
-  run::Session session(options, servers, keys_timeout);
+  commands::Session session(options, servers, keys_timeout);
   std::vector<std::string> keys;
   for (const Resource& resource : session.run(list(session, std::move(prefix))).resources) {
     keys.push_back(resource.key());
@@ -108,7 +108,7 @@ std::string names_of_shells() {
 
 }  // namespace
 
-run::Finish completion_command(const CommandLine& line) {
+commands::Finish completion_command(const CommandLine& line) {
   if (line.words.empty()) {
     throw CommandError(ExitCode::usage, "completion: name a shell: " + names_of_shells());
   }

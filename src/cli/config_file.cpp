@@ -26,7 +26,7 @@
 
 #include "cli/option_rows.hpp"
 #include "cli/spelling.hpp"
-#include "run/command_error.hpp"
+#include "commands/command_error.hpp"
 #include "store/registry.hpp"
 #include "support/text.hpp"
 #include "support/unique_fd.hpp"

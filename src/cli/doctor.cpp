@@ -10,10 +10,10 @@
 #include "cli/option_rows.hpp"
 #include "cli/read_lock_options.hpp"
 #include "cli/redact.hpp"
+#include "commands/command_error.hpp"
+#include "commands/session.hpp"
 #include "output/doctor.hpp"
 #include "output/terminal.hpp"
-#include "run/command_error.hpp"
-#include "run/session.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -27,8 +27,9 @@ int code_of(const SetDiagnosis& set) {
   return set.worst == Level::good ? to_int(ExitCode::done) : exit_with_warnings;
 }
 
-asio::awaitable<run::Finish> diagnose_all(run::Session& session, std::vector<ServerLink> links,
-                                          std::optional<Resource> key) {
+asio::awaitable<commands::Finish> diagnose_all(commands::Session& session,
+                                               std::vector<ServerLink> links,
+                                               std::optional<Resource> key) {
   const ServerSet& server_set = session.server_set();
   DiagnosisRequest request{std::move(key), server_set.server_timeout(), server_set.restart_guard()};
   const SetDiagnosis set = co_await diagnose(session.io().get_executor(), session.clock(),
@@ -38,7 +39,7 @@ asio::awaitable<run::Finish> diagnose_all(run::Session& session, std::vector<Ser
       session.json() ? output::diagnosis_json(set, code) + "\n"
                      : output::diagnosis_text(set, output::width_of_output(STDOUT_FILENO));
   if (!session.console().is_quiet()) print_result(text);
-  co_return run::Finish{code};
+  co_return commands::Finish{code};
 }
 
 std::string shown_value(const OptionRow& option, const Setting& setting) {
@@ -52,7 +53,7 @@ std::string shown_value(const OptionRow& option, const Setting& setting) {
   return value;
 }
 
-run::Finish show_settings(const Settings& settings) {
+commands::Finish show_settings(const Settings& settings) {
   std::vector<output::ShownSetting> shown;
   for (const OptionRow* option : option::all_options) {
     if (option->spec().source == OptionSource::line) continue;
@@ -63,12 +64,12 @@ run::Finish show_settings(const Settings& settings) {
   }
   print_result(settings.get(option::json) ? output::settings_json(shown) + "\n"
                                           : output::settings_text(shown));
-  return run::Finish{to_int(ExitCode::done)};
+  return commands::Finish{to_int(ExitCode::done)};
 }
 
 }  // namespace
 
-run::Finish doctor_command(const Settings& settings) {
+commands::Finish doctor_command(const Settings& settings) {
   if (settings.get(option::settings)) return show_settings(settings);
   std::optional<Resource> key;
   if (settings.find(option::key)) {
@@ -77,10 +78,10 @@ run::Finish doctor_command(const Settings& settings) {
       throw CommandError(ExitCode::usage, "--key: doctor tries one key at a time");
     key = keys.front();
   }
-  const run::ServerOptions servers = read_server_options(settings);
-  const run::SessionOptions options = session_options(settings);
-  run::Session session(options, servers, timeout_without_ttl(servers));
-  return session.run(diagnose_all(session, run::links_to(options, servers), std::move(key)));
+  const commands::ServerOptions servers = read_server_options(settings);
+  const commands::SessionOptions options = session_options(settings);
+  commands::Session session(options, servers, timeout_without_ttl(servers));
+  return session.run(diagnose_all(session, commands::links_to(options, servers), std::move(key)));
 }
 
 }  // namespace redlock::cli

@@ -7,14 +7,14 @@
 #include "cli/lease_source.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/read_lock_options.hpp"
+#include "commands/nesting.hpp"
+#include "commands/session.hpp"
 #include "core/validity.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/inherited_lease.hpp"
 #include "output/describe.hpp"
 #include "output/json.hpp"
 #include "output/outcome.hpp"
-#include "run/nesting.hpp"
-#include "run/session.hpp"
 #include "support/duration.hpp"
 #include "support/spawn.hpp"
 
@@ -43,7 +43,7 @@ Meaning meaning_of(const ExtendResult& result, std::size_t servers) {
 }
 
 /// The outcome for one key. Reports a failure.
-output::Outcome outcome_of_extend(const run::Session& session, const Resource& resource,
+output::Outcome outcome_of_extend(const commands::Session& session, const Resource& resource,
                                   const ExtendResult& result, std::size_t servers) {
   const Meaning meaning = meaning_of(result, servers);
   output::Outcome outcome =
@@ -58,7 +58,7 @@ output::Outcome outcome_of_extend(const run::Session& session, const Resource& r
 /// Extends a lease. An inherited one is renewed by its own holder, so this only checks that it
 /// still exists.
 asio::awaitable<ExtendResult> extend_one(ServerSet& server_set, LeaseHandle::Part part, Ttl ttl) {
-  const LeaseId id = run::id_of(part.token);
+  const LeaseId id = commands::id_of(part.token);
   if (part.inherited) co_return co_await check_lease(server_set, part.resource, id);
   HeldLease held(server_set, part.resource, part.token, part.fence, part.hold);
   co_return co_await held.extend(ttl, Instant::max(), /*by_hand=*/true);
@@ -79,7 +79,8 @@ std::string success_text(const LeaseHandle& handle, Ttl ttl) {
 }
 
 /// Extends every key, even after a failure; the first failure is the outcome.
-asio::awaitable<run::Finish> extend(run::Session& session, const LeaseHandle& handle, Ttl ttl) {
+asio::awaitable<commands::Finish> extend(commands::Session& session, const LeaseHandle& handle,
+                                         Ttl ttl) {
   std::optional<output::Outcome> failure;
   std::vector<Resource> resources;
   std::vector<ServerFault> faults;
@@ -114,20 +115,20 @@ asio::awaitable<run::Finish> extend(run::Session& session, const LeaseHandle& ha
   if (session.json())
     print_result((failure ? output::outcome_json(outcome) : output::extend_json(outcome, valid)) +
                  "\n");
-  co_return run::Finish{outcome.exit_code};
+  co_return commands::Finish{outcome.exit_code};
 }
 
 }  // namespace
 
-run::Finish extend_command(const Settings& settings) {
-  run::ServerOptions servers = read_server_options(settings);
+commands::Finish extend_command(const Settings& settings) {
+  commands::ServerOptions servers = read_server_options(settings);
   const Ttl ttl =
       require_ttl(settings, TtlDemands{servers.timeout, Duration::zero(), /*supervised=*/false},
                   ": how long the lease is to last from now on");
   raise_restart_guard(settings, servers, option::ttl, ttl.length());
   const LeaseHandle handle = find_lease(settings, servers);
-  run::Session session(session_options(settings), servers,
-                       servers.timeout.value_or(default_server_timeout(ttl)));
+  commands::Session session(session_options(settings), servers,
+                            servers.timeout.value_or(default_server_timeout(ttl)));
   return session.run(extend(session, handle, ttl));
 }
 

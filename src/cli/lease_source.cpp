@@ -5,9 +5,9 @@
 
 #include "cli/option_rows.hpp"
 #include "cli/read_lock_options.hpp"
+#include "commands/command_error.hpp"
+#include "commands/lease_file.hpp"
 #include "output/describe.hpp"
-#include "run/command_error.hpp"
-#include "run/lease_file.hpp"
 #include "support/environment.hpp"
 #include "support/text.hpp"
 
@@ -15,7 +15,8 @@ namespace redlock::cli {
 namespace {
 
 /// A handle from only the key and the token; its other parts stay unknown.
-std::optional<LeaseHandle> from_parts(const Settings& settings, const run::ServerOptions& servers) {
+std::optional<LeaseHandle> from_parts(const Settings& settings,
+                                      const commands::ServerOptions& servers) {
   const std::string text = environment_value("REDLOCK_TOKEN");
   const auto token = Token::from_text(text);
   if (!text.empty() && !token)
@@ -26,17 +27,17 @@ std::optional<LeaseHandle> from_parts(const Settings& settings, const run::Serve
     if (resources.size() != 1)
       throw CommandError(ExitCode::usage,
                          "--key: REDLOCK_TOKEN is for one key; REDLOCK_LEASE holds several");
-    return LeaseHandle{{{resources.front(), *token, Fence()}}, run::fingerprint(servers)};
+    return LeaseHandle{{{resources.front(), *token, Fence()}}, commands::fingerprint(servers)};
   }
   const std::string key = environment_value("REDLOCK_KEY");
   if (key.empty()) return std::nullopt;
   auto resource = Resource::from(key);
   if (!resource) throw CommandError(ExitCode::usage, "REDLOCK_KEY: " + describe(resource.error()));
-  return LeaseHandle{{{std::move(*resource), *token, Fence()}}, run::fingerprint(servers)};
+  return LeaseHandle{{{std::move(*resource), *token, Fence()}}, commands::fingerprint(servers)};
 }
 
 std::optional<LeaseHandle> from_environment(const Settings& settings,
-                                            const run::ServerOptions& servers) {
+                                            const commands::ServerOptions& servers) {
   const std::string text = environment_value("REDLOCK_LEASE");
   if (text.empty()) return from_parts(settings, servers);
   auto handle = LeaseHandle::from_text(text);
@@ -49,7 +50,7 @@ std::optional<LeaseHandle> from_environment(const Settings& settings,
 std::optional<LeaseHandle> from_file(const Settings& settings) {
   const auto path = settings.get(option::token_file);
   if (!path) return std::nullopt;
-  auto handle = run::read_lease_file(*path);
+  auto handle = commands::read_lease_file(*path);
   if (!handle) throw CommandError(ExitCode::config, handle.error());
   return *handle;
 }
@@ -64,7 +65,7 @@ std::string how_to_break(const Settings& settings) {
 
 }  // namespace
 
-LeaseHandle find_lease(const Settings& settings, const run::ServerOptions& servers) {
+LeaseHandle find_lease(const Settings& settings, const commands::ServerOptions& servers) {
   auto handle = from_file(settings);
   if (!handle) handle = from_environment(settings, servers);
   if (!handle) {
@@ -80,14 +81,14 @@ LeaseHandle find_lease(const Settings& settings, const run::ServerOptions& serve
                        fmt::format("the lease is for {}, not for {}", output::keys_text(resources),
                                    output::keys_text(read_keys(settings))));
   }
-  if (handle->servers != run::fingerprint(servers)) {
+  if (handle->servers != commands::fingerprint(servers)) {
     throw CommandError(
         ExitCode::config,
         fmt::format(
             "the lease on {} was acquired on other servers, or on the same in another spelling; "
             "configure them as they were then. Configured now: {}",
             output::keys_text(resources),
-            escape_for_terminal(fmt::format("{}", fmt::join(run::names_of(servers), ", ")))));
+            escape_for_terminal(fmt::format("{}", fmt::join(commands::names_of(servers), ", ")))));
   }
   return *handle;
 }

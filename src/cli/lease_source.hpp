@@ -9,6 +9,6 @@ namespace redlock::cli {
 /// The lease for extend and release: from --token-file, else from REDLOCK_LEASE, else from -k (or
 /// REDLOCK_KEY) and REDLOCK_TOKEN. Throws CommandError: usage if there is none, or -k names another
 /// key; config if it was acquired on another server set, or the file cannot be trusted.
-LeaseHandle find_lease(const Settings& settings, const run::ServerOptions& servers);
+LeaseHandle find_lease(const Settings& settings, const commands::ServerOptions& servers);
 
 }  // namespace redlock::cli

@@ -13,7 +13,6 @@
 #include <system_error>
 #include <vector>
 
-#include "child/signals.hpp"
 #include "cli/command_line.hpp"
 #include "cli/command_session.hpp"
 #include "cli/commands.hpp"
@@ -22,12 +21,13 @@
 #include "cli/read_run_options.hpp"
 #include "cli/redact.hpp"
 #include "cli/settings.hpp"
+#include "commands/command_error.hpp"
+#include "commands/lease_file.hpp"
+#include "commands/run.hpp"
+#include "guard/signals.hpp"
 #include "output/json.hpp"
 #include "output/outcome.hpp"
 #include "output/standard_error.hpp"
-#include "run/command_error.hpp"
-#include "run/lease_file.hpp"
-#include "run/run.hpp"
 #include "support/environment.hpp"
 #include "support/text.hpp"
 
@@ -48,7 +48,7 @@ void occupy_standard_descriptors() {
   }
 }
 
-run::Finish dispatch(const CommandLine& line, const run::Start& start) {
+commands::Finish dispatch(const CommandLine& line, const commands::Start& start) {
   // Shells run this when they start, so an error in the settings must not make it fail.
   if (line.command->bit == for_completion) return completion_command(line);
 
@@ -58,7 +58,7 @@ run::Finish dispatch(const CommandLine& line, const run::Start& start) {
   refuse_misspelt_variables(settings);
   switch (line.command->bit) {
     case for_run:
-      return run::run(read_run_options(settings), session_options(settings), start);
+      return commands::run(read_run_options(settings), session_options(settings), start);
     case for_acquire:
       return acquire_command(settings, start);
     case for_extend:
@@ -112,11 +112,12 @@ void report_to_readers(const CommandLine& line, ExitCode code, std::string_view 
     if (const auto fd = status_fd_of(line)) output::write_last(*fd, output::run_json(state) + "\n");
   }
   if (line.find(option::export_lease) != nullptr) {
-    output::write_all(STDOUT_FILENO, run::failed_export_line(to_int(code)));
+    output::write_all(STDOUT_FILENO, commands::failed_export_line(to_int(code)));
   }
 }
 
-run::Finish run_program(const std::vector<std::string>& arguments, const run::Start& start) {
+commands::Finish run_program(const std::vector<std::string>& arguments,
+                             const commands::Start& start) {
   CommandLine line;
   ExitCode code = ExitCode::internal;
   std::string text;
@@ -142,12 +143,12 @@ run::Finish run_program(const std::vector<std::string>& arguments, const run::St
   // With `run --json` the result on stderr contains the message.
   if (!is_run_with_json(line)) output::Console(/*quiet=*/false, /*verbosity=*/0).error(text);
   report_to_readers(line, code, text);
-  return run::Finish{to_int(code)};
+  return commands::Finish{to_int(code)};
 }
 
 /// Returns the exit code, or kills this process with the signal that killed the command.
 int run_main(int argc, char** argv) {
-  const child::InheritedSignals inherited = child::InheritedSignals::capture();
+  const guard::InheritedSignals inherited = guard::InheritedSignals::capture();
   // Writing to a closed pipe is handled as an error, and must not kill this process.
   ::signal(SIGPIPE, SIG_IGN);
   occupy_standard_descriptors();
@@ -157,9 +158,9 @@ int run_main(int argc, char** argv) {
     output::StandardError::of_process().finish();
     return to_int(ExitCode::usage);
   }
-  const run::Finish finish = run_program(arguments, run::Start{inherited, argc, argv});
+  const commands::Finish finish = run_program(arguments, commands::Start{inherited, argc, argv});
   output::StandardError::of_process().finish();
-  return finish.signal != 0 ? child::die_of(finish.signal) : finish.exit_code;
+  return finish.signal != 0 ? guard::die_of(finish.signal) : finish.exit_code;
 }
 
 }  // namespace

@@ -4,10 +4,10 @@
 #include <csignal>
 #include <limits>
 
-#include "child/isolation.hpp"
-#include "child/stop_plan.hpp"
 #include "cli/option_types.hpp"
 #include "core/types.hpp"
+#include "guard/isolation.hpp"
+#include "guard/stop_plan.hpp"
 #include "output/exit_code.hpp"
 #include "store/owner_record.hpp"
 
@@ -190,14 +190,14 @@ inline constexpr Flag with_parent{
     {"--with-parent", for_run, OptionSource::line, Section::command,
      "Give up the wait, or stop CMD, when the process that started redlock-cli has ended"}};
 
-inline constexpr DefaultOption<ChoiceType<child::OnLost, 3>> on_lost{
+inline constexpr DefaultOption<ChoiceType<guard::OnLost, 3>> on_lost{
     {"--on-lost", takes_lock, OptionSource::anywhere, Section::command,
      "When the lock is lost: kill the command (TERM, then KILL), send TERM only, or only warn; run "
      "exits with 79 anyway"},
-    {{{{"kill", child::OnLost::kill},
-       {"term", child::OnLost::term},
-       {"warn", child::OnLost::warn}}}},
-    child::OnLost::kill};
+    {{{{"kill", guard::OnLost::kill},
+       {"term", guard::OnLost::term},
+       {"warn", guard::OnLost::warn}}}},
+    guard::OnLost::kill};
 
 std::string grace_default();
 inline constexpr Option<DurationType> grace{
@@ -216,30 +216,30 @@ inline constexpr DefaultOption<SignalType> stop_signal{
      "The first signal when CMD is stopped"},
     SIGTERM};
 
-inline constexpr DefaultOption<ChoiceType<child::Descendants, 3>> descendants{
+inline constexpr DefaultOption<ChoiceType<guard::Descendants, 3>> descendants{
     {"--descendants", for_run, OptionSource::anywhere, Section::command,
      "When CMD ends by itself and leaves processes: leave them running, wait for them with the "
      "lock held, or kill them"},
-    {{{{"leave", child::Descendants::leave},
-       {"wait", child::Descendants::wait},
-       {"kill", child::Descendants::kill}}}},
-    child::Descendants::leave};
+    {{{{"leave", guard::Descendants::leave},
+       {"wait", guard::Descendants::wait},
+       {"kill", guard::Descendants::kill}}}},
+    guard::Descendants::leave};
 
-inline constexpr DefaultOption<ChoiceType<child::SignalTo, 2>> signal_to{
+inline constexpr DefaultOption<ChoiceType<guard::SignalTo, 2>> signal_to{
     {"--signal-to", for_run, OptionSource::anywhere, Section::command,
      "Pass signals on to CMD's process group, or to CMD alone, which then stops its own processes "
      "in its own order"},
-    {{{{"group", child::SignalTo::group}, {"command", child::SignalTo::command}}}},
-    child::SignalTo::group};
+    {{{{"group", guard::SignalTo::group}, {"command", guard::SignalTo::command}}}},
+    guard::SignalTo::group};
 
-inline constexpr DefaultOption<ChoiceType<child::IsolationMode, 3>> isolate{
+inline constexpr DefaultOption<ChoiceType<guard::IsolationMode, 3>> isolate{
     {"--isolate", for_run, OptionSource::anywhere, Section::command,
      "Run CMD in a cgroup, which is killed as a whole, or in a pid namespace, which always ends "
      "with redlock-cli"},
-    {{{{"none", child::IsolationMode::none},
-       {"cgroup", child::IsolationMode::cgroup},
-       {"pidns", child::IsolationMode::pid_namespace}}}},
-    child::IsolationMode::none};
+    {{{{"none", guard::IsolationMode::none},
+       {"cgroup", guard::IsolationMode::cgroup},
+       {"pidns", guard::IsolationMode::pid_namespace}}}},
+    guard::IsolationMode::none};
 
 // --- The servers ---
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "child/signals.hpp"
+#include "guard/signals.hpp"
 #include "support/duration.hpp"
 #include "support/number.hpp"
 #include "support/text.hpp"
@@ -77,11 +77,11 @@ bool OptionalNumberType::has_form(const std::string& text) {
 }
 
 std::string SignalType::text(int value) const {
-  return child::signal_name(value);
+  return guard::signal_name(value);
 }
 
 ReadValue<int> SignalType::read(const std::string& text, const std::string& shown) const {
-  if (const auto signal = child::parse_signal(text)) return *signal;
+  if (const auto signal = guard::parse_signal(text)) return *signal;
   return unexpected(fmt::format("unknown signal '{}'; write one like TERM, INT or 15",
                                 escape_for_terminal(shown)));
 }

@@ -14,8 +14,8 @@
 #include "cli/ci_job.hpp"
 #include "cli/command_session.hpp"
 #include "cli/option_rows.hpp"
+#include "commands/command_error.hpp"
 #include "output/describe.hpp"
-#include "run/command_error.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
 
@@ -263,8 +263,8 @@ Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string
                      fmt::format("{} needs --ttl DUR{}", settings.line().command->name, why));
 }
 
-run::LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources,
-                                   Ttl ttl, run::ServerOptions servers, Owner owner) {
+commands::LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources,
+                                        Ttl ttl, commands::ServerOptions servers, Owner owner) {
   warn_of_odd_keys(settings, resources);
   raise_restart_guard(settings, servers, option::ttl, ttl.length());
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));

@@ -2,16 +2,16 @@
 
 #include "cli/read_server_options.hpp"
 #include "cli/settings.hpp"
+#include "commands/options.hpp"
 #include "core/types.hpp"
 #include "core/validity.hpp"
-#include "run/options.hpp"
 
 namespace redlock::cli {
 
 /// Reads the options of `run` and `acquire` that concern the lock. The caller has determined the
 /// ttl, and adds the owner's pid and command. Throws CommandError.
-run::LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources,
-                                   Ttl ttl, run::ServerOptions servers, Owner owner);
+commands::LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources,
+                                        Ttl ttl, commands::ServerOptions servers, Owner owner);
 
 /// The setting by which several processes share the lock; nullopt if one holds it alone.
 std::optional<Rival> find_sharing(const Settings& settings);

@@ -6,14 +6,14 @@
 
 #include <algorithm>
 
-#include "child/notify_socket.hpp"
-#include "child/parent_process.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/read_lock_options.hpp"
 #include "cli/read_server_options.hpp"
 #include "cli/redact.hpp"
-#include "run/command_error.hpp"
-#include "run/nesting.hpp"
+#include "commands/command_error.hpp"
+#include "commands/nesting.hpp"
+#include "guard/notify_socket.hpp"
+#include "proc/parent_process.hpp"
 #include "support/duration.hpp"
 #include "support/environment.hpp"
 #include "support/text.hpp"
@@ -22,9 +22,9 @@ namespace redlock::cli {
 namespace {
 
 /// The default ttl: 30 s, or less if a parent lease of these keys has a shorter ttl.
-Ttl usual_ttl(const std::vector<Resource>& resources, const run::ServerOptions& servers) {
+Ttl usual_ttl(const std::vector<Resource>& resources, const commands::ServerOptions& servers) {
   Ttl ttl = *Ttl::from(option::default_ttl);
-  for (const ParentLease& lease : run::parent_leases(servers)) {
+  for (const ParentLease& lease : commands::parent_leases(servers)) {
     for (const LeaseHandle::Part& part : lease.handle.parts) {
       if (std::binary_search(resources.begin(), resources.end(), part.resource))
         ttl = std::min(ttl, lease.ttl);
@@ -63,8 +63,8 @@ std::vector<std::string> read_words(const Settings& settings) {
   return words_for_shell(*text);
 }
 
-child::Command find_command(std::vector<std::string> words) {
-  auto path = child::find_program(words.front());
+guard::Command find_command(std::vector<std::string> words) {
+  auto path = guard::find_program(words.front());
   if (!path) throw CommandError(static_cast<ExitCode>(path.error().exit_code), path.error().text);
   return {std::move(*path), std::move(words)};
 }
@@ -95,11 +95,11 @@ std::optional<Duration> read_once_per(const Settings& settings) {
   return period;
 }
 
-std::optional<child::Command> read_on_stop(const Settings& settings) {
+std::optional<guard::Command> read_on_stop(const Settings& settings) {
   const auto text = settings.get(option::on_stop);
   if (!text) return std::nullopt;
   if (text->empty()) Settings::refuse(*settings.find(option::on_stop), "the text is empty");
-  if (settings.get(option::on_lost) != child::OnLost::kill) {
+  if (settings.get(option::on_lost) != guard::OnLost::kill) {
     Settings::refuse(*settings.find(option::on_stop),
                      fmt::format("needs --on-lost kill: with {} the command may go on without the "
                                  "lock",
@@ -114,9 +114,9 @@ std::optional<child::Command> read_on_stop(const Settings& settings) {
 /// Reads --with-parent. To be called early: the end of the parent before this call goes unnoticed.
 UniqueFd watch_parent(const Settings& settings) {
   if (!settings.get(option::with_parent)) return {};
-  auto parent = child::watch_parent_process();
+  auto parent = proc::watch_parent_process();
   if (parent) return std::move(*parent);
-  const child::NoParentProcess& none = parent.error();
+  const proc::NoParentProcess& none = parent.error();
   throw CommandError(none.may_have_ended ? ExitCode::usage : ExitCode::os_error,
                      "--with-parent: " + none.text);
 }
@@ -145,11 +145,11 @@ std::optional<Duration> read_max_hold(const Settings& settings) {
   return max_hold == infinite_duration ? std::nullopt : max_hold;
 }
 
-child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands) {
-  const child::OnLost on_lost = settings.get(option::on_lost);
+guard::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands) {
+  const guard::OnLost on_lost = settings.get(option::on_lost);
   // Only --on-lost kill promises an end in time, so only then the cost of stopping is measured.
   const Duration measure_interval =
-      on_lost == child::OnLost::kill ? extend_interval(ttl) / 2 : Duration::zero();
+      on_lost == guard::OnLost::kill ? extend_interval(ttl) / 2 : Duration::zero();
   return {demands.grace.value_or(default_grace(ttl)),
           margin(ttl),
           max_margin(ttl, demands),
@@ -161,10 +161,10 @@ child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDeman
           read_max_hold(settings)};
 }
 
-run::RunOptions read_run_options(const Settings& settings) {
+commands::RunOptions read_run_options(const Settings& settings) {
   std::vector<Resource> resources = read_keys(settings);
-  child::Command command = find_command(read_words(settings));
-  run::ServerOptions servers = read_server_options(settings);
+  guard::Command command = find_command(read_words(settings));
+  commands::ServerOptions servers = read_server_options(settings);
   const auto grace = settings.get(option::grace);
   const TtlDemands demands{servers.timeout, grace};
   const Ttl fallback = usual_ttl(resources, servers);
@@ -175,7 +175,7 @@ run::RunOptions read_run_options(const Settings& settings) {
   owner.command = basename_of(command.arguments.front());
   owner.supervised = true;
   owner.renewed_for = ttl.length();
-  owner.stoppable = settings.get(option::on_lost) != child::OnLost::warn;
+  owner.stoppable = settings.get(option::on_lost) != guard::OnLost::warn;
   const Duration min_hold = settings.get(option::min_hold);
   if (const auto max_hold = read_max_hold(settings); max_hold && min_hold > *max_hold) {
     Settings::refuse(
@@ -190,7 +190,7 @@ run::RunOptions read_run_options(const Settings& settings) {
                                  rival.remedy));
   }
   raise_restart_guard(settings, servers, option::min_hold, min_hold);
-  run::LockOptions lock =
+  commands::LockOptions lock =
       read_lock_options(settings, std::move(resources), ttl, std::move(servers), std::move(owner));
   const auto once_per = read_once_per(settings);
   return {std::move(lock),
@@ -200,7 +200,7 @@ run::RunOptions read_run_options(const Settings& settings) {
           isolation_source(settings),
           read_descriptor(settings, option::status_fd),
           read_descriptor(settings, option::events_fd),
-          settings.get(option::sd_notify) && child::has_service_manager(),
+          settings.get(option::sd_notify) && guard::has_service_manager(),
           min_hold,
           min_hold > Duration::zero() && settings.is_on_line(option::min_hold),
           once_per,

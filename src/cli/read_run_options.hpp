@@ -4,8 +4,8 @@
 
 #include "cli/option_types.hpp"
 #include "cli/settings.hpp"
+#include "commands/options.hpp"
 #include "core/validity.hpp"
-#include "run/options.hpp"
 
 namespace redlock::cli {
 
@@ -13,7 +13,7 @@ namespace redlock::cli {
 std::optional<Duration> read_max_hold(const Settings& settings);
 
 /// Reads --grace, --stop-signal, --on-lost, --descendants, --signal-to and --max-hold.
-child::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands);
+guard::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands);
 
 /// Whether this process inherited the descriptor from its caller, open for writing.
 bool is_given_for_writing(int fd);
@@ -24,6 +24,6 @@ std::optional<int> read_descriptor(const Settings& settings, const Option<Number
 
 /// Reads all options of `run`. Throws CommandError, also if the command cannot be found (127) or
 /// executed (126), so that these errors are reported before the wait.
-run::RunOptions read_run_options(const Settings& settings);
+commands::RunOptions read_run_options(const Settings& settings);
 
 }  // namespace redlock::cli

@@ -12,10 +12,10 @@
 #include "cli/config_paths.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/redact.hpp"
+#include "commands/command_error.hpp"
 #include "core/decision.hpp"
 #include "core/lease_handle.hpp"
 #include "core/validity.hpp"
-#include "run/command_error.hpp"
 #include "store/password_file.hpp"
 #include "support/duration.hpp"
 #include "support/environment.hpp"
@@ -84,9 +84,9 @@ std::shared_ptr<const ServerAddress> read_server(const Setting& setting, const s
   return std::move(*address);
 }
 
-std::vector<run::ServerSource> read_servers(const Setting& setting,
-                                            const std::vector<std::string>& urls) {
-  std::vector<run::ServerSource> servers;
+std::vector<commands::ServerSource> read_servers(const Setting& setting,
+                                                 const std::vector<std::string>& urls) {
+  std::vector<commands::ServerSource> servers;
   std::set<std::string> processes;
   for (const std::string& url : urls) {
     const std::string which =
@@ -159,10 +159,10 @@ std::shared_ptr<Tls> load_tls(const Settings& settings, const Store& store,
 
 /// Loads the TLS settings and gives them to each server that uses TLS; servers of one store share
 /// them. Returns whether there is such a server.
-bool load_tls(const Settings& settings, std::vector<run::ServerSource>& servers) {
+bool load_tls(const Settings& settings, std::vector<commands::ServerSource>& servers) {
   std::map<const Store*, std::shared_ptr<Tls>> loaded;
   std::optional<TlsSettings> tls;
-  for (run::ServerSource& server : servers) {
+  for (commands::ServerSource& server : servers) {
     if (!server.address->uses_tls()) continue;
     if (!tls) tls = read_tls_settings(settings);
     const Store& store = server.address->store();
@@ -181,7 +181,7 @@ bool load_tls(const Settings& settings, std::vector<run::ServerSource>& servers)
 
 }  // namespace
 
-run::ServerOptions read_server_options(const Settings& settings) {
+commands::ServerOptions read_server_options(const Settings& settings) {
   const auto setting = settings.find(option::server);
   if (!setting) throw CommandError(ExitCode::config, "no server is set; " + how_to_name_a_server());
   const std::vector<std::string> urls = urls_of(*setting);
@@ -190,7 +190,7 @@ run::ServerOptions read_server_options(const Settings& settings) {
                                                      how_to_name_a_server()));
   }
 
-  run::ServerOptions options;
+  commands::ServerOptions options;
   options.servers = read_servers(*setting, urls);
   const auto has_logins = [](const auto& server) { return server.address->store().has_logins; };
   if (std::ranges::any_of(options.servers, has_logins)) options.login = default_login(settings);
@@ -199,7 +199,7 @@ run::ServerOptions read_server_options(const Settings& settings) {
   const Duration guard = settings.get(option::restart_guard);
   if (options.servers.size() >= min_guarded_servers) options.restart_guard = guard;
   options.replicas = static_cast<unsigned>(settings.get(option::replicas));
-  for (const run::ServerSource& server : options.servers) {
+  for (const commands::ServerSource& server : options.servers) {
     const std::string_view why_not = server.address->store().no_replicas;
     if (options.replicas > 0 && !why_not.empty()) {
       Settings::refuse(*settings.find(option::replicas), std::string(why_not));
@@ -209,11 +209,11 @@ run::ServerOptions read_server_options(const Settings& settings) {
   return options;
 }
 
-Duration timeout_without_ttl(const run::ServerOptions& options) {
+Duration timeout_without_ttl(const commands::ServerOptions& options) {
   return options.timeout.value_or(max_default_timeout);
 }
 
-void raise_restart_guard(const Settings& settings, run::ServerOptions& options,
+void raise_restart_guard(const Settings& settings, commands::ServerOptions& options,
                          const OptionRow& option, Duration span) {
   if (options.restart_guard <= Duration::zero() || span <= options.restart_guard) return;
   const std::string length = format_duration(span);

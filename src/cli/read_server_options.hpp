@@ -1,7 +1,7 @@
 #pragma once
 
 #include "cli/settings.hpp"
-#include "run/servers.hpp"
+#include "commands/servers.hpp"
 
 namespace redlock::cli {
 
@@ -10,16 +10,16 @@ namespace redlock::cli {
 /// combined with another, or a password, CA, certificate or key file cannot be used. Usage: a URL
 /// on the command line is wrong or contains a password, or an option needs a feature that none of
 /// the servers has (TLS, replicas).
-run::ServerOptions read_server_options(const Settings& settings);
+commands::ServerOptions read_server_options(const Settings& settings);
 
 /// The server timeout of a command without a ttl: --server-timeout, or else the longest default.
-Duration timeout_without_ttl(const run::ServerOptions& options);
+Duration timeout_without_ttl(const commands::ServerOptions& options);
 
 /// Raises the restart guard, if it is enabled, to at least `span`, the longest possible lease:
 /// otherwise a restarted server could vote again before a lease that it forgot has expired
 /// (PROTOCOL R7). With -v it reports that the other clients need the same guard. `option` is the
 /// origin of `span`, for that message.
-void raise_restart_guard(const Settings& settings, run::ServerOptions& options,
+void raise_restart_guard(const Settings& settings, commands::ServerOptions& options,
                          const OptionRow& option, Duration span);
 
 }  // namespace redlock::cli

@@ -8,14 +8,14 @@
 #include "cli/lease_source.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/read_lock_options.hpp"
+#include "commands/command_error.hpp"
+#include "commands/session.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/inspect.hpp"
 #include "engine/round.hpp"
 #include "output/describe.hpp"
 #include "output/json.hpp"
 #include "output/outcome.hpp"
-#include "run/command_error.hpp"
-#include "run/session.hpp"
 #include "support/spawn.hpp"
 #include "support/text.hpp"
 
@@ -26,7 +26,7 @@ namespace {
 /// something was done.
 class Report {
  public:
-  explicit Report(const run::Session& session) : session_(session) {}
+  explicit Report(const commands::Session& session) : session_(session) {}
 
   /// Reports the result of one key.
   void add(output::Outcome outcome) {
@@ -42,7 +42,7 @@ class Report {
   }
 
   /// Prints the combined result with --json, and returns its exit code.
-  run::Finish finish() {
+  commands::Finish finish() {
     if (whole_->exit_code == 0 && resources_.size() > 1) {
       std::sort(resources_.begin(), resources_.end());
       whole_->resources = resources_;
@@ -50,7 +50,7 @@ class Report {
       whole_->holder.reset();  // it is that of one key
     }
     if (session_.json()) print_result(output::outcome_json(*whole_) + "\n");
-    return run::Finish{whole_->exit_code};
+    return commands::Finish{whole_->exit_code};
   }
 
  private:
@@ -59,7 +59,7 @@ class Report {
     return result == output::CommandResult::inherited || result == output::CommandResult::free;
   }
 
-  const run::Session& session_;
+  const commands::Session& session_;
   std::vector<Resource> resources_;
   std::optional<output::Outcome> whole_;
 };
@@ -116,7 +116,7 @@ asio::awaitable<output::Outcome> release_one(ServerSet& server_set, const LeaseH
 }
 
 /// Releases the leases in reverse order, as `run` does.
-asio::awaitable<run::Finish> release(run::Session& session, const LeaseHandle& handle) {
+asio::awaitable<commands::Finish> release(commands::Session& session, const LeaseHandle& handle) {
   const std::vector<LeaseHandle::Part> parts(handle.parts.rbegin(), handle.parts.rend());
   std::vector<output::Outcome> outcomes(parts.size());
   const auto release_part = [&](std::size_t i) -> asio::awaitable<void> {
@@ -227,8 +227,9 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
 
 /// Breaks the locks one by one. With `and_foreign` it also breaks foreign keys, after it has
 /// reported what they are.
-asio::awaitable<run::Finish> break_them(run::Session& session, std::vector<Resource> resources,
-                                        BreakRequest request, bool and_foreign) {
+asio::awaitable<commands::Finish> break_them(commands::Session& session,
+                                             std::vector<Resource> resources, BreakRequest request,
+                                             bool and_foreign) {
   Report report(session);
   for (const Resource& resource : resources) {
     request.resource = resource;
@@ -257,8 +258,8 @@ asio::awaitable<run::Finish> break_them(run::Session& session, std::vector<Resou
 
 }  // namespace
 
-run::Finish release_command(const Settings& settings) {
-  const run::ServerOptions servers = read_server_options(settings);
+commands::Finish release_command(const Settings& settings) {
+  const commands::ServerOptions servers = read_server_options(settings);
   const auto fence = settings.get(option::if_fence);
   const bool force = settings.get(option::force);
   if (fence && !force) throw CommandError(ExitCode::usage, "--if-fence goes with --force");
@@ -271,7 +272,7 @@ run::Finish release_command(const Settings& settings) {
   if (foreign && !force) Settings::refuse(*settings.find(option::foreign), "goes with --force");
   if (foreign && fence)
     Settings::refuse_both(*settings.find(option::foreign), *settings.find(option::if_fence));
-  run::Session session(session_options(settings), servers, timeout_without_ttl(servers));
+  commands::Session session(session_options(settings), servers, timeout_without_ttl(servers));
   if (!force) return session.run(release(session, find_lease(settings, servers)));
   std::vector<Resource> resources = read_keys(settings);
   if (fence && resources.size() > 1)

@@ -14,7 +14,7 @@
 #include "cli/option_rows.hpp"
 #include "cli/redact.hpp"
 #include "cli/spelling.hpp"
-#include "run/command_error.hpp"
+#include "commands/command_error.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -22,7 +22,8 @@ namespace {
 
 constexpr std::string_view prefix = "REDLOCK_";
 
-/// The variables that redlock-cli itself sets for commands (run/nesting.cpp), without the prefix.
+/// The variables that redlock-cli itself sets for commands (commands/nesting.cpp), without the
+/// prefix.
 constexpr std::array<std::string_view, 7> exported_names{"KEY",  "TOKEN",     "FENCE", "LEASE",
                                                          "SLOT", "SLOT_LIST", "HELD"};
 

@@ -7,12 +7,13 @@
 #include <memory>
 #include <utility>
 
-#include "child/ancestry.hpp"
-#include "child/process_stat.hpp"
 #include "cli/command_session.hpp"
 #include "cli/commands.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/read_lock_options.hpp"
+#include "commands/command_error.hpp"
+#include "commands/session.hpp"
+#include "commands/watch.hpp"
 #include "core/last_runs.hpp"
 #include "engine/inspect.hpp"
 #include "engine/round.hpp"
@@ -24,9 +25,8 @@
 #include "output/standard_error.hpp"
 #include "output/status.hpp"
 #include "output/terminal.hpp"
-#include "run/command_error.hpp"
-#include "run/session.hpp"
-#include "run/watch.hpp"
+#include "proc/ancestry.hpp"
+#include "proc/process_stat.hpp"
 #include "support/duration.hpp"
 
 namespace redlock::cli {
@@ -64,7 +64,7 @@ void require_runs(std::vector<InspectVote>& votes) {
 /// A progress line for a long listing, on a terminal.
 class ScanLine {
  public:
-  explicit ScanLine(const run::Session& session)
+  explicit ScanLine(const commands::Session& session)
       : enabled_(!session.console().is_quiet() && output::can_draw_on(STDERR_FILENO)),
         clock_(session.clock()),
         shown_from_(clock_.now() + delay) {}
@@ -107,15 +107,15 @@ std::vector<output::AwaitedProcess> awaited_by_holder(const Inspection& inspecti
   const Owner& owner = *inspection.holder->owner;
   if (!owner.supervised || owner.finished || owner.host != host_name()) return {};
   std::vector<output::AwaitedProcess> awaited;
-  for (const pid_t pid : child::awaited_by(static_cast<pid_t>(owner.pid)))
-    awaited.push_back({pid, child::process_text(pid)});
+  for (const pid_t pid : proc::awaited_by(static_cast<pid_t>(owner.pid)))
+    awaited.push_back({pid, proc::process_text(pid)});
   return awaited;
 }
 
 /// The callback of inspect_locks() for each lock, with the wall-clock time of the answer.
 using Show = std::function<void(const output::KeyStatus&, Milliseconds)>;
 
-asio::awaitable<output::StatusReport> inspect_locks(run::Session& session,
+asio::awaitable<output::StatusReport> inspect_locks(commands::Session& session,
                                                     const StatusOptions& options, Show show) {
   const Instant began = session.clock().now();
   ServerSet& server_set = session.server_set();
@@ -155,7 +155,7 @@ asio::awaitable<output::StatusReport> inspect_locks(run::Session& session,
   co_return report;
 }
 
-output::StatusView view_of(const run::Session& session, const StatusOptions& options,
+output::StatusView view_of(const commands::Session& session, const StatusOptions& options,
                            std::size_t servers) {
   const bool listed = options.resources.empty();
   return {listed, options.verbose && !session.json(), servers, options.slots};
@@ -164,7 +164,7 @@ output::StatusView view_of(const run::Session& session, const StatusOptions& opt
 /// Collects the output of `status`, lock by lock, and determines the exit code.
 class Printout {
  public:
-  Printout(run::Session& session, const StatusOptions& options)
+  Printout(commands::Session& session, const StatusOptions& options)
       : options_(options),
         servers_(session.server_set().size()),
         json_(session.json()),
@@ -241,7 +241,7 @@ class Printout {
 };
 
 /// Prints the status once, or repeatedly for a --watch that cannot draw on a terminal.
-asio::awaitable<run::Finish> print(run::Session& session, const StatusOptions& options) {
+asio::awaitable<commands::Finish> print(commands::Session& session, const StatusOptions& options) {
   const std::size_t servers = session.server_set().size();
   bool warned = false;
   for (;;) {
@@ -264,12 +264,12 @@ asio::awaitable<run::Finish> print(run::Session& session, const StatusOptions& o
       session.console().error(quorum + output::faults_text(report.faults));
     }
     co_await session.server_set().close(CloseMode::immediate);
-    co_return run::Finish{printout.exit_code(report)};
+    co_return commands::Finish{printout.exit_code(report)};
   }
 }
 
-asio::awaitable<run::Finish> draw(run::Session& session, const StatusOptions& options,
-                                  const child::InheritedSignals& inherited) {
+asio::awaitable<commands::Finish> draw(commands::Session& session, const StatusOptions& options,
+                                       const guard::InheritedSignals& inherited) {
   struct Found {
     output::ShownLocks locks;
     output::StatusReport report;
@@ -285,8 +285,8 @@ asio::awaitable<run::Finish> draw(run::Session& session, const StatusOptions& op
   const auto lines = [&options, found](output::TerminalSize size) {
     return found->locks.screen(found->report, *options.watch, size.rows, size.columns);
   };
-  const run::Watched watched{refresh, lines};
-  co_return co_await run::watch(session, inherited, *options.watch, watched);
+  const commands::Watched watched{refresh, lines};
+  co_return co_await commands::watch(session, inherited, *options.watch, watched);
 }
 
 using Options = std::initializer_list<const OptionRow*>;
@@ -344,10 +344,10 @@ StatusOptions read_status_options(const Settings& settings) {
 
 }  // namespace
 
-run::Finish status_command(const Settings& settings, const run::Start& start) {
+commands::Finish status_command(const Settings& settings, const commands::Start& start) {
   const StatusOptions options = read_status_options(settings);
-  const run::ServerOptions servers = read_server_options(settings);
-  run::Session session(session_options(settings), servers, timeout_without_ttl(servers));
+  const commands::ServerOptions servers = read_server_options(settings);
+  commands::Session session(session_options(settings), servers, timeout_without_ttl(servers));
   const bool in_place = options.watch && !session.json() && !session.console().is_quiet() &&
                         output::can_draw_on(STDOUT_FILENO);
   return session.run(in_place ? draw(session, options, start.inherited) : print(session, options));

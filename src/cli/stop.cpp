@@ -6,13 +6,13 @@
 #include "cli/commands.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/read_lock_options.hpp"
+#include "commands/command_error.hpp"
+#include "commands/session.hpp"
 #include "engine/inspect.hpp"
 #include "engine/round.hpp"
 #include "output/describe.hpp"
 #include "output/json.hpp"
 #include "output/outcome.hpp"
-#include "run/command_error.hpp"
-#include "run/session.hpp"
 #include "support/duration.hpp"
 
 namespace redlock::cli {
@@ -42,17 +42,17 @@ struct StopOptions {
 class Stopping {
  public:
   /// `session` and `options` must outlive this object.
-  Stopping(run::Session& session, const StopOptions& options)
+  Stopping(commands::Session& session, const StopOptions& options)
       : session_(session), options_(options) {}
 
-  asio::awaitable<run::Finish> run() {
+  asio::awaitable<commands::Finish> run() {
     const output::Outcome outcome = co_await stop();
     const std::string line =
         fmt::format("{}: {}", output::key_text(options_.resource), outcome.message);
     outcome.exit_code == 0 ? session_.console().notice(line) : session_.console().error(line);
     if (session_.json()) print_result(output::outcome_json(outcome) + "\n");
     co_await session_.server_set().close(CloseMode::immediate);
-    co_return run::Finish{outcome.exit_code};
+    co_return commands::Finish{outcome.exit_code};
   }
 
  private:
@@ -242,7 +242,7 @@ class Stopping {
 
   [[nodiscard]] Instant now() const { return session_.clock().now(); }
 
-  run::Session& session_;
+  commands::Session& session_;
   const StopOptions& options_;
   std::vector<InspectVote> votes_;  ///< the answers of the last round
 };
@@ -260,10 +260,10 @@ StopOptions read_stop_options(const Settings& settings) {
 
 }  // namespace
 
-run::Finish stop_command(const Settings& settings) {
-  const run::ServerOptions servers = read_server_options(settings);
+commands::Finish stop_command(const Settings& settings) {
+  const commands::ServerOptions servers = read_server_options(settings);
   const StopOptions options = read_stop_options(settings);
-  run::Session session(session_options(settings), servers, timeout_without_ttl(servers));
+  commands::Session session(session_options(settings), servers, timeout_without_ttl(servers));
   Stopping stopping(session, options);
   return session.run(stopping.run());
 }

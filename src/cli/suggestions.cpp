@@ -4,10 +4,10 @@
 #include <csignal>
 #include <string_view>
 
-#include "child/signals.hpp"
 #include "cli/command_table.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/spelling.hpp"
+#include "guard/signals.hpp"
 #include "store/registry.hpp"
 #include "support/text.hpp"
 
@@ -69,8 +69,8 @@ Suggestions servers_like(std::string_view typed) {
 Suggestions signals_like(std::string_view typed) {
   Suggestions suggestions;
   for (int signal = 1; signal < SIGRTMIN; ++signal) {
-    const std::string name = child::signal_name(signal);
-    if (child::parse_signal("SIG" + name) != signal) continue;
+    const std::string name = guard::signal_name(signal);
+    if (guard::parse_signal("SIG" + name) != signal) continue;
     suggestions.words.push_back({(typed.starts_with("SIG") ? "SIG" : "") + name, {}});
   }
   return suggestions;

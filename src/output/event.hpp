@@ -8,7 +8,6 @@
 #include <variant>
 #include <vector>
 
-#include "child/stop_plan.hpp"
 #include "core/decision.hpp"
 #include "core/lease.hpp"
 #include "core/types.hpp"
@@ -16,6 +15,7 @@
 #include "core/vote.hpp"
 #include "engine/attempt.hpp"
 #include "engine/server_set.hpp"
+#include "guard/stop_plan.hpp"
 #include "output/outcome.hpp"
 
 namespace redlock::output {
@@ -112,9 +112,9 @@ struct Strained {
 /// The stop signal was sent to the processes that run under the lock. `why` is the reason: the
 /// lease, --max-hold, the end of the process that started us, or a request of another process.
 struct Stopping {
-  child::StopReason why;
+  guard::StopReason why;
   std::optional<Duration> max_hold;
-  std::optional<StopRequest> request{};  ///< for child::StopReason::request and replaced
+  std::optional<StopRequest> request{};  ///< for guard::StopReason::request and replaced
 };
 
 /// These processes survive SIGKILL, so the lock is kept.

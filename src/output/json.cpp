@@ -295,7 +295,7 @@ std::string_view name_of(const event::Stopping&) {
   return "stopping";
 }
 void set_event(Json& json, const event::Stopping& stopping) {
-  json["why"] = child::word_of(stopping.why);
+  json["why"] = guard::word_of(stopping.why);
   if (!stopping.request) return;
   json["by"] = to_valid_utf8(stopping.request->user + "@" + stopping.request->host);
   json["reason"] = to_valid_utf8(stopping.request->reason);

@@ -54,7 +54,7 @@ std::string event_json(const event::Any& event, const EventContext& context);
 /// A process that is still running after a signal ended the command, so that the lock is kept.
 struct AwaitedProcess {
   pid_t pid;
-  std::string name;  ///< child::process_text()
+  std::string name;  ///< proc::process_text()
 };
 
 /// The state of one key, for `status`.

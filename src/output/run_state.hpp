@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "child/supervisor.hpp"
 #include "core/lease.hpp"
+#include "guard/supervisor.hpp"
 #include "output/outcome.hpp"
 
 namespace redlock::output {
@@ -30,7 +30,7 @@ struct RunState {
   std::string trouble;  ///< why the last renewal found no quorum; empty: it found one
   std::optional<Loss> loss{};
   std::optional<StopRequest> stop_request{};
-  std::optional<child::CommandEnd> end{};  ///< of the command and its process tree
+  std::optional<guard::CommandEnd> end{};  ///< of the command and its process tree
   std::vector<pid_t> left;                 ///< descendants that still ran at the end
   std::optional<PastRun> fresh{};          ///< the recent success that made this run unnecessary
   bool released = false;                   ///< a quorum confirmed the release

@@ -4,8 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "commands/command_error.hpp"
 #include "fuzz.hpp"
-#include "run/command_error.hpp"
 
 using namespace redlock;
 using namespace redlock::fuzz;

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 
-#include "child/cgroup.hpp"
-#include "child/process_stat.hpp"
+#include "commands/lease_file.hpp"
 #include "core/lease_handle.hpp"
 #include "fuzz.hpp"
-#include "run/lease_file.hpp"
+#include "proc/cgroup.hpp"
+#include "proc/process_stat.hpp"
 
 using namespace redlock;
 using namespace redlock::fuzz;
@@ -53,29 +53,29 @@ class TokenFile {
 void check_token_file(std::string_view text) {
   static const TokenFile file;
   file.fill(text);
-  const auto handle = run::read_lease_file(file.path());
+  const auto handle = commands::read_lease_file(file.path());
   if (!handle) return check(is_printable_utf8(handle.error()));
   check(LeaseHandle::from_text(handle->text())->parts == handle->parts);
   // What was read can be handed on.
-  const std::string line = run::export_line(*handle);
+  const std::string line = commands::export_line(*handle);
   check(line.ends_with('\n') && line.find(handle->text()) != std::string::npos);
 }
 
 void check_cgroup(std::string_view text) {
   const std::size_t half = std::min(text.find('\0'), text.size());
   const std::string_view membership = text.substr(std::min(half + 1, text.size()));
-  if (const auto directory = child::find_cgroup(text.substr(0, half), membership))
+  if (const auto directory = proc::find_cgroup(text.substr(0, half), membership))
     check(directory->starts_with('/'));
 }
 
 void check_process(const std::string& text) {
-  if (const auto stat = child::process_stat_in(text)) {
+  if (const auto stat = proc::process_stat_in(text)) {
     check(stat->state != '\0');
     check(stat->living || stat->state == 'Z' || stat->state == 'X' || stat->state == 'x');
   }
-  child::private_bytes_in(text);
-  child::cpu_time_in(text);
-  for (const pid_t pid : child::pids_in(text)) check(pid > 0);
+  proc::private_bytes_in(text);
+  proc::cpu_time_in(text);
+  for (const pid_t pid : proc::pids_in(text)) check(pid > 0);
 }
 
 }  // namespace

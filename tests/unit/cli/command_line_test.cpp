@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/option_rows.hpp"
-#include "run/command_error.hpp"
+#include "commands/command_error.hpp"
 
 namespace redlock::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "run/command_error.hpp"
+#include "commands/command_error.hpp"
 
 namespace redlock::cli {
 namespace {

@@ -1,0 +1,165 @@
+#include "commands/lease_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "output/console.hpp"
+#include "support/kernel_calls.hpp"
+#include "support/random.hpp"
+#include "support/text.hpp"
+#include "support/unique_fd.hpp"
+
+namespace redlock::commands {
+namespace {
+
+constexpr std::string_view lease_prefix = "REDLOCK_LEASE='";
+constexpr std::size_t max_file = 64 * 1024;
+
+unexpected<std::string> failure(const std::string& path, std::string_view what) {
+  return unexpected<std::string>(fmt::format("{}: {}", escape_for_terminal(path), what));
+}
+
+unexpected<std::string> system_failure(const std::string& path) {
+  return failure(path, std::strerror(errno));
+}
+
+/// REDLOCK_SLOT and REDLOCK_SLOT_LIST, each between `before` and `after`; empty without slots.
+std::string slot_words(const LeaseVariables& values, std::string_view before,
+                       std::string_view after) {
+  if (!values.slot) return {};
+  return fmt::format("{0}REDLOCK_SLOT={2}{1}{0}REDLOCK_SLOT_LIST={3}{1}", before, after,
+                     shell_quote(*values.slot), shell_quote(*values.slot_list));
+}
+
+/// REDLOCK_LEASE comes first, so that a key that contains newlines cannot imitate it.
+std::string file_text(const LeaseHandle& handle) {
+  const LeaseVariables values = variables_of(handle);
+  return fmt::format("REDLOCK_LEASE={}\nREDLOCK_KEY={}\nREDLOCK_TOKEN={}\nREDLOCK_FENCE={}\n{}",
+                     shell_quote(values.lease), shell_quote(values.key), shell_quote(values.token),
+                     shell_quote(values.fence), slot_words(values, "", "\n"));
+}
+
+/// Unsets the slots of an earlier lease, which a script must not take for those of the new one.
+std::string forget_slot() {
+  return std::getenv("REDLOCK_SLOT") != nullptr ? "unset REDLOCK_SLOT REDLOCK_SLOT_LIST; " : "";
+}
+
+std::string directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+/// A rename survives a crash only if the directory is synced, too.
+void sync_directory_of(const std::string& path) {
+  const UniqueFd fd(::open(directory_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd) (void)::fsync(fd.get());
+}
+
+}  // namespace
+
+LeaseVariables variables_of(const LeaseHandle& handle) {
+  LeaseVariables values;
+  values.lease = handle.text();
+  for (const LeaseHandle::Part& part : handle.parts) {
+    const char* const separator = values.key.empty() ? "" : "\n";
+    values.key += separator + part.resource.key();
+    values.token += separator + part.token.secret();
+    values.fence += separator + part.fence.text();
+    if (part.hold.slots.empty()) continue;
+    values.slot = std::to_string(part.hold.slots.front());
+    values.slot_list = fmt::format("{}", fmt::join(part.hold.slots, " "));
+  }
+  return values;
+}
+
+LeaseHandle handle_of(const std::vector<Lease>& leases, std::string servers) {
+  LeaseHandle handle{{}, std::move(servers)};
+  for (const Lease& lease : leases)
+    handle.parts.push_back(
+        {lease.resource, lease.token, lease.fence, lease.keeping != Keeping::own, lease.hold});
+  return handle;
+}
+
+std::string export_line(const LeaseHandle& handle) {
+  const LeaseVariables values = variables_of(handle);
+  return forget_slot() +
+         fmt::format("export REDLOCK_KEY={} REDLOCK_TOKEN={} REDLOCK_FENCE={} REDLOCK_LEASE={}{}\n",
+                     shell_quote(values.key), shell_quote(values.token), shell_quote(values.fence),
+                     shell_quote(values.lease), slot_words(values, " ", ""));
+}
+
+std::string failed_export_line(int exit_code) {
+  return forget_slot() +
+         fmt::format("unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit {})\n",
+                     exit_code);
+}
+
+Result<void, std::string> check_lease_file_target(const std::string& path) {
+  if (path.empty()) return unexpected<std::string>("the path is empty");
+  const std::string directory = directory_of(path);
+  if (!may_access(directory.c_str(), W_OK | X_OK))
+    return failure(path, fmt::format("cannot write to its directory: {}", std::strerror(errno)));
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0)
+    return errno == ENOENT ? Result<void, std::string>() : system_failure(path);
+  if (S_ISREG(info.st_mode)) return {};
+  const std::string_view what =
+      S_ISLNK(info.st_mode) ? "is a symbolic link" : "is not a regular file";
+  return failure(path, fmt::format("{}; a lease file would take its place", what));
+}
+
+Result<void, std::string> write_lease_file(const std::string& path, const LeaseHandle& handle) {
+  const std::string temporary = fmt::format("{}.{:016x}", path, random_bits());
+  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                     S_IRUSR | S_IWUSR));
+  if (!fd) return system_failure(path);
+  const bool written = ::fchmod(fd.get(), S_IRUSR | S_IWUSR) == 0 &&
+                       output::write_all(fd.get(), file_text(handle)) && ::fsync(fd.get()) == 0 &&
+                       ::rename(temporary.c_str(), path.c_str()) == 0;
+  if (!written) {
+    auto why = system_failure(path);
+    ::unlink(temporary.c_str());
+    return why;
+  }
+  sync_directory_of(path);
+  return {};
+}
+
+Result<LeaseHandle, std::string> read_lease_file(const std::string& path) {
+  if (path.empty()) return unexpected<std::string>("--token-file: the path is empty");
+  // O_NONBLOCK: opening a named pipe must not block.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!fd && errno == ELOOP)
+    return failure(path, "is a symbolic link; a lease file must be a file of your own");
+  if (!fd) return system_failure(path);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) return system_failure(path);
+  if (!S_ISREG(info.st_mode)) return failure(path, "is not a regular file");
+  if (info.st_uid != ::geteuid())
+    return failure(path, "belongs to another user; a lease file must be your own");
+  if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    return failure(
+        path, "can be read by others, so its lease is no secret; chmod 600 it if you trust it");
+
+  std::string text(max_file, '\0');
+  const ssize_t length = ::read(fd.get(), text.data(), text.size());
+  if (length < 0) return system_failure(path);
+  text.resize(static_cast<std::size_t>(length));
+  const std::size_t end = text.find('\n');
+  if (end == std::string::npos || !text.starts_with(lease_prefix) || text[end - 1] != '\'')
+    return failure(path, "is not a lease file");
+  const auto handle = LeaseHandle::from_text(
+      std::string_view(text).substr(lease_prefix.size(), end - 1 - lease_prefix.size()));
+  if (!handle) return failure(path, "is not a lease file of this version");
+  return *handle;
+}
+
+}  // namespace redlock::commands

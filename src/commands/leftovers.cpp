@@ -1,0 +1,70 @@
+#include "commands/leftovers.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "guard/signals.hpp"
+#include "output/standard_error.hpp"
+#include "proc/cpu_share.hpp"
+#include "proc/descriptors.hpp"
+#include "proc/title.hpp"
+
+namespace redlock::commands {
+namespace {
+
+/// The maximum life of the process. A lease may be granted for months, but an unattended process
+/// should not stay for so long.
+constexpr std::chrono::minutes max_life{10};
+
+/// Closes all descriptors, because readers of a pipe see its end only when the last process has
+/// closed it.
+void redirect_to_null() {
+  output::StandardError::of_process().close();
+  proc::close_all_but(-1);
+  const int null = ::open("/dev/null", O_RDWR);  // gets the lowest number: stdin
+  ::dup2(null, STDOUT_FILENO);
+  ::dup2(null, STDERR_FILENO);
+}
+
+asio::awaitable<int> clear_away(Session& session, std::vector<Leftover> leftovers) {
+  for (Leftover& leftover : leftovers) session.server_set().clear_away(std::move(leftover));
+  co_await session.server_set().all_cleared();
+  co_await session.server_set().close(CloseMode::immediate);
+  co_return 0;
+}
+
+}  // namespace
+
+void release_leftovers(const SessionOptions& options, const ServerOptions& servers,
+                       Session& session) {
+  std::vector<Leftover> leftovers = session.server_set().leftovers();
+  if (leftovers.empty() || ::fork() != 0) return;
+  try {
+    ::setsid();
+    proc::give_up_cpu_share();
+    guard::ignore_all();
+    // Let TERM end this process: the leases that it has not released expire by themselves.
+    ::signal(SIGTERM, SIG_DFL);
+    sigset_t term;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    ::sigprocmask(SIG_UNBLOCK, &term, nullptr);
+
+    proc::set_name(proc::releaser_title);
+    redirect_to_null();
+    if (::chdir("/") != 0) ::_exit(0);  // keep no mount busy
+
+    for (Leftover& leftover : leftovers)
+      leftover.until = std::min(leftover.until, BootClock::now() + max_life);
+    Session own(options, servers, session.server_set().server_timeout());
+    own.run(clear_away(own, std::move(leftovers)));
+  } catch (const std::exception&) {
+    // No process is left to report to; the leftovers expire by themselves.
+  }
+  ::_exit(0);
+}
+
+}  // namespace redlock::commands

@@ -1,0 +1,132 @@
+#include "commands/nesting.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "commands/lease_file.hpp"
+#include "engine/inherited_lease.hpp"
+#include "proc/ancestry.hpp"
+#include "support/digest.hpp"
+#include "support/environment.hpp"
+
+namespace redlock::commands {
+namespace {
+
+/// The leases in REDLOCK_HELD, on any servers, whose guard is an ancestor of ours. Others may no
+/// longer be leases of a parent run.
+std::vector<ParentLease> confirmed_leases() {
+  std::vector<ParentLease> leases = read_held(environment_value("REDLOCK_HELD"));
+  std::erase_if(leases, [](const ParentLease& lease) { return !proc::is_ancestor(lease.guard); });
+  return leases;
+}
+
+std::optional<ParentClaim> find_in(const LeaseHandle& handle, const AcquireOrder& order,
+                                   bool guarded) {
+  for (const LeaseHandle::Part& part : handle.parts) {
+    if (part.resource != order.resource || part.inherited) continue;
+    return ParentClaim{id_of(part.token), part.token, part.fence, guarded, part.hold};
+  }
+  return std::nullopt;
+}
+
+bool covers_any(const std::vector<AcquireOrder>& orders, const LeaseHandle& handle) {
+  return std::any_of(orders.begin(), orders.end(), [&](const AcquireOrder& order) {
+    return find_in(handle, order, /*guarded=*/true).has_value();
+  });
+}
+
+std::string held_variable(const std::vector<Lease>& leases, const ServerOptions& servers) {
+  std::vector<ParentLease> held = confirmed_leases();
+  std::vector<Lease> kept;
+  for (Lease lease : leases) {
+    if (lease.keeping == Keeping::inherited) continue;
+    lease.keeping = Keeping::own;  // to nested runs it is confirmed by its guard
+    kept.push_back(lease);
+  }
+  const auto guard = proc::identify(::getpid());
+  if (guard && !kept.empty())
+    held.push_back({*guard, kept.front().ttl, handle_of(kept, fingerprint(servers))});
+  return held_text(held);
+}
+
+}  // namespace
+
+LeaseId id_of(const Token& token) {
+  return {sha1_hex(token.secret())};
+}
+
+std::vector<ParentLease> parent_leases(const ServerOptions& servers) {
+  std::vector<ParentLease> leases = confirmed_leases();
+  const std::string ours = fingerprint(servers);
+  std::erase_if(leases, [&](const ParentLease& lease) { return lease.handle.servers != ours; });
+  return leases;
+}
+
+asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& options,
+                                                       Duration needed_validity,
+                                                       ParentLinks* links) {
+  std::vector<AcquireOrder> orders;
+  for (const Resource& resource : options.resources) {
+    AcquireOrder order{resource, options.ttl, options.owner, needed_validity};
+    order.mode = options.mode;
+    order.max_waiting = options.max_waiting;
+    if (options.supersedes) {
+      order.supersession = std::make_shared<Supersession>();
+      order.supersession->replaces = options.replaces;
+    }
+    orders.push_back(std::move(order));
+  }
+
+  for (const ParentLease& lease : parent_leases(options.servers)) {
+    if (!covers_any(orders, lease.handle)) continue;
+    if (links != nullptr && !co_await links->join(lease)) continue;
+    for (AcquireOrder& order : orders) {
+      if (auto parent_claim = find_in(lease.handle, order, /*guarded=*/true))
+        order.parent_claim = std::move(parent_claim);
+    }
+  }
+
+  const auto handed_over = LeaseHandle::from_text(environment_value("REDLOCK_LEASE"));
+  if (handed_over && handed_over->servers == fingerprint(options.servers)) {
+    for (AcquireOrder& order : orders) {
+      if (!order.parent_claim) order.parent_claim = find_in(*handed_over, order, /*guarded=*/false);
+    }
+  }
+  co_return orders;
+}
+
+asio::awaitable<bool> has_parent_lease(ServerSet& server_set,
+                                       const std::vector<AcquireOrder>& orders) {
+  for (const AcquireOrder& order : orders) {
+    if (order.parent_claim && (co_await inherit(server_set, order)).lease) co_return true;
+  }
+  co_return false;
+}
+
+bool are_our_own(const std::vector<Lease>& leases) {
+  return std::ranges::all_of(leases,
+                             [](const Lease& lease) { return lease.keeping == Keeping::own; });
+}
+
+std::string needs_own_lease_text(std::string_view option, std::string_view advice) {
+  return fmt::format(
+      "{} needs a lease of its own, but the enclosing run or acquire holds the lock: {}", option,
+      advice);
+}
+
+std::vector<guard::Variable> lease_variables(const std::vector<Lease>& leases,
+                                             const ServerOptions& servers) {
+  const LeaseVariables values = variables_of(handle_of(leases, fingerprint(servers)));
+  return {{"REDLOCK_KEY", values.key},
+          {"REDLOCK_TOKEN", values.token},
+          {"REDLOCK_FENCE", values.fence},
+          {"REDLOCK_LEASE", values.lease},
+          {"REDLOCK_SLOT", values.slot},
+          {"REDLOCK_SLOT_LIST", values.slot_list},
+          {"REDLOCK_HELD", held_variable(leases, servers)}};
+}
+
+}  // namespace redlock::commands

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <asio/awaitable.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "guard/stop_meter.hpp"
+#include "guard/stop_plan.hpp"
+#include "proc/watched_process.hpp"
+#include "support/clock.hpp"
+
+namespace redlock::guard {
+
+/// Called when something happens that the user should learn of at once; each at most once.
+struct ProcessGuardEvents {
+  /// The process is about to be stopped; no signal is sent before this returns.
+  std::function<void(StopReason)> before_stop;
+  /// The stop signal was sent, unless the lease is lost and OnLost is warn, which sends none.
+  std::function<void(StopReason)> stopping;
+};
+
+/// What is left when a guard has done its work.
+struct GuardEnd {
+  std::set<pid_t> left;  ///< processes that should have been killed but could not be
+  Duration late{};  ///< how long after the deadline the last one was seen dead, or was given up;
+                    ///< zero: in time, or no process had to be killed
+};
+
+/// Guards a process that is not our child, and its descendants: they never outlive the lease. It
+/// knows only the deadline of the lease; other code renews the lease and calls move_deadline().
+/// Single-threaded.
+///
+/// The stop signal and CONT are sent at deadline - grace - margin, to processes that are held still
+/// meanwhile; KILL follows at deadline - margin, repeated until all of them are seen dead. The
+/// margin grows with the measurements (StopMeter). The loss of the lease stops the process at once,
+/// with KILL after the grace or at deadline - margin, whichever is sooner. The end of max_hold and
+/// a stop request do the same, whatever on_lost says; the first of these events decides.
+/// Descendants that still run when the process ends by itself are left running.
+class ProcessGuard {
+ public:
+  /// `clock` and `process` must outlive it.
+  ProcessGuard(const Clock& clock, proc::WatchedProcess& process, StopPlan plan,
+               ProcessGuardEvents events);
+
+  /// Call it before guard(). `granted`: when the lease was granted; max_hold counts from there.
+  void arm(Instant deadline, Instant granted);
+
+  /// The lease was extended. An earlier deadline is ignored.
+  void move_deadline(Instant deadline);
+
+  /// See Supervisor::put_off_measuring().
+  void put_off_measuring(Instant until) { meter_.put_off(until); }
+
+  /// The lease has ended: it was lost, or its deadline has passed. Final.
+  void lease_is_lost();
+
+  /// Another process has released the lease, so there is nothing left to guard. Final.
+  void lease_is_released();
+
+  /// The holder was asked to stop: does now what the end of max_hold does.
+  void stop_on_request();
+
+  /// The process has ended: its pidfd is readable.
+  void process_has_ended();
+
+  /// Returns once the process has ended, the lease is released, or the plan is carried out. If the
+  /// plan lets the process run on without the lease, returns when the lease or the process has
+  /// ended. Call it once.
+  asio::awaitable<GuardEnd> guard();
+
+ private:
+  enum class LeaseFate { valid, lost, released };
+
+  void end_lease(LeaseFate how);
+  [[nodiscard]] Instant terminate_at() const;
+  [[nodiscard]] std::optional<StopReason> reason_to_stop(Instant now) const;
+  void measure(Instant now);
+  asio::awaitable<std::optional<StopReason>> until_stop_is_due();
+  asio::awaitable<void> send_stop_signal(Instant kill_at, proc::WatchedProcess::Reach reach);
+  asio::awaitable<void> hold_still(Instant until);
+  asio::awaitable<void> until_all_ended(Instant kill_at);
+  asio::awaitable<std::set<pid_t>> kill_all();
+
+  const Clock& clock_;
+  proc::WatchedProcess& process_;
+  StopPlan plan_;
+  ProcessGuardEvents events_;
+  std::unique_ptr<Event> event_;  ///< notified by each function that reports something
+  StopMeter meter_;
+  Duration margin_;  ///< grows with the measurements
+  Instant deadline_;
+  Instant hold_until_ = Instant::max();
+  StopReason end_of_hold_ = StopReason::max_hold;
+  LeaseFate lease_ = LeaseFate::valid;
+};
+
+}  // namespace redlock::guard

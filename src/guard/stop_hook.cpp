@@ -1,0 +1,71 @@
+#include "guard/stop_hook.hpp"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <utility>
+
+#include "guard/signals.hpp"
+#include "proc/descendants.hpp"
+
+namespace redlock::guard {
+namespace {
+
+constexpr std::string_view reason_variable = "REDLOCK_STOP_REASON=";
+
+}  // namespace
+
+void StopHook::prepare(Command command, SpawnOptions options, const InheritedSignals& inherited) {
+  command_.emplace(std::move(command));
+  options_ = std::move(options);
+  options_.join_group.reset();
+  options_.is_hook = true;
+  inherited_ = &inherited;
+}
+
+void StopHook::start(std::string_view reason, Instant until) {
+  if (!command_ || page_.hook_began.exchange(true)) return;
+  auto& environment = options_.environment;
+  std::erase_if(environment,
+                [](const std::string& entry) { return entry.starts_with(reason_variable); });
+  environment.push_back(std::string(reason_variable) + std::string(reason));
+
+  auto ready = ReadyCommand::prepare(*command_, options_, *inherited_);
+  if (!ready) {
+    not_started_ = std::move(ready.error().text);
+    return;
+  }
+  const pid_t pid = ready->pid();
+  if (auto started = ready->start(); !started) {
+    not_started_ = std::move(started.error().text);
+    return;
+  }
+  pid_ = pid;
+  until_ = until;
+}
+
+void StopHook::note_end(const Ended& ended) noexcept {
+  if (pid_ == 0 || ended.pid != pid_) return;
+  pid_ = 0;
+  until_ = Instant::max();
+  status_ = ended.status;
+}
+
+void StopHook::kill() {
+  // Stop its group first: a process that forks meanwhile could hide a child.
+  ::kill(-pid_, SIGSTOP);
+  for (const pid_t pid : proc::living_descendants({pid_})) ::kill(pid, SIGKILL);
+  ::kill(-pid_, SIGKILL);
+  until_ = Instant::max();
+}
+
+std::string StopHook::failure() const {
+  if (!not_started_.empty()) return "--on-stop could not be run: " + not_started_;
+  if (is_running()) return "--on-stop still runs";
+  if (!status_ || *status_ == 0) return {};
+  if (WIFEXITED(*status_))
+    return "--on-stop failed (exit status " + std::to_string(WEXITSTATUS(*status_)) + ")";
+  return "--on-stop died of SIG" + signal_name(WTERMSIG(*status_));
+}
+
+}  // namespace redlock::guard

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "guard/command.hpp"
+#include "guard/shared_page.hpp"
+#include "guard/tree.hpp"
+#include "support/boot_clock.hpp"
+
+namespace redlock::guard {
+
+/// The command of --on-stop, run when the main command is stopped, in order to end work that a
+/// daemon or another host does for it. It is a child of the holder process, in a process group of
+/// its own and inside the command's isolation, so it is part of the tree that must be dead before
+/// the lock is released. It runs at most once.
+class StopHook {
+ public:
+  /// `page` must outlive it; hook_began is set there.
+  explicit StopHook(SharedPage& page) : page_(page) {}
+
+  /// Sets what to run; without this call there is no hook. `options`: those of the main command.
+  /// `inherited` must outlive this.
+  void prepare(Command command, SpawnOptions options, const InheritedSignals& inherited);
+
+  /// Starts it, with `reason` in REDLOCK_STOP_REASON. Does nothing after the first call, or if
+  /// there is no hook. `until`: when the caller must call kill().
+  void start(std::string_view reason, Instant until);
+
+  /// A child of ours has ended, which may be the hook.
+  void note_end(const Ended& ended) noexcept;
+
+  [[nodiscard]] bool exists() const noexcept { return command_.has_value(); }
+  [[nodiscard]] bool is_running() const noexcept { return pid_ != 0; }
+
+  /// 0 while it does not run.
+  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+
+  /// When to call kill(); Instant::max() if it does not run, or was killed already.
+  [[nodiscard]] Instant until() const noexcept { return until_; }
+
+  /// Kills it and its descendants.
+  void kill();
+
+  /// Why the hook may not have done its work, in one clause; empty: it succeeded, or was never
+  /// needed.
+  [[nodiscard]] std::string failure() const;
+
+ private:
+  SharedPage& page_;
+  std::optional<Command> command_;
+  SpawnOptions options_;
+  const InheritedSignals* inherited_ = nullptr;
+  pid_t pid_ = 0;
+  Instant until_ = Instant::max();
+  std::optional<int> status_;
+  std::string not_started_;  ///< why it could not be started
+};
+
+}  // namespace redlock::guard

@@ -1,0 +1,235 @@
+#pragma once
+
+#include <algorithm>
+#include <asio/awaitable.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "guard/command.hpp"
+#include "guard/isolation.hpp"
+#include "guard/pid_namespace.hpp"
+#include "guard/shared_page.hpp"
+#include "guard/signals.hpp"
+#include "guard/stop_hook.hpp"
+#include "guard/stop_meter.hpp"
+#include "guard/stop_plan.hpp"
+#include "guard/tree.hpp"
+#include "proc/signal_times.hpp"
+#include "support/clock.hpp"
+
+namespace redlock::guard {
+
+/// Which processes a signal has already reached when it is passed on, as far as we can know.
+enum class Reached {
+  none,
+  job,        ///< every process in the job's process group, which includes the command
+  everything  ///< every process of ours, one by one: the manager of our control group sent it
+};
+
+/// How a command ended.
+struct CommandEnd {
+  std::optional<int> status;  ///< wait status of the command; nullopt: a process was unkillable
+  /// Why it was stopped; nullopt: it ended by itself. Also `lease` if the command was seen to end
+  /// only after the lease had ended; with OnLost::warn it ran on without the lock.
+  std::optional<StopReason> stopped;
+  bool unkillable = false;  ///< a process of the tree could not be killed before the lease ended
+  Duration late{};  ///< how long after the deadline the last process of the tree was seen dead;
+                    ///< zero: in time, or the plan did not promise it
+  /// Descendants that still run. Unless `unkillable`, without those that are dying, and without our
+  /// own processes that keep or release another lease.
+  std::vector<pid_t> left;
+  std::vector<pid_t> swept;  ///< descendants that the command left running and that were killed
+                             ///< with their pid namespace
+  std::string hook_failure;  ///< StopHook::failure()
+};
+
+/// Called when something happens that the user should learn of at once.
+struct SupervisorEvents {
+  /// The command itself has ended; its descendants may live on. `got_stop_signal`: a guard sent it
+  /// the stop signal.
+  std::function<void(bool got_stop_signal)> ended;
+  /// The stop signal was sent; with the longest recent delay of this process. Called once.
+  std::function<void(StopReason, const Delay&)> stopping;
+  /// These processes survive KILL; called after a second, then every minute.
+  std::function<void(const std::vector<pid_t>&)> unkillable;
+  /// A signal ended the command; the lease is kept until these processes of its group have ended,
+  /// too. Called once, a second later.
+  std::function<void(const std::vector<pid_t>&)> awaiting;
+  /// Stopping may take longer than the ttl allows; called once.
+  std::function<void(const StopCost&, Duration needed)> strained;
+};
+
+/// Guards the command in the holder process: it never lets the command outlive the lease. It knows
+/// only the deadline of the lease; other code renews the lease and calls move_deadline().
+///
+/// The stop signal and CONT go to the whole tree at deadline - grace - margin, KILL at deadline -
+/// margin, repeated until the tree is empty. The margin grows with the measurements (StopMeter).
+/// Once the stop signal was sent, a renewal does not revoke it. The loss of the lease stops the
+/// command at once, with KILL after the grace or at deadline - margin, whichever is sooner. The end
+/// of max_hold and stop_for() do the same, but keep the lease until the tree is dead; the first of
+/// these events decides. When another guard is gone, KILL is sent at once.
+///
+/// A signal that ends a shell at once also reaches the step that the shell runs, and that may need
+/// a while to stop. So a command that was ended by a signal counts as ended only when the rest of
+/// its process group has ended, too, whatever the plan says of other descendants. A signal that
+/// only the command received is followed by the stop signal to its group. If the command was ended
+/// by KILL, two seconds pass before any process is left running, because the front process may be
+/// killed next. A pid namespace ends with the command: processes that the command leaves running in
+/// it are killed.
+///
+/// A StopHook starts together with the stop signal, or when a TERM, INT or HUP is passed on. The
+/// command does not count as ended before the hook has ended; KILL to the tree ends it. When
+/// another guard is gone, or after a signal that was passed on, it may run until deadline - margin,
+/// computed when it started.
+class Supervisor {
+ public:
+  /// All must outlive it.
+  Supervisor(const Clock& clock, StopPlan plan, SharedPage& page, const Isolation& isolation,
+             SupervisorEvents events);
+
+  /// Forks the command, ready to start. Do not call it after start(). `hook`: what to run when it
+  /// is stopped; nullopt: no hook. `inherited` must outlive this.
+  Result<void, ExecFailure> prepare(const Command& command, SpawnOptions options,
+                                    const InheritedSignals& inherited,
+                                    std::optional<Command> hook = std::nullopt);
+
+  /// After finish(): kills all processes that are left. True when none is left.
+  asio::awaitable<bool> kill_rest();
+
+  /// After finish(): stops all processes that are left, as at the end of max_hold. True when none
+  /// is left.
+  asio::awaitable<bool> stop_rest();
+
+  /// The pid of the command; 0 before start().
+  [[nodiscard]] pid_t command() const noexcept { return pid_; }
+
+  /// Publishes the deadline: from here on both guards watch the prepared command. `granted`: when
+  /// the lease was granted; max_hold counts from there.
+  void arm(Instant deadline, Instant granted);
+
+  /// Why the command is being stopped or about to be; nullopt: it is not.
+  [[nodiscard]] std::optional<StopReason> stopped() const noexcept { return stopped_; }
+
+  /// When max_hold ends; Instant::max(): never.
+  [[nodiscard]] Instant hold_until() const noexcept { return hold_until_; }
+
+  /// Starts the command under the lease given to arm(). False: the deadline is too near, and
+  /// nothing was started.
+  Result<bool, ExecFailure> start();
+
+  /// Discards a command that was prepared and not started.
+  void drop();
+
+  /// The lease was extended. An earlier deadline is ignored. After finish() it is no longer
+  /// published to the front process.
+  void move_deadline(Instant deadline);
+
+  /// The lease is renewed next at `until`, so nothing needs to be measured before.
+  void put_off_measuring(Instant until) { meter_.put_off(until); }
+
+  /// The lease has ended: it was lost, or its deadline has passed.
+  void lease_is_lost();
+
+  /// Stops the command although the lease is valid: stop signal, then KILL after the grace; the
+  /// lease is kept until the tree is dead. Has no effect if the command is being stopped already.
+  void stop_for(StopReason why);
+
+  /// Another guard of the command was killed: finish() sends KILL to the tree at once.
+  void kill(StopReason why);
+
+  /// Passes a signal on to the process group that the command leads, if SignalTo says so, else to
+  /// the command alone; after its end, to the processes that are waited for. Skips the processes
+  /// that it has reached already.
+  void pass_on(int signal, Reached reached);
+
+  /// Records that these signals were sent to the command, or to us for it, whether or not they
+  /// reached it.
+  void note_signals(proc::SignalMask signals) {
+    signals_.note_all(signals, clock_.now());
+    event_->notify();
+  }
+
+  /// A child has ended, stopped or continued (SIGCHLD).
+  void on_child();
+
+  /// Waits until the command and the processes that must end with it have ended, and stops them
+  /// when that is due. Call it once, after start().
+  asio::awaitable<CommandEnd> finish();
+
+  /// After finish(): removes from `left` the processes that end within 50 ms after the command,
+  /// because they were already dying. Returns when that time has passed, or none is left.
+  asio::awaitable<void> settle(std::vector<pid_t>& left);
+
+ private:
+  void reap();
+  [[nodiscard]] std::optional<StopReason> reason_to_stop(Instant now) const;
+  void stop(StopReason reason, Instant now);
+  void measure(Instant now);
+  void set_margin(Duration margin);
+  void disarm();
+  void end_namespace();
+  asio::awaitable<bool> kill_all();
+  asio::awaitable<void> kill_all_but_hook();
+  void start_hook(std::string_view reason, Instant until);
+  [[nodiscard]] bool was_asked_to_end() const;
+  [[nodiscard]] bool all_ended() const;
+  [[nodiscard]] Instant next_instant() const {
+    return is_stopping() ? *kill_at_ : std::min({terminate_at(), hold_until_, meter_.next()});
+  }
+  [[nodiscard]] Instant next_poll(Instant now) const;
+
+  /// The command has ended by itself: whether the processes that it left may continue.
+  [[nodiscard]] bool rest_may_stay(Instant now) const;
+  void terminate_descendants(Instant now);
+  void note_end(int status);
+  [[nodiscard]] bool asks_to_end(int signal) const noexcept;
+  [[nodiscard]] bool was_ended_by_signal(int status) const;
+  void pass_on_to_command(int signal, Reached reached);
+  void pass_on_to_rest(int signal, Reached reached);
+  [[nodiscard]] std::vector<pid_t> rest_of_group() const;
+  [[nodiscard]] bool is_stopping() const noexcept { return kill_at_.has_value(); }
+  [[nodiscard]] Instant kill_by() const { return deadline_ - margin_; }
+  [[nodiscard]] Instant terminate_at() const { return kill_by() - plan_.grace; }
+  [[nodiscard]] Instant grace_end(Instant now) const {
+    return std::min(now + plan_.grace, kill_by());
+  }
+
+  const Clock& clock_;
+  StopPlan plan_;
+  SharedPage& page_;
+  const Isolation& isolation_;
+  SupervisorEvents events_;
+  ProcessTree tree_;
+  StopHook hook_;
+  StopMeter meter_;
+  Duration margin_;
+  std::unique_ptr<Event> event_;
+  std::optional<PidNamespace> pid_namespace_;
+  std::optional<ReadyCommand> ready_;
+  Instant deadline_;
+  Instant hold_until_ = Instant::max();
+  std::optional<StopReason> asked_to_stop_;  ///< stop_for()
+  std::optional<Instant> kill_at_;  ///< set when the stop signal is sent; Instant::max(): never
+  std::optional<int> status_;
+  Instant started_at_;
+  Instant ended_at_;              ///< when the command was seen to end
+  Instant rest_may_stay_at_;      ///< when the processes that it left may continue
+  proc::SignalTimes signals_;     ///< signals sent to the command, as far as this process knows
+  bool signalled_alone_ = false;  ///< only the command, not its group, was asked to end
+  bool group_got_stop_signal_ = false;  ///< its group received the stop signal
+  bool awaits_group_ = false;           ///< a signal has ended the command
+  Instant report_awaiting_at_;          ///< when to report that
+  pid_t pid_ = 0;
+  pid_t group_ = 0;  ///< process group of the command; once it has ended, its last one
+  bool leads_group_ = false;
+  pid_t joined_group_ = 0;  ///< our job's group, if the command was started in it; 0: it was not
+  bool armed_ = false;      ///< the deadline is published in the page
+  std::optional<StopReason> stopped_;  ///< CommandEnd::stopped
+  bool strained_ = false;              ///< already reported
+};
+
+}  // namespace redlock::guard

@@ -1,0 +1,161 @@
+#include "guard/tree.hpp"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "proc/cpu_share.hpp"
+#include "proc/descendants.hpp"
+
+namespace redlock::guard {
+namespace {
+
+/// Whether a stopped process needs a CONT to handle the signal. Not for signals that stop a
+/// process, nor for those that are ignored by default: a resized window must not wake a job that
+/// the user has stopped.
+bool needs_continue(int signal) noexcept {
+  constexpr std::array sent_alone{0,       SIGKILL, SIGSTOP, SIGCONT, SIGTSTP,
+                                  SIGTTIN, SIGTTOU, SIGCHLD, SIGURG,  SIGWINCH};
+  return std::find(sent_alone.begin(), sent_alone.end(), signal) == sent_alone.end();
+}
+
+void send(pid_t kill_argument, int signal) noexcept {
+  if (::kill(kill_argument, signal) == 0 && needs_continue(signal)) ::kill(kill_argument, SIGCONT);
+}
+
+/// Our children, as waitid(2) sees them. With `none_ended`, each either lives, or is dead but its
+/// tracer has not waited for it.
+enum class Children { none, none_ended, some_ended };
+
+Children check_children() noexcept {
+  siginfo_t ended{};
+  if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT | __WALL) != 0)
+    return errno == ECHILD ? Children::none : Children::some_ended;
+  return ended.si_pid == 0 ? Children::none_ended : Children::some_ended;
+}
+
+}  // namespace
+
+ProcessTree::ProcessTree(CommandTarget& target) : target_(target) {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+}
+
+std::vector<pid_t> ProcessTree::roots() const {
+  if (root_ == gone) return {};
+  return {root_ != 0 ? root_ : ::getpid()};
+}
+
+std::vector<pid_t> ProcessTree::descendants() const {
+  std::vector<pid_t> pids = proc::living_descendants(roots());
+  std::erase_if(pids, [this](pid_t pid) { return guards_.contains(pid); });
+  return pids;
+}
+
+std::vector<pid_t> ProcessTree::members_of(pid_t group) const {
+  std::vector<pid_t> pids = descendants();
+  std::erase_if(pids, [group](pid_t pid) { return ::getpgid(pid) != group; });
+  return pids;
+}
+
+void ProcessTree::signal(int signal, Instant until, pid_t spared_group) const {
+  const pid_t target = target_.kill_argument;
+  if (target != 0) send(target, signal);
+
+  // Signal each process once: some programs take a second TERM as an order to quit without cleaning
+  // up.
+  const pid_t reached_group = target < 0 ? -target : spared_group;
+  proc::DescendantWalk walk(roots(), until, spared_);
+  while (const auto pid = walk.next()) {
+    if (guards_.contains(*pid) || *pid == target) continue;
+    if (reached_group != 0 && ::getpgid(*pid) == reached_group) continue;
+    send(*pid, signal);
+  }
+}
+
+void ProcessTree::kill(Instant until, std::atomic<std::int64_t>* progress) {
+  made_progress_ = kill_all(Guards::spared, until, progress);
+}
+
+bool ProcessTree::kill_all(Guards guards, Instant until, std::atomic<std::int64_t>* progress) {
+  if (progress != nullptr) *progress = BootClock::now().time_since_epoch().count();
+
+  const pid_t spared = guards == Guards::spared ? spared_ : 0;
+  if (cgroup_ != nullptr && spared == 0) cgroup_->kill();
+  if (const pid_t target = target_.kill_argument; target != 0) ::kill(target, SIGKILL);
+
+  // A group that a descendant leads, or that was made for the command, consists of our descendants
+  // only, so one system call can kill it. (Its number cannot be reused while the member that we
+  // examine is in it.)
+  std::set<pid_t> killed_groups;
+  bool found_new = false;
+  refused_ = false;
+  proc::DescendantWalk walk(roots(), until, spared);
+  while (const auto pid = walk.next()) {
+    if (progress != nullptr) *progress = BootClock::now().time_since_epoch().count();
+    if (guards_.contains(*pid)) {
+      if (guards == Guards::killed) ::kill(*pid, SIGKILL);
+      continue;
+    }
+    const pid_t group = ::getpgid(*pid);
+    const bool ours = group > 1 && (group == *pid || group == target_.own_group);
+    if (ours && killed_groups.insert(group).second) ::kill(-group, SIGKILL);
+    if (::kill(*pid, SIGKILL) == 0) {
+      proc::lend_cpu_share(*pid);
+      if (killed_.insert(*pid).second) found_new = true;
+    } else if (errno == EPERM) {
+      refused_ = true;
+    }
+  }
+  return !refused_ && (found_new || BootClock::now() >= until);
+}
+
+bool ProcessTree::kill_and_reap(Instant until, std::atomic<std::int64_t>* progress) {
+  const std::size_t reaped_before = ended_.size();
+  made_progress_ = kill_all(Guards::killed, until, progress);
+  while (const auto ended = reap_next()) ended_.push_back(*ended);
+  made_progress_ = made_progress_ || (!refused_ && ended_.size() > reaped_before);
+  return nothing_left();
+}
+
+std::optional<Ended> ProcessTree::reap() {
+  if (ended_.empty()) return reap_next();
+  const Ended first = ended_.front();
+  ended_.pop_front();
+  return first;
+}
+
+void ProcessTree::retire_target() {
+  const pid_t target = target_.kill_argument;
+  const pid_t command = target < 0 ? -target : target;
+  siginfo_t info{};
+  if (command == 0 ||
+      ::waitid(P_PID, static_cast<id_t>(command), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
+    return;
+  if (info.si_pid == command) target_.kill_argument = 0;
+}
+
+std::optional<Ended> ProcessTree::reap_next() {
+  retire_target();
+  int status = 0;
+  const pid_t pid = ::waitpid(-1, &status, WNOHANG | __WALL);
+  if (pid <= 0) return std::nullopt;
+  guards_.erase(pid);  // its pid may be reused from now on
+  killed_.erase(pid);
+  if (pid == spared_) spared_ = 0;
+  return Ended{pid, status};
+}
+
+bool ProcessTree::nothing_left() const {
+  if (cgroup_ != nullptr && cgroup_->populated()) return false;
+  const Children children = check_children();
+  if (children != Children::none_ended) return children == Children::none;
+  // A child that has died meanwhile must still be reaped, because its status may be the command's.
+  return proc::only_dead_children() && check_children() != Children::some_ended;
+}
+
+}  // namespace redlock::guard

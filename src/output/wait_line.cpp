@@ -1,0 +1,44 @@
+#include "output/wait_line.hpp"
+
+#include <unistd.h>
+
+#include <string>
+
+#include "output/standard_error.hpp"
+#include "output/terminal.hpp"
+#include "support/columns.hpp"
+
+namespace redlock::output {
+namespace {
+
+/// ECMA-48: erase to the end of the line.
+constexpr std::string_view erase_rest = "\x1b[K";
+
+}  // namespace
+
+WaitLine::WaitLine(pid_t job_group)
+    : job_group_(job_group), can_draw_(output::can_draw_on(STDERR_FILENO)) {}
+
+WaitLine::~WaitLine() {
+  if (drawn_ && in_foreground())
+    output::StandardError::of_process().draw(std::string("\r").append(erase_rest));
+}
+
+bool WaitLine::in_foreground() const {
+  return ::tcgetpgrp(STDERR_FILENO) == job_group_;
+}
+
+std::size_t WaitLine::width() const {
+  return output::terminal_size(STDERR_FILENO).columns - 1;
+}
+
+bool WaitLine::draw(std::string_view text) {
+  if (!can_draw_ || !in_foreground()) return false;
+  drawn_ = true;
+  // Leave the last column empty: after text in it, some terminals move to the next line.
+  const std::string_view shown = first_columns(text, width());
+  output::StandardError::of_process().draw(std::string("\r").append(shown).append(erase_rest));
+  return true;
+}
+
+}  // namespace redlock::output

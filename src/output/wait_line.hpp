@@ -1,0 +1,38 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <string_view>
+
+namespace redlock::output {
+
+/// A status line on the terminal that shows what we wait for, redrawn in place. Used only if stderr
+/// is a capable terminal (not TERM=dumb), and only while our job is in its foreground: after ^Z the
+/// terminal belongs to another job.
+class WaitLine {
+ public:
+  /// `job_group`: the process group of the job that waits.
+  explicit WaitLine(pid_t job_group);
+
+  /// Clears the status line.
+  ~WaitLine();
+  WaitLine(const WaitLine&) = delete;
+  WaitLine& operator=(const WaitLine&) = delete;
+
+  /// How many columns the line may have.
+  [[nodiscard]] std::size_t width() const;
+
+  /// Shows `text`, cut to width(). False if there is no such terminal; then the caller must report
+  /// it in another way.
+  bool draw(std::string_view text);
+
+ private:
+  [[nodiscard]] bool in_foreground() const;
+
+  pid_t job_group_;
+  bool can_draw_;
+  bool drawn_ = false;  ///< there is a line that must be cleared
+};
+
+}  // namespace redlock::output

@@ -1,0 +1,138 @@
+#include "output/wait_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "output/describe.hpp"
+#include "support/columns.hpp"
+#include "support/duration.hpp"
+
+namespace redlock::output {
+namespace {
+
+constexpr std::chrono::seconds settling_time{1};
+constexpr std::chrono::minutes reminder_interval{1};
+
+/// Whether simultaneous attempts compete; they settle within a second.
+bool is_settling(const AttemptFailure& failure) {
+  return failure.why == AcquireDecision::split || failure.why == AcquireDecision::maybe_busy;
+}
+
+/// Whether no lease blocks us, only the order of the queue.
+bool is_free(const AttemptFailure& failure) {
+  return is_settling(failure) || (failure.why == AcquireDecision::busy && !failure.holder);
+}
+
+/// 1st, 2nd, 3rd, 4th, 11th, 21st.
+std::string ordinal(std::size_t number) {
+  const std::size_t last = number % 10;
+  const bool is_teen = number % 100 / 10 == 1;
+  const char* suffix = "th";
+  if (!is_teen && last == 1) suffix = "st";
+  if (!is_teen && last == 2) suffix = "nd";
+  if (!is_teen && last == 3) suffix = "rd";
+  return std::to_string(number) + suffix;
+}
+
+/// Two failures with the same text count as the same obstacle. Empty: not worth a line.
+std::string obstacle_of(const Resource& resource, const AttemptFailure& failure) {
+  if (is_free(failure)) return {};
+  const std::string kind = failure.why == AcquireDecision::busy
+                               ? failure.holder->id.text
+                               : std::to_string(static_cast<int>(failure.why));
+  return kind + " " + resource.key();
+}
+
+/// The holder as extrapolated by `elapsed`, in whole seconds. The remaining time of a lease that is
+/// renewed is left as it is: it was renewed since, or the next attempt shows the change.
+Holder later(Holder holder, Duration elapsed) {
+  if (holder.age) *holder.age = std::chrono::floor<std::chrono::seconds>(*holder.age + elapsed);
+  const bool is_renewed = holder.owner && !holder.owner->finished &&
+                          holder.owner->renewed_for.value_or(Duration::zero()) > Duration::zero();
+  if (holder.remaining && !is_renewed) {
+    holder.remaining = std::chrono::floor<std::chrono::seconds>(
+        std::max(Duration::zero(), *holder.remaining - elapsed));
+  }
+  return holder;
+}
+
+/// The minimum number of columns that a shortened text keeps.
+constexpr std::size_t min_shown = 8;
+constexpr std::string_view ellipsis = "...";
+
+/// The text in at most `width` columns, or in min_shown if that is more.
+std::string shortened(const std::string& text, std::size_t width) {
+  width = std::max(width, min_shown);
+  if (columns_of(text) <= width) return text;
+  return std::string(first_columns(text, width - ellipsis.size())).append(ellipsis);
+}
+
+/// Whole seconds: a line that is redrawn every second can show nothing finer.
+std::string seconds_text(Duration span) {
+  return format_duration(std::chrono::floor<std::chrono::seconds>(span));
+}
+
+}  // namespace
+
+void WaitReport::learn(const Resource& resource, const AttemptFailure& failure, Instant now) {
+  std::string obstacle = obstacle_of(resource, failure);
+  const Instant since = known_ && known_->obstacle == obstacle ? known_->since : now;
+  known_ = Known{resource, failure, std::move(obstacle), since, now};
+}
+
+bool WaitReport::is_reportable(Instant now) const {
+  return known_ && now - began_ >= settling_time;
+}
+
+std::string WaitReport::queue_text() const {
+  return known_->failure.queue.queued ? ordinal(known_->failure.queue.ahead + 1) + " in queue"
+                                      : std::string();
+}
+
+std::string WaitReport::obstacle_text(const AttemptFailure& failure, Instant now) const {
+  if (is_free(failure)) return "being handed to the next waiter";
+  AttemptFailure as_of_now = failure;
+  if (failure.holder) as_of_now.holder = later(*failure.holder, now - known_->at);
+  return output::failure_text(known_->resource, as_of_now, servers_);
+}
+
+std::string WaitReport::line(Instant now, std::size_t width) const {
+  if (!is_reportable(now)) return {};
+  std::string key = output::key_text(known_->resource);
+  AttemptFailure failure = known_->failure;
+  const std::string queue = queue_text();
+  const auto text = [&] {
+    return fmt::format("waiting for {} ({}{}{}): {}", key, seconds_text(now - began_),
+                       queue.empty() ? "" : ", ", queue, obstacle_text(failure, now));
+  };
+  const auto shorten = [&](std::string& part) {
+    const std::size_t all = columns_of(text());
+    if (all > width)
+      part = shortened(part, columns_of(part) - std::min(all - width, columns_of(part)));
+  };
+  shorten(key);
+  if (failure.holder && failure.holder->owner) shorten(failure.holder->owner->note);
+  return text();
+}
+
+std::optional<std::string> WaitReport::news(Instant now) {
+  if (!is_reportable(now) || known_->obstacle.empty() || now - known_->since < settling_time)
+    return std::nullopt;
+  if (const auto reported = reported_.find(known_->obstacle);
+      reported != reported_.end() && now - reported->second < reminder_interval)
+    return std::nullopt;
+  shown(now);
+  const std::string queue = queue_text();
+  return fmt::format("waiting for {}: {}; {}{}for {}", output::key_text(known_->resource),
+                     obstacle_text(known_->failure, now), queue, queue.empty() ? "waited " : ", ",
+                     seconds_text(now - began_));
+}
+
+void WaitReport::shown(Instant now) {
+  std::erase_if(reported_,
+                [&](const auto& entry) { return now - entry.second >= reminder_interval; });
+  if (known_) reported_[known_->obstacle] = now;
+}
+
+}  // namespace redlock::output

@@ -1,0 +1,56 @@
+#include "proc/title.hpp"
+
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "proc/process_stat.hpp"
+
+namespace redlock::proc {
+namespace {
+
+bool runs_our_program(pid_t pid) {
+  struct stat ours {};
+  struct stat theirs {};
+  if (::stat(("/proc/" + std::to_string(pid) + "/exe").c_str(), &theirs) != 0) {
+    // An exiting process has no program file for a moment, although it still counts as living.
+    return errno == ENOENT;
+  }
+  return ::stat("/proc/self/exe", &ours) == 0 && ours.st_dev == theirs.st_dev &&
+         ours.st_ino == theirs.st_ino;
+}
+
+}  // namespace
+
+void set_name(std::string_view name) noexcept {
+  ::prctl(PR_SET_NAME, std::string(name).c_str(), 0, 0, 0);
+}
+
+void set_title(std::string_view title, int argc, char** argv) noexcept {
+  set_name(title);
+  if (argc < 1 || argv[0] == nullptr) return;
+  // The kernel shows the bytes from the first argument to the end of the last; usually the
+  // arguments are contiguous.
+  char* const begin = argv[0];
+  char* end = begin;
+  for (int i = 0; i < argc && argv[i] == end; ++i) end += std::strlen(argv[i]) + 1;
+  const auto room = static_cast<std::size_t>(end - begin);
+  std::memset(begin, 0, room);
+  std::memcpy(begin, title.data(), std::min(title.size(), room - 1));
+}
+
+bool has_guard_title(pid_t pid) {
+  const auto name = read_proc_file("/proc/" + std::to_string(pid) + "/comm");
+  if (!name || name->empty()) return false;
+  constexpr std::array titles{holder_title, shield_title, awaiter_title, releaser_title,
+                              witness_title};
+  const std::string_view text(name->data(), name->size() - 1);  // without its newline
+  return std::find(titles.begin(), titles.end(), text) != titles.end() && runs_our_program(pid);
+}
+
+}  // namespace redlock::proc
