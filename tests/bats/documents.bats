@@ -76,6 +76,32 @@ crontab_command() {
   assert_equal "$(wc -l <pings)" 1
 }
 
+@test "cron: a dump that fails in a pipe leaves the last good one" {
+  program dump-database <<<$'#!/bin/sh\necho good'
+  run -0 sh -c "$(crontab_command pipe)"
+  program dump-database <<<$'#!/bin/sh\necho part; exit 4'
+  run -4 sh -c "$(crontab_command pipe | sed 's/ --once-per 20h//')"
+  assert_equal "$(zcat shop.gz)" good
+}
+
+@test "cron: a hook takes the lock for the program that runs it" {
+  block recipes/cron.md hook >hook
+  # Its parent, which runs no other command: the shell must not replace itself by the hook.
+  start_background parent sh -c 'sh ./hook && echo >locked; until [ -e enough ]; do sleep 0.1; done'
+  wait_until test -e locked
+  run -75 redlock-cli run -k backup-target -n -- true
+  : >enough
+  wait_background parent
+  run -0 redlock-cli run -k backup-target -w 20s -- true
+}
+
+@test "cron: a command does not see the token" {
+  program backup <<<$'#!/bin/sh\nenv >environment'
+  run -0 sh -c "$(block recipes/cron.md no-token)"
+  run -0 grep -c '^REDLOCK_KEY=' environment
+  run -1 grep -E '^REDLOCK_(TOKEN|LEASE|HELD)=' environment
+}
+
 @test "cron: a succeeded job is run again without --once-per" {
   program backup <<<$'#!/bin/sh\necho run >>runs'
   local command
@@ -548,16 +574,33 @@ stop_postgresql() {
 @test "databases: a migration runs once for each version" {
   program migrate.sh <<<$'#!/bin/sh\necho run >>runs'
   local command version
-  command=$(block recipes/databases.md migrate-once | sed 's|\./||')
+  command=$(block recipes/databases.md migrate-once | sed 's|\./migrate|migrate|')
   for version in 1 1 2; do VERSION=$version run -0 sh -c "$command"; done
   assert count_runs 2
 }
+
+@test "databases: a stopped migration leaves no statement in the server" {
+  start_postgresql
+  psql -q -c 'CREATE TABLE journal (entry text)'
+  script recipes/databases.md stop-migration.sh stop-migration.sh
+  executable migrate.sh <<<$'#!/bin/sh\nexec psql -qc "INSERT INTO journal SELECT 1 FROM pg_sleep(60)"' \
+    >/dev/null
+  GIT_COMMIT=abc start_background migration sh -c "$(block recipes/databases.md migrate)"
+  wait_until migration_works
+  run -0 redlock-cli stop schema:orders
+  wait_background migration
+  assert_equal "$(psql -qAtc "$MIGRATIONS")" 0
+}
+MIGRATIONS="SELECT count(*) FROM pg_stat_activity
+  WHERE application_name = 'migrate-orders' AND query LIKE 'INSERT%'"
+migration_works() { [[ $(psql -qAtc "$MIGRATIONS") == 1 ]]; }
 
 @test "databases: a migration of an earlier fence is rolled back" {
   start_postgresql
   psql -q -v ON_ERROR_STOP=1 -c 'CREATE TABLE orders (id bigint)' \
     -f <(block recipes/databases.md guard)
   script recipes/databases.md migrate.sh migrate.sh
+  script recipes/databases.md stop-migration.sh stop-migration.sh
   # shellcheck disable=SC2094  # the name of a block, and of a file
   block recipes/databases.md migration.sql >migration.sql
   GIT_COMMIT=abc run -0 sh -c "$(block recipes/databases.md migrate)"
