@@ -539,6 +539,60 @@ END_OF_TEST
   refute_output --partial "jobserver unavailable"
 }
 
+@test "CI: a push replaces its own older run, and queues behind others" {
+  slow_job make
+  BRANCH=a start_background older sh -c "$(block recipes/ci.md own-push)"
+  wait_until count_runs 1
+  BRANCH=b start_background other sh -c "$(block recipes/ci.md own-push)"
+  wait_until waits_for staging
+  BRANCH=a start_background newer sh -c "$(block recipes/ci.md own-push)"
+  wait_background older
+  assert_equal "$status" 143
+  # The other branch was first, the newer push follows.
+  : >enough
+  wait_background other
+  assert_equal "$status" 0
+  wait_background newer
+  assert_equal "$status" 0
+  assert count_runs 3
+}
+# waits_for KEY: whether a waiter is queued.
+waits_for() { [[ $(redis 0 zcard "redlock:queue:{$1}") -ge 1 ]]; }
+
+@test "CI: once for each commit" {
+  program make <<<$'#!/bin/sh\necho run >>runs'
+  local commit
+  for commit in 1 1 2; do COMMIT=$commit run -0 sh -c "$(block recipes/ci.md once-per-commit)"; done
+  assert count_runs 2
+}
+
+@test "CI: services of an environment side by side, the whole of it alone" {
+  slow_job make
+  start_background api sh -c "$(block recipes/ci.md service)"
+  wait_until count_runs 1
+  run -0 redlock-cli run -s -k prod -n -- redlock-cli run -k prod:web -n -- true
+  run -75 redlock-cli run -s -k prod -n -- redlock-cli run -k prod:api -n -- true
+  start_background all sh -c "$(block recipes/ci.md environment)"
+  wait_until waits_for prod
+  assert count_runs 1
+  : >enough
+  wait_background api
+  wait_background all
+  assert_equal "$status" 0
+  assert count_runs 2
+}
+
+@test "CI: the runner's signal reaches the last line of a step" {
+  program make <<<$'#!/bin/sh\n[ "$1" = build ] || { echo run >>runs; exec sleep 300; }'
+  block recipes/ci.md exec-last >step
+  start_background step bash -e ./step
+  wait_until count_runs 1
+  kill -TERM "${BACKGROUND_PID[step]}"
+  wait_background step
+  assert_equal "$status" 143
+  wait_for_no_key 0 staging
+}
+
 # --- Databases ---
 
 PSQL_PID=
