@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include "in_child.hpp"
+#include "../in_child.hpp"
 
 namespace redlock::guard {
 namespace {

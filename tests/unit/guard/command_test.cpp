@@ -7,7 +7,7 @@
 
 #include <array>
 
-#include "in_child.hpp"
+#include "commands.hpp"
 
 namespace redlock::guard {
 namespace {
@@ -342,6 +342,29 @@ TEST(Spawn, DoesNotWaitForAChildThatIsStoppedBeforeItsExec) {
     EXPECT_EQ(result.read(1), "s");
     ASSERT_EQ(::ptrace(PTRACE_DETACH, static_cast<pid_t>(child), nullptr, nullptr), 0);
     EXPECT_EQ(WEXITSTATUS(status_of(spawner)), 127);
+  });
+}
+
+TEST(Command, IsInItsCgroupFromItsFirstInstructionToItsDeath) {
+  in_child([] {
+    auto cgroup = proc::Cgroup::create();
+    if (!cgroup) GTEST_SKIP() << cgroup.error();
+    const std::string directory = cgroup->directory();
+    EXPECT_FALSE(cgroup->populated());
+    SpawnOptions options{environment_with({}), ::getpgrp()};
+    options.cgroup = &*cgroup;
+    const auto command = spawn(shell("(setsid sleep 1000 &) ; exec sleep 1000"), options,
+                               InheritedSignals::capture());
+    ASSERT_TRUE(command);
+    EXPECT_TRUE(cgroup->populated());
+    cgroup->kill();
+    EXPECT_EQ(WTERMSIG(status_of(*command)), SIGKILL);
+    EXPECT_TRUE(eventually([&] { return !cgroup->populated(); }));
+    std::filesystem::create_directory(directory + "/below");
+    cgroup->remove();
+    EXPECT_FALSE(std::filesystem::exists(directory));
+    EXPECT_FALSE(cgroup->populated());
+    cgroup->remove();
   });
 }
 

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "in_child.hpp"
+#include "../in_child.hpp"
 #include "proc/descendants.hpp"
 
 namespace redlock::guard {

@@ -8,7 +8,7 @@
 
 #include "support/clock.hpp"
 
-namespace redlock::guard::testing {
+namespace redlock::testing {
 
 /// The boot clock, which a test can put forward, as a resume from suspend does: waits whose end has
 /// passed return at once.
@@ -66,4 +66,4 @@ class JumpingClock final : public Clock {
   mutable std::vector<Event*> waiting_;
 };
 
-}  // namespace redlock::guard::testing
+}  // namespace redlock::testing

@@ -2,7 +2,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include "in_child.hpp"
+#include "commands.hpp"
 
 namespace {
 

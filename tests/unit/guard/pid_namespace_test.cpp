@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include "commands.hpp"
 #include "guard/tree.hpp"
-#include "in_child.hpp"
 
 namespace redlock::guard {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <asio/io_context.hpp>
 
-#include "in_child.hpp"
+#include "../in_child.hpp"
 #include "jumping_clock.hpp"
 #include "support/readable.hpp"
 #include "support/spawn.hpp"

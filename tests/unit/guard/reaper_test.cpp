@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "in_child.hpp"
+#include "../in_child.hpp"
 
 namespace redlock::guard {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "in_child.hpp"
+#include "../in_child.hpp"
 
 namespace redlock::guard {
 namespace {

@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <sys/resource.h>
 
-#include "in_child.hpp"
+#include "commands.hpp"
 
 namespace redlock::guard {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "in_child.hpp"
+#include "../in_child.hpp"
 
 namespace redlock::guard {
 namespace {

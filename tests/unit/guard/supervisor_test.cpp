@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "in_child.hpp"
+#include "../in_child.hpp"
 #include "jumping_clock.hpp"
 #include "support/readable.hpp"
 #include "support/spawn.hpp"

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "in_child.hpp"
+#include "commands.hpp"
 #include "proc/cpu_share.hpp"
 
 namespace redlock::guard {
@@ -423,6 +423,19 @@ TEST(ProcessTree, AProcessThatMayNotBeSignalledIsSkippedAndNotDead) {
     const auto ended = tree.reap();
     ASSERT_TRUE(ended);
     EXPECT_EQ(WEXITSTATUS(ended->status), 3);
+  });
+}
+
+TEST(ProcessTree, IsNotDeadBeforeItsCgroupIsEmpty) {
+  in_child([] {
+    const Directory directory;
+    (void)directory.file("cgroup.events", "populated 1\n", 0600);
+    const proc::Cgroup cgroup(directory.path());
+    ProcessTree tree(no_target);
+    tree.confine_to(cgroup);
+    EXPECT_FALSE(tree.kill_and_reap(Instant::max()));
+    (void)directory.file("cgroup.events", "populated 0\n", 0600);
+    EXPECT_TRUE(tree.kill_and_reap(Instant::max()));
   });
 }
 

@@ -1,6 +1,6 @@
 #include "guard/watchdog.hpp"
 
-#include "in_child.hpp"
+#include "../in_child.hpp"
 
 namespace redlock::guard {
 namespace {

@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
-#include "in_child.hpp"
+#include "../in_child.hpp"
 
 namespace redlock::guard {
 namespace {

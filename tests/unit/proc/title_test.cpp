@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "in_child.hpp"
+#include "../in_child.hpp"
 
-namespace redlock::guard {
+namespace redlock::proc {
 namespace {
 
 using namespace testing;
@@ -46,7 +46,7 @@ std::string comm() {
 TEST(Title, ReplacesNameAndCommandLine) {
   in_child([] {
     Words words({"redlock-cli", "run", "-k", "deploy", "--", "cmd"});
-    proc::set_title("lock-holder", words.count, words.pointers.data());
+    set_title("lock-holder", words.count, words.pointers.data());
     EXPECT_EQ(comm(), "lock-holder");
     EXPECT_EQ(words.bytes, "lock-holder" + std::string(words.length - 11, '\0') + "HOME=/");
   });
@@ -55,7 +55,7 @@ TEST(Title, ReplacesNameAndCommandLine) {
 TEST(Title, IsCutIfItDoesNotFit) {
   in_child([] {
     Words words({"lock", "run"});
-    proc::set_title("lock-holder", words.count, words.pointers.data());
+    set_title("lock-holder", words.count, words.pointers.data());
     EXPECT_EQ(comm(), "lock-holder");
     EXPECT_EQ(words.bytes, "lock-hol" + std::string(1, '\0') + "HOME=/");
   });
@@ -66,7 +66,7 @@ TEST(Title, LeavesArgumentsElsewhereInMemoryAlone) {
     Words words({"redlock-cli", "run"});
     std::string elsewhere = "secret";
     words.pointers[1] = elsewhere.data();
-    proc::set_title("t", words.count, words.pointers.data());
+    set_title("t", words.count, words.pointers.data());
     EXPECT_EQ(elsewhere, "secret");
     EXPECT_EQ(words.bytes, "t" + std::string(11, '\0') + "run" + std::string(1, '\0') + "HOME=/");
   });
@@ -81,7 +81,7 @@ bool is_guard_named(std::string_view name, const char* program) {
     const std::string text =
         "printf " + std::string(name) + " >/proc/self/comm; echo >&" + number + "; sleep 1000";
     if (program != nullptr) ::execl(program, program, "-c", text.c_str(), nullptr);
-    proc::set_name(name);
+    set_name(name);
     EXPECT_EQ(::write(named[1], "", 1), 1);
     ::pause();
     return 0;
@@ -90,7 +90,7 @@ bool is_guard_named(std::string_view name, const char* program) {
   char byte = 0;
   EXPECT_EQ(::read(named[0], &byte, 1), 1) << "it has its name";
   ::close(named[0]);
-  const bool is_guard = proc::has_guard_title(child);
+  const bool is_guard = has_guard_title(child);
   ::kill(child, SIGKILL);
   status_of(child);
   return is_guard;
@@ -98,22 +98,21 @@ bool is_guard_named(std::string_view name, const char* program) {
 
 TEST(Title, AGuardIsRecognisedByItsNameAndItsProgram) {
   in_child([] {
-    for (const std::string_view title :
-         {proc::holder_title, proc::shield_title, proc::releaser_title}) {
+    for (const std::string_view title : {holder_title, shield_title, releaser_title}) {
       EXPECT_TRUE(is_guard_named(title, nullptr)) << title;
       EXPECT_FALSE(is_guard_named(title, "/bin/sh")) << title;
     }
     EXPECT_FALSE(is_guard_named("redlock-cli", nullptr)) << "a run works on";
     EXPECT_FALSE(is_guard_named("lock-holders", nullptr));
-    EXPECT_FALSE(proc::has_guard_title(0x7fffffff));
+    EXPECT_FALSE(has_guard_title(0x7fffffff));
 
     const pid_t ended = forked([] {
-      proc::set_name(proc::holder_title);
+      set_name(holder_title);
       return 0;
     });
     siginfo_t info{};
     EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(ended), &info, WEXITED | WNOWAIT), 0);
-    EXPECT_TRUE(proc::has_guard_title(ended)) << "it has no program any more";
+    EXPECT_TRUE(has_guard_title(ended)) << "it has no program any more";
     status_of(ended);
   });
 }
@@ -121,10 +120,10 @@ TEST(Title, AGuardIsRecognisedByItsNameAndItsProgram) {
 TEST(Title, WithoutArgumentsItSetsOnlyTheName) {
   in_child([] {
     char* none = nullptr;
-    proc::set_title("lock-holder", 0, &none);
+    set_title("lock-holder", 0, &none);
     EXPECT_EQ(comm(), "lock-holder");
   });
 }
 
 }  // namespace
-}  // namespace redlock::guard
+}  // namespace redlock::proc

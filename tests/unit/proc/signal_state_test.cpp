@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-namespace redlock::guard {
+namespace redlock::proc {
 namespace {
 
 std::string status_text(const char* own, const char* shared, const char* blocked) {
@@ -19,15 +19,15 @@ std::string stat_text(char state, int flags) {
 constexpr const char* none = "0000000000000000";
 constexpr int usual_flags = 0x400100;
 
-std::optional<proc::SignalState> state(char letter, int flags, const std::string& status) {
-  return proc::signal_state_in(stat_text(letter, flags), [&] { return status; });
+std::optional<SignalState> state(char letter, int flags, const std::string& status) {
+  return signal_state_in(stat_text(letter, flags), [&] { return status; });
 }
 
 TEST(SignalStateIn, ShowsPendingAndDeadlySignals) {
   const auto stopped =
       state('T', usual_flags, status_text(none, "0000000000004002", "0000000000004002"));
   ASSERT_TRUE(stopped.has_value());
-  EXPECT_EQ(stopped->pending, proc::mask_of(SIGTERM) | proc::mask_of(SIGINT));
+  EXPECT_EQ(stopped->pending, mask_of(SIGTERM) | mask_of(SIGINT));
   EXPECT_FALSE(stopped->is_dying);
   EXPECT_TRUE(stopped->is_settled);
 
@@ -63,9 +63,9 @@ TEST(SignalStateIn, ARunningProcessMayBeReceivingASignal) {
 }
 
 TEST(SignalStateIn, IsNulloptWithoutAStat) {
-  EXPECT_FALSE(proc::signal_state_in("7 (a) S 1", [] { return std::string(); }).has_value());
-  EXPECT_FALSE(proc::signal_state(-1).has_value());
+  EXPECT_FALSE(signal_state_in("7 (a) S 1", [] { return std::string(); }).has_value());
+  EXPECT_FALSE(signal_state(-1).has_value());
 }
 
 }  // namespace
-}  // namespace redlock::guard
+}  // namespace redlock::proc

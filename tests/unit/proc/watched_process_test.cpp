@@ -10,40 +10,39 @@
 #include <algorithm>
 #include <thread>
 
-#include "guard/tree.hpp"
-#include "in_child.hpp"
+#include "../in_child.hpp"
 #include "proc/cpu_share.hpp"
 #include "proc/descendants.hpp"
 
-namespace redlock::guard {
+namespace redlock::proc {
 namespace {
 
 using namespace testing;
 
 /// Opens the process to watch, which must exist. Its orphans are reparented to us, so that nothing
 /// is left when the test ends.
-proc::WatchedProcess watch(pid_t pid) {
+WatchedProcess watch(pid_t pid) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  auto process = proc::WatchedProcess::open(pid);
+  auto process = WatchedProcess::open(pid);
   if (!process) ADD_FAILURE() << process.error();
   return std::move(process).value();
 }
 
 std::string refusal(pid_t pid) {
-  const auto process = proc::WatchedProcess::open(pid);
+  const auto process = WatchedProcess::open(pid);
   EXPECT_FALSE(process);
   return process ? "" : process.error();
 }
 
-bool held_still(proc::WatchedProcess& process) {
+bool held_still(WatchedProcess& process) {
   return eventually([&] { return process.hold_still(Instant::max()); });
 }
 
-bool anything_lives(const proc::WatchedProcess& process) {
+bool anything_lives(const WatchedProcess& process) {
   return !process.living().empty();
 }
 
-bool killed(proc::WatchedProcess& process) {
+bool killed(WatchedProcess& process) {
   held_still(process);
   return eventually([&] {
     process.kill(Instant::max());
@@ -52,18 +51,17 @@ bool killed(proc::WatchedProcess& process) {
 }
 
 /// Sends the stop signal as a script whose lease is lost gets it.
-void terminate(proc::WatchedProcess& process) {
+void terminate(WatchedProcess& process) {
   EXPECT_TRUE(held_still(process));
-  process.signal(SIGTERM, proc::WatchedProcess::Reach::stopped);
+  process.signal(SIGTERM, WatchedProcess::Reach::stopped);
 }
 
 TEST(WatchedProcess, AKilledProcessGetsTheCpuToDie) {
   in_child([] {
     const Running command("echo up; exec sleep 1000", 1);
-    proc::WatchedProcess process = watch(command.pid());
-    proc::claim_cpu_share();
-    if (!proc::lends_real_time())
-      GTEST_SKIP() << "without real-time priorities there is nothing to have";
+    WatchedProcess process = watch(command.pid());
+    claim_cpu_share();
+    if (!lends_real_time()) GTEST_SKIP() << "without real-time priorities there is nothing to have";
     sched_param own{};
     ASSERT_EQ(::sched_getparam(0, &own), 0);
     EXPECT_TRUE(held_still(process));
@@ -100,7 +98,7 @@ TEST(WatchedProcess, RefusesAProcessThatMayNotBeSignalled) {
 TEST(WatchedProcess, ShowsItsEndBeforeItIsReaped) {
   in_child([] {
     Running command("echo up; exec sleep 1000", 1);
-    const proc::WatchedProcess process = watch(command.pid());
+    const WatchedProcess process = watch(command.pid());
     EXPECT_FALSE(process.ended());
     EXPECT_TRUE(anything_lives(process));
     pollfd readable{process.fd(), POLLIN, 0};
@@ -120,7 +118,7 @@ TEST(WatchedProcess, KillingOneThatEndedByItselfTouchesNoProcess) {
     Running command("(echo up; until [ -e " + directory.path() +
                         "/end ]; do sleep 0.01; done; echo alive) & exit",
                     1);
-    proc::WatchedProcess process = watch(command.pid());
+    WatchedProcess process = watch(command.pid());
     EXPECT_TRUE(eventually([&] { return process.ended(); }));
     EXPECT_TRUE(killed(process));
     (void)directory.file("end", "", 0600);
@@ -136,9 +134,9 @@ TEST(WatchedProcess, SignalReachesItAndItsDescendantsAndWakesThem) {
         "sh -c \"trap 'echo told; exit' TERM; echo up; kill -STOP \\$\\$; while :; do sleep 0.01; "
         "done\" & wait",
         2);
-    proc::WatchedProcess process = watch(command.pid());
+    WatchedProcess process = watch(command.pid());
     const auto one_is_stopped = [&] {
-      const auto family = proc::living_descendants({command.pid()});
+      const auto family = living_descendants({command.pid()});
       return std::any_of(family.begin(), family.end(),
                          [](pid_t pid) { return state_of(pid) == 'T'; });
     };
@@ -153,7 +151,7 @@ TEST(WatchedProcess, SignalReachesItAndItsDescendantsAndWakesThem) {
 void expect_watched_killed(const std::string& script, int lines) {
   in_child([&] {
     Running command(script, lines);
-    proc::WatchedProcess process = watch(command.pid());
+    WatchedProcess process = watch(command.pid());
     EXPECT_TRUE(killed(process));
     EXPECT_FALSE(anything_lives(process));
     EXPECT_EQ(command.rest(), "");
@@ -185,7 +183,7 @@ TEST(WatchedProcess, KillsAProcessThatForksAllTheTime) {
 TEST(WatchedProcess, KillsDescendantsThatLostTheirParentAfterTheSignal) {
   in_child([] {
     Running command("(trap '' TERM; echo up; while :; do sleep 1000; done) & echo up; wait", 2);
-    proc::WatchedProcess process = watch(command.pid());
+    WatchedProcess process = watch(command.pid());
     terminate(process);
     EXPECT_TRUE(eventually([&] { return process.ended(); }));
     EXPECT_TRUE(anything_lives(process));
@@ -200,7 +198,7 @@ TEST(WatchedProcess, KillsDescendantsForkedAfterTheSignal) {
         "(trap '(trap \"\" TERM; echo down; sleep 1000; :) &' TERM; echo up; while :; do wait; "
         "done) & echo up; wait",
         2);
-    proc::WatchedProcess process = watch(command.pid());
+    WatchedProcess process = watch(command.pid());
     terminate(process);
     EXPECT_TRUE(eventually([&] { return process.ended(); }));
     EXPECT_EQ(command.next_line(), "down");
@@ -228,7 +226,7 @@ struct ForkingProcess {
     });
     life.write_end.reset();
     EXPECT_EQ(ready.read(1), "x");
-    EXPECT_TRUE(eventually([&] { return proc::living_descendants({pid}).size() >= 2; }));
+    EXPECT_TRUE(eventually([&] { return living_descendants({pid}).size() >= 2; }));
   }
 
   Pipe life;
@@ -239,7 +237,7 @@ void expect_no_child_lost(std::size_t megabytes) {
   for (int round = 0; round < 5 && !::testing::Test::HasFailure(); ++round) {
     in_child([megabytes] {
       ForkingProcess parent(megabytes);
-      proc::WatchedProcess process = watch(parent.pid);
+      WatchedProcess process = watch(parent.pid);
       terminate(process);
       EXPECT_EQ(WTERMSIG(status_of(parent.pid)), SIGTERM);
       EXPECT_TRUE(killed(process));
@@ -259,7 +257,7 @@ TEST(WatchedProcess, HeldStillItLosesNoChildThatTakesLongToFork) {
 TEST(WatchedProcess, KillLosesNoChildThatTakesLongToFork) {
   in_child([] {
     ForkingProcess parent(400);
-    proc::WatchedProcess process = watch(parent.pid);
+    WatchedProcess process = watch(parent.pid);
     EXPECT_TRUE(killed(process));
     EXPECT_EQ(WTERMSIG(status_of(parent.pid)), SIGKILL);
     EXPECT_EQ(parent.life.read(), "");
@@ -283,8 +281,8 @@ TEST(WatchedProcess, HeldStillItsThreadsForkNoMore) {
       return 0;
     });
     life.write_end.reset();
-    proc::WatchedProcess process = watch(parent);
-    EXPECT_TRUE(eventually([&] { return proc::living_descendants({parent}).size() >= 2; }));
+    WatchedProcess process = watch(parent);
+    EXPECT_TRUE(eventually([&] { return living_descendants({parent}).size() >= 2; }));
     terminate(process);
     EXPECT_EQ(WTERMSIG(status_of(parent)), SIGTERM);
     EXPECT_TRUE(killed(process));
@@ -309,7 +307,7 @@ TEST(WatchedProcess, OneThatWaitsForAStoppedChildOfVforkIsHeldStill) {
     life.write_end.reset();
     EXPECT_EQ(up.read(1), "x");
     EXPECT_TRUE(eventually([&] { return state_of(parent) == 'D'; }));
-    proc::WatchedProcess process = watch(parent);
+    WatchedProcess process = watch(parent);
     terminate(process);
     EXPECT_EQ(WTERMSIG(status_of(parent)), SIGTERM);
     EXPECT_EQ(life.read(), "");
@@ -319,12 +317,12 @@ TEST(WatchedProcess, OneThatWaitsForAStoppedChildOfVforkIsHeldStill) {
 TEST(WatchedProcess, HoldStillEndsInTime) {
   in_child([] {
     Running command("echo up; exec sleep 1000", 1);
-    proc::WatchedProcess process = watch(command.pid());
+    WatchedProcess process = watch(command.pid());
     EXPECT_FALSE(process.hold_still(BootClock::now()));
     EXPECT_NE(state_of(command.pid()), 'T');
-    process.signal(SIGTERM, proc::WatchedProcess::Reach::stopped);
+    process.signal(SIGTERM, WatchedProcess::Reach::stopped);
     EXPECT_FALSE(process.ended());
-    process.signal(SIGTERM, proc::WatchedProcess::Reach::known);
+    process.signal(SIGTERM, WatchedProcess::Reach::known);
     EXPECT_EQ(WTERMSIG(status_of(command.pid())), SIGTERM);
   });
 }
@@ -345,7 +343,7 @@ TEST(WatchedProcess, OneWhoseFirstThreadHasEndedLives) {
     });
     life.write_end.reset();
     EXPECT_EQ(life.read(1), "x");
-    proc::WatchedProcess process = watch(parent);
+    WatchedProcess process = watch(parent);
     terminate(process);
     EXPECT_EQ(WTERMSIG(status_of(parent)), SIGTERM);
     EXPECT_TRUE(killed(process));
@@ -359,7 +357,7 @@ TEST(WatchedProcess, AHolderBelowTheProcessSparesItself) {
     Pipe word;
     const pid_t above = forked([&] {
       if (::fork() == 0) {
-        auto process = proc::WatchedProcess::open(::getppid());
+        auto process = WatchedProcess::open(::getppid());
         if (::fork() == 0) return ::pause();
         const bool dead = process && killed(*process);
         EXPECT_EQ(::write(word.write_end.get(), dead ? "dead" : "live", 4), 4);
@@ -382,7 +380,7 @@ TEST(WatchedProcess, WithoutProcItIsKilledAlone) {
       GTEST_SKIP() << "needs root to hide /proc";
     }
     Running command("trap '' TERM; echo up; while :; do sleep 0.01; done", 1);
-    proc::WatchedProcess process = watch(command.pid());
+    WatchedProcess process = watch(command.pid());
     EXPECT_FALSE(process.hold_still(Instant::max()));
     process.kill(Instant::max());
     EXPECT_EQ(WTERMSIG(status_of(command.pid())), SIGKILL);
@@ -391,4 +389,4 @@ TEST(WatchedProcess, WithoutProcItIsKilledAlone) {
 }
 
 }  // namespace
-}  // namespace redlock::guard
+}  // namespace redlock::proc

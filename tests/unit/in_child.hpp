@@ -18,12 +18,11 @@
 #include <string>
 #include <vector>
 
-#include "guard/command.hpp"
 #include "proc/process_stat.hpp"
 #include "support/unique_fd.hpp"
 #include "tools/reaper.hpp"
 
-namespace redlock::guard::testing {
+namespace redlock::testing {
 
 constexpr int kSkipped = 77;
 constexpr unsigned kHangSeconds = 60;  // generous: it only ends a test that hangs
@@ -64,9 +63,7 @@ inline void in_child(const std::function<void()>& body) {
   };
   std::fflush(nullptr);
   const pid_t reaper = ::fork();
-  if (reaper == 0)
-    ::_exit(
-        redlock::testing::run_and_reap(judged, kHangLimit, redlock::testing::Leftovers::expected));
+  if (reaper == 0) ::_exit(run_and_reap(judged, kHangLimit, Leftovers::expected));
   const int status = status_of(reaper);
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == kSkipped) GTEST_SKIP() << "see above";
@@ -158,54 +155,17 @@ class Directory {
   std::string path_;
 };
 
-inline Command shell(const std::string& script) {
-  return {"/bin/sh", {"sh", "-c", script}};
-}
-
-/// Prepares a command and starts it.
-inline Result<pid_t, ExecFailure> spawn(const Command& command, const SpawnOptions& options,
-                                        const InheritedSignals& inherited) {
-  auto ready = ReadyCommand::prepare(command, options, inherited);
-  if (!ready) return unexpected<ExecFailure>(ready.error());
-  const pid_t pid = ready->pid();
-  if (auto begun = ready->start(); !begun) return unexpected<ExecFailure>(begun.error());
-  return pid;
-}
-
-/// Starts a command that is expected to start.
-inline pid_t started(const Command& command,
-                     const InheritedSignals& inherited = InheritedSignals::capture(),
-                     bool own_group = false) {
-  const auto child =
-      spawn(command, {environment_with({}), own_group ? std::nullopt : std::optional(::getpgrp())},
-            inherited);
-  if (!child) ADD_FAILURE() << child.error().text;
-  return child.value_or(-1);
-}
-
-/// Runs a command that is expected to succeed; returns what it wrote.
-inline std::string output_of(const Command& command,
-                             const InheritedSignals& inherited = InheritedSignals::capture()) {
-  Pipe pipe;
-  pid_t child = -1;
-  {
-    const StdoutTo redirected(pipe);
-    child = started(command, inherited);
-  }
-  pipe.write_end.reset();
-  std::string text = pipe.read();
-  EXPECT_EQ(status_of(child), 0);
-  return text;
-}
-
-/// A command whose processes each write a line when they are up; the pipe ends when all of them are
-/// dead.
+/// A shell script whose processes each write a line when they are up; the pipe ends when all of
+/// them are dead.
 class Running {
  public:
   Running(const std::string& script, int lines) {
     {
       const StdoutTo redirected(output_);
-      pid_ = started(shell(script));
+      pid_ = forked([&script] {
+        ::execl("/bin/sh", "sh", "-c", script.c_str(), nullptr);
+        return 127;
+      });
     }
     output_.write_end.reset();
     for (int line = 0; line < lines; ++line) lines_.push_back(output_.read_line());
@@ -241,4 +201,4 @@ inline void become_ordinary() {
   ASSERT_EQ(::setuid(65534), 0);
 }
 
-}  // namespace redlock::guard::testing
+}  // namespace redlock::testing

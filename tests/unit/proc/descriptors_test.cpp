@@ -7,9 +7,9 @@
 #include <system_error>
 #include <vector>
 
-#include "in_child.hpp"
+#include "../in_child.hpp"
 
-namespace redlock::guard {
+namespace redlock::proc {
 namespace {
 
 using namespace testing;
@@ -35,7 +35,7 @@ TEST(CloseInherited, ClosesInheritedDescriptorsAndKeepsOurs) {
     for (const int fd : {0, 1, 2, 9, 200}) inherit(fd);
     const Pipe ours;
     const std::string ours_before = target(ours.read_end.get());
-    proc::close_inherited(std::nullopt);
+    close_inherited(std::nullopt);
     for (const int fd : {0, 1}) EXPECT_EQ(target(fd), "/dev/null");
     EXPECT_EQ(target(2), "/dev/zero");
     for (const int fd : {9, 200}) EXPECT_EQ(target(fd), "");
@@ -46,7 +46,7 @@ TEST(CloseInherited, ClosesInheritedDescriptorsAndKeepsOurs) {
 TEST(CloseInherited, KeepsTheRequestedDescriptor) {
   in_child([] {
     for (const int fd : {8, 9}) inherit(fd);
-    proc::close_inherited(9);
+    close_inherited(9);
     EXPECT_EQ(target(8), "");
     EXPECT_EQ(target(9), "/dev/zero");
   });
@@ -55,7 +55,7 @@ TEST(CloseInherited, KeepsTheRequestedDescriptor) {
 TEST(CloseInherited, KeepsStdoutOnRequest) {
   in_child([] {
     for (const int fd : {0, 1}) inherit(fd);
-    proc::close_inherited(1);
+    close_inherited(1);
     EXPECT_EQ(target(0), "/dev/null");
     EXPECT_EQ(target(1), "/dev/zero");
   });
@@ -97,7 +97,7 @@ TEST(CloseInherited, KeepsRecordLocksTakenBeforeTheExec) {
     inherit(8);
     const UniqueFd watched(::fcntl(9, F_DUPFD_CLOEXEC, 100));
     const UniqueFd watched_too(::fcntl(0, F_DUPFD_CLOEXEC, 100));
-    proc::close_inherited(std::nullopt);
+    close_inherited(std::nullopt);
     EXPECT_TRUE(is_locked(watched.get()));
     EXPECT_TRUE(is_locked(watched_too.get()));
     EXPECT_EQ(target(8), "");
@@ -108,7 +108,7 @@ TEST(CloseInherited, ClosesFilesThatOthersHaveLocked) {
   in_child([] {
     inherit_locked(9);
     const pid_t holder = forked([] {
-      proc::close_inherited(std::nullopt);
+      close_inherited(std::nullopt);
       return target(9).empty() ? 0 : 1;
     });
     EXPECT_EQ(status_of(holder), 0);
@@ -122,7 +122,7 @@ TEST(CloseInherited, EndsThePipe) {
     ASSERT_EQ(::dup2(pipe.write_end.get(), 1), 1);
     ASSERT_EQ(::dup2(pipe.write_end.get(), 9), 9);
     pipe.write_end.reset();
-    proc::close_inherited(std::nullopt);
+    close_inherited(std::nullopt);
     EXPECT_EQ(pipe.read(), "");
   });
 }
@@ -133,7 +133,7 @@ TEST(CloseAllBut, LeavesOne) {
     const Pipe ours;
     const int read_end = ours.read_end.get();
     const int write_end = ours.write_end.get();
-    proc::close_all_but(write_end);
+    close_all_but(write_end);
     for (const int fd : {0, 1, 2, 9, 200, read_end}) EXPECT_EQ(::fcntl(fd, F_GETFD), -1) << fd;
     EXPECT_GE(::fcntl(write_end, F_GETFD), 0);
   });
@@ -145,10 +145,10 @@ TEST(RequireSpareDescriptors, ThrowsIfThereAreTooFew) {
     const int next = UniqueFd(::open("/dev/zero", O_RDONLY | O_CLOEXEC)).get();
     const rlimit limit{static_cast<rlim_t>(next) + 5, static_cast<rlim_t>(next) + 5};
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
-    EXPECT_NO_THROW(proc::require_spare_descriptors(5));
-    EXPECT_NO_THROW(proc::require_spare_descriptors(5)) << "it keeps none";
-    EXPECT_THROW(proc::require_spare_descriptors(6), std::system_error);
-    EXPECT_NO_THROW(proc::require_spare_descriptors(5));
+    EXPECT_NO_THROW(require_spare_descriptors(5));
+    EXPECT_NO_THROW(require_spare_descriptors(5)) << "it keeps none";
+    EXPECT_THROW(require_spare_descriptors(6), std::system_error);
+    EXPECT_NO_THROW(require_spare_descriptors(5));
   });
 }
 
@@ -162,8 +162,8 @@ TEST(RequireSpareDescriptors, CountsThoseThatAreTaken) {
     } while (taken.back());
     ASSERT_GT(taken.size(), 6U);
     taken.resize(taken.size() - 6);  // the last is invalid
-    EXPECT_NO_THROW(proc::require_spare_descriptors(5));
-    EXPECT_THROW(proc::require_spare_descriptors(6), std::system_error);
+    EXPECT_NO_THROW(require_spare_descriptors(5));
+    EXPECT_THROW(require_spare_descriptors(6), std::system_error);
   });
 }
 
@@ -171,7 +171,7 @@ TEST(InheritedDescriptors, AreThoseThatWereOpenAtTheCapture) {
   in_child([] {
     for (const int fd : {5, 70}) inherit(fd);
     ::close(6);  // our parent may have left it open
-    const auto inherited = proc::InheritedDescriptors::capture();
+    const auto inherited = InheritedDescriptors::capture();
     inherit(6);
     const Pipe ours;
     inherited.close(std::nullopt);
@@ -182,4 +182,4 @@ TEST(InheritedDescriptors, AreThoseThatWereOpenAtTheCapture) {
 }
 
 }  // namespace
-}  // namespace redlock::guard
+}  // namespace redlock::proc

@@ -6,7 +6,7 @@
 
 #include <csignal>
 
-namespace redlock::guard {
+namespace redlock::proc {
 namespace {
 
 pid_t first_parent = 0;
@@ -20,7 +20,7 @@ pid_t parent_that_changes() {
 auto watch(pid_t first, pid_t next) {
   first_parent = first;
   next_parent = next;
-  return proc::watch_parent_process(parent_that_changes);
+  return watch_parent_process(parent_that_changes);
 }
 
 bool has_ended(const UniqueFd& parent) {
@@ -29,7 +29,7 @@ bool has_ended(const UniqueFd& parent) {
 }
 
 TEST(ParentProcess, ItsEndIsSeen) {
-  EXPECT_FALSE(has_ended(*proc::watch_parent_process()));
+  EXPECT_FALSE(has_ended(*watch_parent_process()));
   const pid_t child = ::fork();
   if (child == 0) {
     for (;;) ::pause();
@@ -61,4 +61,4 @@ TEST(ParentProcess, CannotBeSeenInAnotherPidNamespace) {
 }
 
 }  // namespace
-}  // namespace redlock::guard
+}  // namespace redlock::proc
