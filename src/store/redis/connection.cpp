@@ -57,10 +57,13 @@ std::string without_password(const std::string& error_text, const std::string& p
 }  // namespace
 
 struct Connection::Open {
-  ReplyLimits limits;
-  std::unique_ptr<Event> answered;  ///< null: no coroutine waits
-  Answered then;                    ///< null: no callback
-  std::optional<Result<Reply, Fault>> answer;
+  /// What to do with the reply.
+  void (Connection::*take)(Open&, Reply) = &Connection::take_answer;
+
+  ReplyLimits limits{};
+  std::unique_ptr<Event> answered{};  ///< null: no coroutine waits
+  Answered then{};                    ///< null: no callback
+  std::optional<Result<Reply, Fault>> answer{};
 };
 
 Connection::Connection(asio::any_io_executor executor, const Clock& clock,
@@ -71,13 +74,15 @@ Connection::Connection(asio::any_io_executor executor, const Clock& clock,
       transport_(std::move(transport)),
       password_(password_in(login)),
       progress_(clock.make_event()),
-      login_replies_left_(login.size()),
-      asks_role_(demands_master),
-      greeting_command_(greeting),
-      greets_(greeting.has_value()) {
-  for (const Command& command : login) enqueue(command, std::make_shared<Open>());
-  if (demands_master) enqueue(Command{"ROLE"}, std::make_shared<Open>());
-  if (greeting) enqueue(*greeting, std::make_shared<Open>());
+      greeting_command_(greeting) {
+  const auto begin_with = [this](const Command& command, void (Connection::*take)(Open&, Reply)) {
+    auto open = std::make_shared<Open>();
+    open->take = take;
+    enqueue(command, std::move(open));
+  };
+  for (const Command& command : login) begin_with(command, &Connection::take_login);
+  if (demands_master) begin_with(Command{"ROLE"}, &Connection::take_role);
+  if (greeting) begin_with(*greeting, &Connection::take_greeting);
 }
 
 void Connection::start(Instant deadline) {
@@ -226,55 +231,56 @@ void Connection::deliver(Reply reply) {
   const std::shared_ptr<Open> open = std::move(open_.front());
   open_.pop_front();
   if (open_.empty()) progress_->notify();
-  if (reply.type == Reply::Type::error) {
-    reply.text = without_password(reply.text, password_);
-    if (refuses_connection(reply.text)) {
-      // The server closes the connection, so later questions get this answer.
-      login_fault_ = of_server(fault_of_error(reply.text));
-      retire();
-    }
+  if (reply.type == Reply::Type::error) read_error(reply);
+  if (std::exchange(seems_needless_, false)) judge_needless_password(reply);
+  (this->*open->take)(*open, std::move(reply));
+}
+
+void Connection::read_error(Reply& reply) {
+  reply.text = without_password(reply.text, password_);
+  if (!refuses_connection(reply.text)) return;
+  // The server closes the connection, so later questions get this answer.
+  login_fault_ = of_server(fault_of_error(reply.text));
+  retire();
+}
+
+void Connection::judge_needless_password(const Reply& next) {
+  // A disabled default user has no password either.
+  if (next.type != Reply::Type::error || !wants_login(next.text)) {
+    needless_password_();
+  } else if (!login_fault_) {
+    login_fault_ = of_server(default_user_is_off(next.text));
   }
-  if (std::exchange(seems_needless_, false)) {
-    // A disabled default user has no password either.
-    if (reply.type != Reply::Type::error || !wants_login(reply.text)) {
-      needless_password_();
-    } else if (!login_fault_) {
-      login_fault_ = of_server(default_user_is_off(reply.text));
-    }
-  }
-  if (login_replies_left_ > 0) {
-    --login_replies_left_;
-    if (reply.type != Reply::Type::error || login_fault_) return;
-    seems_needless_ = needless_password_ && is_needless_password(reply.text);
-    if (seems_needless_) return;
-    login_fault_ = of_server(fault_of_error(reply.text));
-    if (login_fault_->refused) retire();  // the server may accept the login by the next question
-    return;
-  }
-  if (asks_role_) {
-    asks_role_ = false;
-    if (login_fault_) return;
-    auto objection = objection_to(reply);
-    if (!objection) return;
-    login_fault_ = of_server(std::move(*objection));
-    retire();
-    found_no_master_ = login_fault_->kind == FaultKind::unavailable;
-    if (found_no_master_) transport_->disown();
-    return;
-  }
-  if (greets_) {
-    greets_ = false;
-    greeting_ = Greeting{std::move(reply), clock_.now()};
-    return;
-  }
-  if (login_fault_) {
-    // The default user may have executed the commands after a refused login; so may a replica that
-    // became a master meanwhile. They do not count, but can be undone on this connection.
-    acted_without_login_ = acted_without_login_ || reply.type != Reply::Type::error;
-    finish(*open, unexpected(*login_fault_));
-  } else {
-    finish(*open, std::move(reply));
-  }
+}
+
+void Connection::take_login(Open& /*open*/, Reply reply) {
+  if (reply.type != Reply::Type::error || login_fault_) return;
+  seems_needless_ = needless_password_ && is_needless_password(reply.text);
+  if (seems_needless_) return;
+  login_fault_ = of_server(fault_of_error(reply.text));
+  if (login_fault_->refused) retire();  // the server may accept the login by the next question
+}
+
+void Connection::take_role(Open& /*open*/, Reply reply) {
+  if (login_fault_) return;
+  auto objection = objection_to(reply);
+  if (!objection) return;
+  login_fault_ = of_server(std::move(*objection));
+  retire();
+  found_no_master_ = login_fault_->kind == FaultKind::unavailable;
+  if (found_no_master_) transport_->disown();
+}
+
+void Connection::take_greeting(Open& /*open*/, Reply reply) {
+  greeting_ = Greeting{std::move(reply), clock_.now()};
+}
+
+void Connection::take_answer(Open& open, Reply reply) {
+  if (!login_fault_) return finish(open, std::move(reply));
+  // The default user may have executed the commands after a refused login; so may a replica that
+  // became a master meanwhile. They do not count, but can be undone on this connection.
+  acted_without_login_ = acted_without_login_ || reply.type != Reply::Type::error;
+  finish(open, unexpected(*login_fault_));
 }
 
 Fault Connection::of_server(Fault fault) const {

@@ -128,7 +128,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   asio::awaitable<void> write_rest();
   void enqueue(EncodedCommand command, std::shared_ptr<Open> open);
   void flush();
+
+  /// Passes the reply to the command that it answers.
   void deliver(Reply reply);
+  void read_error(Reply& reply);
+  /// `next`: the reply after that to AUTH.
+  void judge_needless_password(const Reply& next);
+  void take_login(Open& open, Reply reply);
+  void take_role(Open& open, Reply reply);
+  void take_greeting(Open& open, Reply reply);
+  void take_answer(Open& open, Reply reply);
 
   /// The fault, with the server's name where it does not go without saying.
   [[nodiscard]] Fault of_server(Fault fault) const;
@@ -151,11 +160,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string password_;  ///< masked in the errors that the server sends; empty: none was sent
   std::unique_ptr<Event> progress_;  ///< notified when it opens, when something is written, and at
                                      ///< the end; for close()
-  std::size_t login_replies_left_;
-  bool asks_role_;  ///< the answer to ROLE is still to come
   bool found_no_master_ = false;
   std::optional<Command> greeting_command_;
-  bool greets_;  ///< the answer to the greeting is still to come
   std::optional<Greeting> greeting_;
   bool connected_ = false;
   bool answered_ = false;  ///< the server answered something
