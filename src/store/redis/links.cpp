@@ -36,6 +36,11 @@ void Link::inherit(Link& from) {
   maybe_applied.merge(from.maybe_applied);
 }
 
+void UndoableCall::note_sent() {
+  if (!target_.token.empty()) link_.maybe_applied[target_.token] = Sent{};
+  if (!target_.waiter.empty()) link_.maybe_applied[target_.waiter] = Sent{/*answered=*/true};
+}
+
 std::shared_ptr<Link> Links::usable_link(Instant deadline) {
   if (current_ && current_->connection->was_denied() && connector_.password_may_change())
     current_->connection->retire();

@@ -49,6 +49,35 @@ struct Link {
   void inherit(Link& from);
 };
 
+/// What a call may leave on a server, as a link remembers it, until it is undone there: the lease
+/// of an acquire or a heal, the queue entry of a waiter. `link` must outlive it.
+class UndoableCall {
+ public:
+  UndoableCall(Link& link, const ScriptCall& call) : link_(link), target_(undo_target_of(call)) {}
+
+  /// Whether the call may leave a lease.
+  [[nodiscard]] bool may_leave_lease() const { return !target_.token.empty(); }
+
+  /// Whether an undo, or a leave, was sent since the call was noted as sent. False if there was
+  /// nothing to undo.
+  [[nodiscard]] bool lease_is_undone() const { return is_missing(target_.token); }
+  [[nodiscard]] bool waiter_has_left() const { return is_missing(target_.waiter); }
+
+  void note_sent();
+  void note_answered() { link_.maybe_applied[target_.token] = Sent{/*answered=*/true}; }
+
+  /// Notes that the server has no lease of this call.
+  void note_no_lease() { link_.maybe_applied.erase(target_.token); }
+
+ private:
+  [[nodiscard]] bool is_missing(const std::string& what) const {
+    return !what.empty() && !link_.maybe_applied.contains(what);
+  }
+
+  Link& link_;
+  UndoTarget target_;
+};
+
 /// The connections to one server: the one in use, and late ones that may still deliver requests.
 /// Remembers what each carried, so that all of it can be undone.
 class Links {

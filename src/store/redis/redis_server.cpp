@@ -33,6 +33,10 @@ ServerFacts greeted_facts(const std::optional<Connection::Greeting>& greeting, I
   return greeting ? facts_from(greeting->reply, greeting->at, now) : ServerFacts();
 }
 
+Fault cancelled() {
+  return {FaultKind::silent, "cancelled"};
+}
+
 bool is_noscript_reply(const Reply& reply) {
   return reply.type == Reply::Type::error && is_noscript(reply.text);
 }
@@ -194,10 +198,6 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Li
                                                               const ScriptCall& call, bool asking,
                                                               Instant deadline) {
   Connection& connection = *link->connection;
-  const UndoTarget undo_target = undo_target_of(call);
-  const auto was_undone = [&](const std::string& what) {
-    return !what.empty() && !link->maybe_applied.contains(what);
-  };
   const Command asking_command{"ASKING"};  // for one command
 
   if (asking) connection.post(asking_command);
@@ -208,9 +208,8 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Li
   auto loaded = co_await connection.request(load_scripts_command(call), ReplyLimits{}, deadline);
   if (!loaded || loaded->type == Reply::Type::error) co_return loaded;
   // If an undo or a release was sent meanwhile, this call would arrive after it and take effect.
-  if (was_undone(undo_target.token) || was_undone(undo_target.waiter)) {
-    co_return unexpected(Fault{FaultKind::silent, "cancelled"});
-  }
+  const UndoableCall undoable(*link, call);
+  if (undoable.lease_is_undone() || undoable.waiter_has_left()) co_return unexpected(cancelled());
   if (asking) connection.post(asking_command);
   co_return co_await connection.request(script_command(call), ReplyLimits{}, deadline);
 }
@@ -225,55 +224,56 @@ asio::awaitable<RedisServer::Answer> RedisServer::ask_once(const ScriptCall& cal
 asio::awaitable<Result<Reply, Fault>> RedisServer::ask_on(std::shared_ptr<Link> link,
                                                           const ScriptCall& call, bool asking,
                                                           Instant deadline) {
-  Connection& connection = *link->connection;
-  const UndoTarget undo_target = undo_target_of(call);
-  if (!undo_target.token.empty()) link->maybe_applied[undo_target.token] = Sent{};
-  if (!undo_target.waiter.empty())
-    link->maybe_applied[undo_target.waiter] = Sent{/*answered=*/true};
+  UndoableCall undoable(*link, call);
+  undoable.note_sent();
   if (call.script == &scripts::release) link->maybe_applied.erase(undone_by(call));
   auto reply = co_await run_script(link, call, asking, deadline);
   if (!reply) co_return unexpected(reply.error());
-  if (reply->type == Reply::Type::error) {
-    if (is_read_only_reply(*reply)) {
-      connection.retire();
-      subscription_.disconnect();
-    }
-    // This server did nothing, so there is nothing to undo here.
-    const bool leads_on = is_read_only_reply(*reply) || is_redirect(reply->text);
-    if (leads_on && !undo_target.token.empty() &&
-        link->maybe_applied.erase(undo_target.token) == 0) {
-      co_return unexpected(Fault{FaultKind::silent, "cancelled"});
-    }
-    // If the waiter has left meanwhile, its `leave` went here, and another master would queue it
-    // again.
-    const bool has_left =
-        !undo_target.waiter.empty() && !link->maybe_applied.contains(undo_target.waiter);
-    if (is_read_only_reply(*reply) && has_left) co_return unexpected(fault_of_error(reply->text));
-    if (fault_of_error(reply->text).refused) link->maybe_applied.erase(undo_target.token);
-    co_return std::move(*reply);
-  }
+  if (reply->type == Reply::Type::error) co_return refused(*link, undoable, std::move(*reply));
+
   if (left_no_lease(*reply)) {
-    link->maybe_applied.erase(undo_target.token);  // a waiter may go on polling for hours
-  } else if (!undo_target.token.empty()) {
-    link->maybe_applied[undo_target.token] = Sent{/*answered=*/true};
+    undoable.note_no_lease();  // a waiter may go on polling for hours
+  } else if (undoable.may_leave_lease()) {
+    undoable.note_answered();
     // A grant counts only from a server whose uptime is known (R7). The server was busy when it was
     // asked for its uptime, so ask again.
-    if (connection.greeting_was_refused()) {
-      if (auto fault = co_await connection.greet_again(deadline)) {
+    if (link->connection->greeting_was_refused()) {
+      if (auto fault = co_await link->connection->greet_again(deadline)) {
         fault->refused = false;  // only INFO was refused, not the script
         co_return unexpected(std::move(*fault));
       }
     }
   }
-  facts_ = greeted_facts(connection.greeting(), clock_.now());
-  facts_.reconnected = links_.reconnected();
-  if (first_run_id_.empty()) first_run_id_ = facts_.run_id;
-  facts_.other_process = facts_.run_id != first_run_id_ && !facts_.run_id.empty();
+  note_facts(*link);
   if (options_.replicas > 0 && needs_replicas(call, *reply)) {
     if (auto fault = co_await missing_replicas(link, deadline))
       co_return unexpected(std::move(*fault));
   }
   co_return std::move(*reply);
+}
+
+Result<Reply, Fault> RedisServer::refused(Link& link, UndoableCall& undoable, Reply error) {
+  const Fault fault = fault_of_error(error.text);
+  const bool is_replica = is_read_only(error.text);
+  if (is_replica) {
+    link.connection->retire();
+    subscription_.disconnect();
+  }
+  if (is_replica || is_redirect(error.text)) {
+    // The call may be repeated at another master, where it would take effect after its undo.
+    if (undoable.lease_is_undone()) return unexpected(cancelled());
+    undoable.note_no_lease();  // this server did nothing
+  }
+  if (is_replica && undoable.waiter_has_left()) return unexpected(fault);
+  if (fault.refused) undoable.note_no_lease();
+  return error;
+}
+
+void RedisServer::note_facts(const Link& link) {
+  facts_ = greeted_facts(link.connection->greeting(), clock_.now());
+  facts_.reconnected = links_.reconnected();
+  if (first_run_id_.empty()) first_run_id_ = facts_.run_id;
+  facts_.other_process = facts_.run_id != first_run_id_ && !facts_.run_id.empty();
 }
 
 asio::awaitable<std::optional<Fault>> RedisServer::missing_replicas(std::shared_ptr<Link> link,

@@ -112,6 +112,12 @@ class RedisServer final : public RedisVote {
   asio::awaitable<Result<Reply, Fault>> ask_on(std::shared_ptr<Link> link, const ScriptCall& call,
                                                bool asking, Instant deadline);
 
+  /// What follows from an error reply: the reply, or the fault if the call must not be repeated.
+  Result<Reply, Fault> refused(Link& link, UndoableCall& undoable, Reply error);
+
+  /// Notes the facts that the server reported when this connection opened.
+  void note_facts(const Link& link);
+
   /// Runs the script by its digest. A server that does not know the scripts gets their text first,
   /// in a separate command: an attempt and its undo must stay small (docs/decisions/attempts.md).
   asio::awaitable<Result<Reply, Fault>> run_script(std::shared_ptr<Link> link,
