@@ -54,94 +54,100 @@ asio::awaitable<ScriptReply> ClusterServer::call(ScriptCall call, Instant deadli
 asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call,
                                                    std::shared_ptr<const Attempt> attempt,
                                                    Instant deadline) {
-  const std::uint16_t slot = hash_slot(call.keys.front());
-  SlotMasters::Refuted refuted;
-  auto owner = co_await masters_.locate(slot, refuted, deadline);
+  Route route;
+  route.slot = hash_slot(call.keys.front());
+  const auto owner = co_await masters_.locate(route.slot, route.refuted, deadline);
   if (!owner) co_return unexpected(owner.error());
-  Address place = *owner;
-  bool asking = false;
-  for (int redirects = 0;;) {
+  route.lead_to_owner(*owner);
+  for (;;) {
     // The undo went only to the servers that had been asked before it.
     if (attempt->undone) co_return unexpected(Fault{FaultKind::silent, "cancelled"});
-    const std::shared_ptr<RedisServer> server = node(place);
-    const auto [reply, link] = co_await server->answer_to(call, asking, deadline);
+    const std::shared_ptr<RedisServer> server = node(route.place);
+    const auto [reply, link] = co_await server->answer_to(call, route.asking, deadline);
+    std::optional<Fault> fault;
     if (!reply || is_no_master(*reply)) {
-      masters_.doubt(place, slot);
-      Fault fault = fault_at(place, reply ? fault_of_error(reply->text) : reply.error());
+      fault = fault_at(route.place, reply ? fault_of_error(reply->text) : reply.error());
+      masters_.doubt(route.place, route.slot);
       // It may have received the question, so the question must not go to another server.
-      if (!reply && !link->failed_to_open()) co_return unexpected(std::move(fault));
-      if (++redirects > max_redirects) co_return unexpected(std::move(fault));
-      refuted.insert_or_assign(place, fault);
-      owner = co_await masters_.locate(slot, refuted, deadline);
-      if (!owner) co_return unexpected(std::move(fault));
-      place = *owner;
-      asking = false;
-      continue;
-    }
-    if (reply->type != Reply::Type::error) {
+      if (!reply && !link->failed_to_open()) co_return unexpected(std::move(*fault));
+      fault = co_await lead_to_other_master(route, std::move(*fault), deadline);
+    } else if (reply->type != Reply::Type::error) {
       facts_ = server->facts();
-      masters_.confirm(slot);
+      masters_.confirm(route.slot);
       co_return *reply;
+    } else if (is_try_again(reply->text) && may_lack_keys(call)) {
+      fault = co_await lead_to_part(route, call, deadline);
+    } else {
+      fault = redirect(route, reply->text, *link);
     }
-    if (is_try_again(reply->text) && may_lack_keys(call)) {
-      const auto part = co_await find_part(std::move(call), *owner, deadline);
-      if (!part) co_return unexpected(part.error());
-      call = part->call;
-      place = part->place;
-      asking = part->asking;
-      continue;
-    }
-    const auto redirect = redirect_from(reply->text, place);
-    if (!redirect) co_return unexpected(fault_at(place, redirect.error()));
-    if (!*redirect) co_return unexpected(fault_at(place, fault_of_error(reply->text)));
-    if (++redirects > max_redirects) {
-      masters_.forget();
-      co_return unexpected(
-          Fault{FaultKind::unavailable, "its servers disagree on who has this key: more than " +
-                                            std::to_string(max_redirects) + " redirects"});
-    }
-    if (const auto known = refuted.find((*redirect)->to); known != refuted.end())
-      co_return unexpected(known->second);
-    if (is_loopback((*redirect)->to.host) && !link->stays_on_this_host())
-      co_return unexpected(fault_at(place, foreign_loopback((*redirect)->to)));
-    place = (*redirect)->to;
-    asking = (*redirect)->ask;
-    if (asking) continue;
-    owner = place;
-    masters_.moved(slot, place);
+    if (fault) co_return unexpected(std::move(*fault));
   }
 }
 
-asio::awaitable<Result<ClusterServer::Part, Fault>> ClusterServer::find_part(ScriptCall call,
-                                                                             Address owner,
-                                                                             Instant deadline) {
+asio::awaitable<std::optional<Fault>> ClusterServer::lead_to_other_master(Route& route, Fault fault,
+                                                                          Instant deadline) {
+  if (++route.redirects > max_redirects) co_return fault;
+  route.refuted.insert_or_assign(route.place, fault);
+  const auto owner = co_await masters_.locate(route.slot, route.refuted, deadline);
+  if (!owner) co_return fault;
+  route.lead_to_owner(*owner);
+  co_return std::nullopt;
+}
+
+std::optional<Fault> ClusterServer::redirect(Route& route, std::string_view error_text,
+                                             const Link& link) {
+  const auto redirect = redirect_from(error_text, route.place);
+  if (!redirect) return fault_at(route.place, redirect.error());
+  if (!*redirect) return fault_at(route.place, fault_of_error(error_text));
+  const auto& [to, ask] = **redirect;
+  if (++route.redirects > max_redirects) {
+    masters_.forget();
+    return Fault{FaultKind::unavailable, "its servers disagree on who has this key: more than " +
+                                             std::to_string(max_redirects) + " redirects"};
+  }
+  if (const auto known = route.refuted.find(to); known != route.refuted.end()) return known->second;
+  if (is_loopback(to.host) && !link.stays_on_this_host())
+    return fault_at(route.place, foreign_loopback(to));
+  if (ask) {
+    route.place = to;
+    route.asking = true;
+  } else {
+    route.lead_to_owner(to);
+    masters_.moved(route.slot, to);
+  }
+  return std::nullopt;
+}
+
+asio::awaitable<std::optional<Fault>> ClusterServer::lead_to_part(Route& route, ScriptCall& call,
+                                                                  Instant deadline) {
   // Ask the master that still owns the slot first: only it knows whether it still has the lock's
   // key.
-  Part part{owner, /*asking=*/false, std::move(call)};
+  route.lead_to_owner(route.owner);
   for (;;) {
-    const std::shared_ptr<RedisServer> server = node(part.place);
-    const auto types = co_await server->types_of(part.call.keys, part.asking, deadline);
-    if (!types) co_return unexpected(fault_at(part.place, types.error()));
+    const std::shared_ptr<RedisServer> server = node(route.place);
+    const auto types = co_await server->types_of(call.keys, route.asking, deadline);
+    if (!types) co_return fault_at(route.place, types.error());
     std::vector<bool> here;
     for (const Reply& type : types->replies)
       here.push_back(type.type == Reply::Type::status && type.text != "none");
-    if (here.size() == part.call.keys.size() && here.front()) {
-      part.call = with_keys_that_are(here, std::move(part.call));
-      co_return part;
+    if (here.size() == call.keys.size() && here.front()) {
+      call = with_keys_that_are(here, std::move(call));
+      co_return std::nullopt;
     }
-    const auto redirect = redirect_from(types->replies.front().text, part.place);
-    if (part.asking || !redirect || !*redirect || !(*redirect)->ask) break;
+    const auto redirect = redirect_from(types->replies.front().text, route.place);
+    if (route.asking || !redirect || !*redirect || !(*redirect)->ask) break;
     if (is_loopback((*redirect)->to.host) && !types->link->stays_on_this_host())
-      co_return unexpected(fault_at(part.place, foreign_loopback((*redirect)->to)));
-    part.place = (*redirect)->to;
-    part.asking = true;
+      co_return fault_at(route.place, foreign_loopback((*redirect)->to));
+    route.place = (*redirect)->to;
+    route.asking = true;
   }
   // Neither server has the lock's key. An extend or a release with that key alone shows that the
   // lease is gone. For other scripts, a free lock cannot be distinguished from one that is moving.
-  if (part.call.script != &scripts::extend && part.call.script != &scripts::release)
-    co_return unexpected(fault_at(owner, fault_of_error(try_again)));
-  part.call.keys.resize(1);
-  co_return Part{owner, /*asking=*/false, std::move(part.call)};
+  if (call.script != &scripts::extend && call.script != &scripts::release)
+    co_return fault_at(route.owner, fault_of_error(try_again));
+  call.keys.resize(1);
+  route.lead_to_owner(route.owner);
+  co_return std::nullopt;
 }
 
 void ClusterServer::drop_misplaced_subscription() {

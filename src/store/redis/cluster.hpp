@@ -6,6 +6,8 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "store/redis/redis_server.hpp"
@@ -51,18 +53,38 @@ class ClusterServer final : public RedisVote {
     bool undone = false;
   };
 
-  /// A call in a slot that moves, reduced to the keys of the server that has the lock's key.
-  struct Part {
-    Address place;
-    bool asking;
-    ScriptCall call;
-  };
-  /// Finds the server that has the lock's key, and leaves out the keys that are not there (PROTOCOL
-  /// D1). `owner`: the master that the slot moves from.
-  asio::awaitable<Result<Part, Fault>> find_part(ScriptCall call, Address owner, Instant deadline);
+  /// Where a call goes next, and what has led it there.
+  struct Route {
+    std::uint16_t slot = 0;
+    Address owner;        ///< the master of the slot
+    Address place;        ///< the server to ask
+    bool asking = false;  ///< the place is importing the slot
+    int redirects = 0;
+    SlotMasters::Refuted refuted;
 
+    void lead_to_owner(Address address) {
+      owner = std::move(address);
+      place = owner;
+      asking = false;
+    }
+  };
+
+  /// Sends the call to the master of its slot, and on to where the answers lead it.
   asio::awaitable<ScriptReply> follow(ScriptCall call, std::shared_ptr<const Attempt> attempt,
                                       Instant deadline);
+
+  // These return the fault that ends a call, or change its route. The references must outlive the
+  // coroutines.
+
+  /// After this fault of a server that is not the slot's master.
+  asio::awaitable<std::optional<Fault>> lead_to_other_master(Route& route, Fault fault,
+                                                             Instant deadline);
+  /// After an error reply on this link.
+  std::optional<Fault> redirect(Route& route, std::string_view error_text, const Link& link);
+  /// In a slot that moves: to the server that has the lock's key. Leaves out of the call the keys
+  /// that are not there (PROTOCOL D1).
+  asio::awaitable<std::optional<Fault>> lead_to_part(Route& route, ScriptCall& call,
+                                                     Instant deadline);
 
   /// Notes that all attempts with this token or waiter's id are undone: they must not be sent
   /// again.
