@@ -22,18 +22,20 @@ start_wire() {
 }
 
 # on_wire COUNT CMD…: runs it at the clients' end until it has closed COUNT connections. For each,
-# in the order of closing, WIRE_ROUNDS has the round trips after connect, WIRE_SENT and
-# WIRE_RECEIVED the bytes to and from the server, WIRE_PORT its port there.
+# in the order of closing, WIRE_ROUNDS has the round trips after connect, WIRE_WAITS these and those
+# that were spent on acknowledgements, WIRE_SENT and WIRE_RECEIVED the bytes to and from the server,
+# WIRE_PORT its port there.
 on_wire() {
   local count=$1 before
   shift
   before=$(wc -l <"$(background_stdout wire)")
   run -0 "${CLIENT_NET[@]}" "$@"
   wait_until wire_has "$((before + count))"
-  WIRE_PORT=() WIRE_ROUNDS=() WIRE_SENT=() WIRE_RECEIVED=()
-  local port rounds sent received
-  while read -r port rounds sent received; do
-    WIRE_PORT+=("$port") WIRE_ROUNDS+=("$rounds") WIRE_SENT+=("$sent") WIRE_RECEIVED+=("$received")
+  WIRE_PORT=() WIRE_ROUNDS=() WIRE_WAITS=() WIRE_SENT=() WIRE_RECEIVED=()
+  local port rounds waits sent received
+  while read -r port rounds waits sent received; do
+    WIRE_PORT+=("$port") WIRE_ROUNDS+=("$rounds") WIRE_WAITS+=("$waits")
+    WIRE_SENT+=("$sent") WIRE_RECEIVED+=("$received")
   done < <(tail -n "+$((before + 1))" "$(background_stdout wire)")
 }
 

@@ -2,15 +2,19 @@
 time. It tells of each connection how many round trips it took and how many bytes went each way,
 whatever the load of this machine: what waited for what is seen from the order of the packets.
 
+A round trip is an answer that the client waited for. How TCP cuts a long text, and when it waits
+for an acknowledgement in the midst of it, is its own affair: this is counted apart.
+
 usage: wire.py MILLISECONDS   how long a packet takes; needs root
 
 The servers are to run in the one namespace, on 127.0.0.1; in the other that address leads to them,
 over the wire. The first line that it prints names both, as files for nsenter --net: the servers',
 and the clients'. Then there is a line for each connection that a client has ended:
 
-    PORT ROUND-TRIPS BYTES-TO-THE-SERVER BYTES-TO-THE-CLIENT
+    PORT ROUND-TRIPS ROUND-TRIPS-AND-WAITS BYTES-TO-THE-SERVER BYTES-TO-THE-CLIENT
 
-PORT is the server's. The handshake of TCP is not among the round trips.
+PORT is the server's. The handshake of TCP is not among the round trips. ROUND-TRIPS-AND-WAITS has
+also those of bytes that waited for nothing but an acknowledgement.
 """
 import ctypes
 import fcntl
@@ -66,35 +70,52 @@ def open_tunnel(address):
     return tunnel
 
 
-class Connection:
+class Steps:
     """Each packet is one step later than the latest that its sender had got when it was sent. So an
-    answer is one step later than its question, and what had to wait for an acknowledgement is one
-    step later than that."""
+    answer is one step later than its question."""
 
     def __init__(self):
         self.seen = {CLIENT: -1, SERVER: -1}  # the latest step that has arrived there
+        self.last = 1  # the step of the last bytes from the server; its SYN was step 1
+
+    def round_trips(self):
+        return (self.last - 1) // 2
+
+
+class Connection:
+    def __init__(self):
+        self.answers = Steps()  # of packets that carry bytes
+        self.packets = Steps()  # of all: what waited for an acknowledgement is later by that, too
         self.begin = {}  # the number of each side's first byte
         self.bytes = {CLIENT: 0, SERVER: 0}  # that each side sent
-        self.last = 1  # the step of the last bytes from the server; its SYN was step 1
         self.told = False
 
     def send(self, side, flags, number, length):
-        """-> the packet's step"""
-        step = self.seen[side] + 1
+        """-> what the other side is to know when the packet arrives"""
+        is_new = False
         if flags & SYN:
             self.begin[side] = (number + 1) % 2**32
         elif side in self.begin and length:
             end = (number + length - self.begin[side]) % 2**32
-            if end > self.bytes[side]:  # else it was sent before
-                self.bytes[side] = end
-                self.last = max(self.last, step) if side == SERVER else self.last
-        return step
+            is_new = end > self.bytes[side]  # else it was sent before
+            self.bytes[side] = max(self.bytes[side], end)
+        carried = []
+        for steps in (self.answers, self.packets):
+            step = steps.seen[side] + 1
+            if is_new and side == SERVER:
+                steps.last = max(steps.last, step)
+            if length or flags & SYN or steps is self.packets:
+                carried.append((steps, step))
+        return carried
 
-    def arrive(self, side, step):
-        self.seen[side] = max(self.seen[side], step)
+    @staticmethod
+    def arrive(side, carried):
+        for steps, step in carried:
+            steps.seen[side] = max(steps.seen[side], step)
 
     def report(self, port):
-        print(port, (self.last - 1) // 2, self.bytes[CLIENT], self.bytes[SERVER], flush=True)
+        trips = (self.answers.round_trips(), self.packets.round_trips())
+        print(port, *trips, self.bytes[CLIENT], self.bytes[SERVER], flush=True)
         self.told = True
 
 
@@ -102,7 +123,7 @@ class Wire:
     def __init__(self, tunnels, delay):
         self.tunnels = tunnels
         self.delay = delay
-        self.under_way = []  # (when it arrives, number, packet, the other side, connection, step)
+        self.under_way = []  # (when it arrives, number, packet, the other side, connection, carried)
         self.sent = 0
         self.connections = {}
 
@@ -121,17 +142,17 @@ class Wire:
         connection = self.connections.get(ports)
         if connection is None:
             return
-        step = connection.send(side, flags, number, length)
+        carried = connection.send(side, flags, number, length)
         if side == CLIENT and flags & (FIN | RST) and not connection.told:
             connection.report(ports[1])
         self.sent += 1
-        arrival = (time.monotonic() + self.delay, self.sent, packet, 1 - side, connection, step)
+        arrival = (time.monotonic() + self.delay, self.sent, packet, 1 - side, connection, carried)
         heapq.heappush(self.under_way, arrival)
 
     def deliver(self):
         while self.under_way and self.under_way[0][0] <= time.monotonic():
-            _, _, packet, side, connection, step = heapq.heappop(self.under_way)
-            connection.arrive(side, step)
+            _, _, packet, side, connection, carried = heapq.heappop(self.under_way)
+            connection.arrive(side, carried)
             os.write(self.tunnels[side], packet)
 
     def run(self):
