@@ -85,7 +85,7 @@ debian() {
     shift "$n"
     "$CXX" --version | head -n 1
     redis-server --version
-    cmake --preset dev -DCMAKE_UNITY_BUILD=OFF -DREDLOCK_PCH=OFF \
+    cmake --preset dev -DREDLOCK_PCH=OFF \
       -DREDLOCK_STATIC_LUA_MD=OFF >/tmp/log || {
       cat /tmp/log
       exit 1

@@ -9,7 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 ensure_test_packages
 ensure_packages gcovr
 build=$PWD/build/coverage
-cmake --preset dev -B "$build" -DREDLOCK_WERROR=OFF -DCMAKE_CXX_COMPILER=g++ \
+cmake --preset ci -B "$build" -DREDLOCK_WERROR=OFF -DCMAKE_CXX_COMPILER=g++ \
   -DCMAKE_CXX_FLAGS_DEBUG="-g1 -O0 --coverage -fprofile-update=atomic" >/dev/null
 cmake --build "$build" -j "$(nproc)"
 find "$build" -name '*.gcda' -delete

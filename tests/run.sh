@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds redlock-cli and runs every test there is; the last line says `N passed, N failed`.
+# Builds redlock-cli and shows that it works; the last line says `N passed, N failed`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
@@ -8,25 +8,28 @@ umask 022
 
 usage() {
   cat <<'END'
-usage: tests/run.sh [quick | --only PART]
+usage: tests/run.sh [quick | all | --only PART]
 
-PART: dev asan servers plain user load fuzz asan-bats tsan
+Installs the packages that are missing, builds preset ci, and shows that the program works: the unit
+tests, all bats files, the documents, the rules of the tree and 200 schedules of the simulation.
 
-Installs the packages that are missing, then:
   quick  builds preset dev and runs the unit tests, 200 schedules of the simulation and a few bats
          tests: a minute or two when nothing else is to be done; for those who change a line
-and without a word all of these but the last three, some beside each other:
-  dev    builds preset dev, runs all tests; without a word all but the unit tests, which asan has
+  all    what CI runs: all parts but the last three, some beside each other
+  --only PART
+         ci asan servers plain user load fuzz asan-bats tsan
+
+  ci     builds preset ci, runs all tests; in `all` without the unit tests, which asan has
   asan   builds preset asan (Clang: AddressSanitizer, UndefinedBehaviorSanitizer, libFuzzer), runs
-         the unit tests, and every fuzz target for three seconds; without a word not optimised, with
-         fewer checks, and without lines in reports
+         the unit tests, and every fuzz target for three seconds; in `all` not optimised, with fewer
+         checks, and without lines in reports
   servers  the tests of what goes over the wire once more, with the newest Redis and the newest
-         Valkey that Debian has; without a word with one of them, the other the next day
+         Valkey that Debian has; in `all` with one of them, the other the next day
   plain  builds the program without a preset, as a distribution does, each source by itself, with
-         GCC and with Clang; each counts as a test; without a word with Clang, which does not
-         optimise then
-  user   when root: the bats tests of dev once more as an ordinary user without a home, but for
-         those to which the user does not matter
+         GCC and with Clang; each counts as a test; in `all` with Clang, which does not optimise
+         then
+  user   when root: the bats tests of ci once more as an ordinary user without a home, but for those
+         to which the user does not matter
   load   the tests that load the machine, when root as both users at once: by themselves, last
   fuzz   only on demand: the fuzz targets of asan alone
   asan-bats  only on demand: the bats tests with the program of preset asan; a report of any
@@ -36,21 +39,22 @@ and without a word all of these but the last three, some beside each other:
 END
 }
 
-only=
+# What to run: a part, or one of:
+what=works
 case "$#,${1-}" in
   0,) ;;
   1,-h | 1,--help)
     usage
     exit
     ;;
-  1,quick) only=quick ;;
+  1,quick | 1,all) what=$1 ;;
   2,--only)
-    if [[ ! $2 =~ ^(dev|asan|fuzz|servers|plain|user|load|asan-bats|tsan)$ ]]; then
+    if [[ ! $2 =~ ^(ci|asan|fuzz|servers|plain|user|load|asan-bats|tsan)$ ]]; then
       echo "run.sh: no such part: $2" >&2
       usage >&2
       exit 64
     fi
-    only=$2
+    what=$2
     ;;
   *)
     usage >&2
@@ -59,6 +63,8 @@ case "$#,${1-}" in
 esac
 
 readonly sanitized=(-L '^(unit|fuzz)$')
+# Whether it works: all kinds of tests but those that repeat what these show.
+readonly works=(-L '^(unit|bats|tree|quick)$' -LE '^local$')
 readonly load=(-R '^bats\.load$')
 readonly all_but_load=(-E '^bats\.load$')
 
@@ -312,7 +318,7 @@ run_tsan() {
 # What a server has the largest part in: how it reads, what it drops, when it refuses.
 readonly wire_files='fence|frozen_server|lost_data|queue|refused_release|replicas|same_server'
 readonly wire_suites='Scripts*:Rights*'
-wire_preset=dev
+wire_preset=ci
 
 # test_server NAME DIRECTORY: with the programs in DIRECTORY.
 test_server() {
@@ -322,7 +328,7 @@ test_server() {
   # A directory of its own, for ctest's logs.
   mkdir -p "$work/$1"
   cat >"$work/$1/CTestTestfile.cmake" <<END
-subdirs("$root/build/dev")
+subdirs("$root/build/ci")
 add_test(wire timeout 300 "$program" "--gtest_filter=$wire_suites")
 set_tests_properties(wire PROPERTIES TIMEOUT 360 FAIL_REGULAR_EXPRESSION "PASSED  . 0 tests")
 END
@@ -340,8 +346,8 @@ of_today() {
 # begin_servers NAME…
 begin_servers() {
   local server bin
-  build_for servers dev && build_for servers "$wire_preset" || return 0
-  (cd build/dev && ctest -N >/dev/null) || true # writes the lists of unit tests
+  build_for servers ci && build_for servers "$wire_preset" || return 0
+  (cd build/ci && ctest -N >/dev/null) || true # writes the lists of unit tests
   for server in "$@"; do
     if bin=$(tests/servers.sh "$server"); then
       begin "$server" test_server "$server" "$bin"
@@ -381,7 +387,7 @@ make_user_directory() {
     chown "$ORDINARY_UID:$ORDINARY_UID" "$user_tmp" "$user_tmp/ctest"
 }
 
-# prepare_user PART: sees to it that an ordinary user can run the tests of dev, in
+# prepare_user PART: sees to it that an ordinary user can run the tests of ci, in
 # $user_tmp/ctest. Fails when there is nothing to run, which it notes.
 prepare_user() {
   if ((EUID != 0)); then
@@ -389,27 +395,27 @@ prepare_user() {
     return 1
   fi
   [[ -z $user_is_ready ]] || return 0
-  build_for "$1" dev || return
+  build_for "$1" ci || return
   if ! make_user_directory; then
     fail_part "$1" "there is no directory for the user"
     return 1
   fi
   local tree=$root
-  if ! as_user test -r "$root/build/dev/CTestTestfile.cmake" -a -r "$root/tests/bats"; then
+  if ! as_user test -r "$root/build/ci/CTestTestfile.cmake" -a -r "$root/tests/bats"; then
     echo "the user cannot read $root: building a copy"
     tree=$user_tmp/copy
     if ! { mkdir "$tree" &&
       tar -c --exclude=./build --exclude=./.git . | tar -x -C "$tree" &&
       chmod -R a+rX "$tree" &&
-      (cd "$tree" && build dev); }; then
+      (cd "$tree" && build ci); }; then
       fail_part "$1" "the build of a copy failed"
       return 1
     fi
   fi
   # Lets ctest write its lists of unit tests, which it does at its first start, while it still may.
-  (cd "$tree" && ctest --test-dir build/dev -N >/dev/null) || true
+  (cd "$tree" && ctest --test-dir build/ci -N >/dev/null) || true
   # The same tests, seen from a directory in which the user may write logs.
-  printf 'subdirs("%s")\n' "$tree/build/dev" >"$user_tmp/ctest/CTestTestfile.cmake"
+  printf 'subdirs("%s")\n' "$tree/build/ci" >"$user_tmp/ctest/CTestTestfile.cmake"
   user_is_ready=yes
 }
 
@@ -427,14 +433,15 @@ run_load() {
     begin user-load start_ctest user-load as_user OTHER_LOAD=1 -- \
       --test-dir "$user_tmp/ctest" "${load[@]}"
   fi
-  run_preset load dev "${load[@]}"
+  run_preset load ci "${load[@]}"
 }
 
-# The part named, or everything.
+# run WHAT
 run() {
   case $1 in
-    dev) run_preset dev dev ;;
-    quick) run_preset dev dev -L '^(unit|quick)$' ;;
+    works) run_preset works ci "${works[@]}" ;;
+    quick) run_preset quick dev -L '^(unit|quick)$' ;;
+    ci) run_preset ci ci ;;
     asan) run_preset asan asan "${sanitized[@]}" ;;
     fuzz) run_preset asan asan -L '^fuzz$' ;;
     asan-bats) run_asan_bats ;;
@@ -443,19 +450,19 @@ run() {
     plain) begin_plain ;;
     user) begin_user ;;
     load) run_load ;;
-    '')
+    all)
       # asan has the unit tests.
-      configuration[dev]=-DREDLOCK_UNIT_TESTS=OFF
+      configuration[ci]=-DREDLOCK_UNIT_TESTS=OFF
       configuration[asan]=-DREDLOCK_FAST_SANITIZERS=ON
       wire_preset=asan
-      build_side_by_side dev asan
+      build_side_by_side ci asan
       begin_asan
       begin_user
       begin_servers "$(of_today "${servers[@]}")"
       # Reading headers is most of it: GCC takes 400 s of processor time, Clang without an optimiser
       # 150, and misses no header that GCC would miss.
       OPTIMIZE=-O0 begin_plain clang++
-      run_preset dev dev "${all_but_load[@]}"
+      run_preset ci ci "${all_but_load[@]}"
       run_load
       ;;
   esac
@@ -463,7 +470,7 @@ run() {
 }
 
 if ensure_test_packages; then
-  run "$only"
+  run "$what"
 else
   fail_part setup "packages are missing"
 fi
