@@ -129,7 +129,7 @@ commands::AcquireOptions read_options(const Settings& settings) {
                        "as the work) or --while-pid PID (it is "
                        "renewed while that process lives); or use `redlock-cli run`");
   }
-  if (!ttl) ttl = require_room(settings, Ttl::from(option::default_ttl).value(), demands);
+  if (!ttl) ttl = require_room(settings, Ttl::from(default_ttl).value(), demands);
   // Nothing stops a script that renews by hand, but its lease must not outlast the limit.
   if (const auto max_hold = read_max_hold(settings);
       max_hold && !is_kept && ttl->length() > *max_hold) {

@@ -1,22 +1,8 @@
 #include "cli/command_session.hpp"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-
 #include "cli/option_rows.hpp"
-#include "commands/command_error.hpp"
 
 namespace redlock::cli {
-
-void print_result(std::string_view text) {
-  if (!output::write_all(STDOUT_FILENO, text)) {
-    throw CommandError(ExitCode::os_error,
-                       fmt::format("cannot write to stdout: {}", std::strerror(errno)));
-  }
-}
 
 commands::SessionOptions session_options(const Settings& settings) {
   // A command that acquires or extends must check that no server is listed twice, and that none has

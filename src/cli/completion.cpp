@@ -1,3 +1,5 @@
+#include "commands/completion.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,8 +11,6 @@
 #include "cli/redact.hpp"
 #include "cli/suggestions.hpp"
 #include "commands/command_error.hpp"
-#include "commands/session.hpp"
-#include "engine/inspect.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -18,25 +18,9 @@ namespace {
 
 using Kind = Suggestions::Kind;
 
-/// Long enough for servers nearby.
-constexpr std::chrono::milliseconds keys_timeout{300};
-
-/// The time limit for listing keys: a user at the prompt prefers some of the keys now to all of
-/// them later.
-constexpr std::chrono::milliseconds max_listing{1500};
-
 /// The names of the kinds in the scripts of completions/, in the order of the enumeration.
 constexpr std::array<std::string_view, 7> kind_names{"words",       "beginnings", "words",  "files",
                                                      "directories", "pid",        "command"};
-
-asio::awaitable<Listing> list(commands::Session& session, std::string prefix) {
-  ListingRequest request;
-  request.prefix = std::move(prefix);
-  request.until = session.clock().now() + max_listing;
-  Listing listing = co_await list_resources(session.server_set(), std::move(request));
-  co_await session.server_set().close(CloseMode::immediate);
-  co_return listing;
-}
 
 /// The prefix of the key, from the typed word. Empty if the shell may read that word differently,
 /// because of quotes or the like.
@@ -59,12 +43,8 @@ std::vector<std::string> locked_keys(const std::vector<std::string>& words, std:
   const commands::ServerOptions servers = read_server_options(settings);
   commands::SessionOptions options = session_options(settings);
   options.identifies_servers = false;
-  commands::Session session(options, servers, keys_timeout);
-  std::vector<std::string> keys;
-  for (const Resource& resource : session.run(list(session, std::move(prefix))).resources) {
-    keys.push_back(resource.key());
-  }
-  return keys;
+  commands::Session session(options, servers, commands::completion_timeout);
+  return commands::locked_keys(session, std::move(prefix));
 }
 
 /// Whether the shell can handle the suggestion: it shows keys unescaped, reads one per line, and
@@ -116,7 +96,7 @@ commands::Finish completion_command(const CommandLine& line) {
   if (word == "suggest") {
     std::vector<std::string> words(line.words.begin() + 1, line.words.end());
     if (words.empty()) words.emplace_back();
-    print_result(suggestions_text(words));
+    commands::print_result(suggestions_text(words));
     return {};
   }
   if (line.words.size() > 1) {
@@ -125,7 +105,7 @@ commands::Finish completion_command(const CommandLine& line) {
   }
   for (const CompletionScript& script : completion_scripts()) {
     if (word != script.shell) continue;
-    print_result(script.text);
+    commands::print_result(script.text);
     return {};
   }
   throw CommandError(ExitCode::usage,

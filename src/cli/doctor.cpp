@@ -1,4 +1,4 @@
-#include <unistd.h>
+#include "commands/doctor.hpp"
 
 #include <optional>
 #include <string>
@@ -11,36 +11,10 @@
 #include "cli/read_lock_options.hpp"
 #include "cli/redact.hpp"
 #include "commands/command_error.hpp"
-#include "commands/session.hpp"
 #include "output/doctor.hpp"
-#include "output/terminal.hpp"
 
 namespace redlock::cli {
 namespace {
-
-/// The servers are usable, but with warnings. No other command's exit code means that.
-constexpr int exit_with_warnings = 1;
-
-int code_of(const SetDiagnosis& set) {
-  if (set.has_duplicate) return to_int(ExitCode::config);
-  if (!set.has_quorum()) return to_int(ExitCode::unavailable);
-  return set.worst == Level::good ? to_int(ExitCode::done) : exit_with_warnings;
-}
-
-asio::awaitable<commands::Finish> diagnose_all(commands::Session& session,
-                                               std::vector<ServerLink> links,
-                                               std::optional<Resource> key) {
-  const ServerSet& server_set = session.server_set();
-  DiagnosisRequest request{std::move(key), server_set.server_timeout(), server_set.restart_guard()};
-  const SetDiagnosis set = co_await diagnose(session.io().get_executor(), session.clock(),
-                                             std::move(links), std::move(request));
-  const int code = code_of(set);
-  const std::string text =
-      session.json() ? output::diagnosis_json(set, code) + "\n"
-                     : output::diagnosis_text(set, output::width_of_output(STDOUT_FILENO));
-  if (!session.console().is_quiet()) print_result(text);
-  co_return commands::Finish{code};
-}
 
 std::string shown_value(const OptionRow& option, const Setting& setting) {
   std::string value;
@@ -62,8 +36,8 @@ commands::Finish show_settings(const Settings& settings) {
       row.value = {shown_value(*option, *setting), setting->where};
     shown.push_back(std::move(row));
   }
-  print_result(settings.get(option::json) ? output::settings_json(shown) + "\n"
-                                          : output::settings_text(shown));
+  commands::print_result(settings.get(option::json) ? output::settings_json(shown) + "\n"
+                                                    : output::settings_text(shown));
   return commands::Finish{to_int(ExitCode::done)};
 }
 
@@ -81,7 +55,7 @@ commands::Finish doctor_command(const Settings& settings) {
   const commands::ServerOptions servers = read_server_options(settings);
   const commands::SessionOptions options = session_options(settings);
   commands::Session session(options, servers, timeout_without_ttl(servers));
-  return session.run(diagnose_all(session, commands::links_to(options, servers), std::move(key)));
+  return commands::doctor(session, {commands::links_to(options, servers), std::move(key)});
 }
 
 }  // namespace redlock::cli

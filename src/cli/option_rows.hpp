@@ -38,8 +38,6 @@ inline constexpr DefaultOption<DurationType> wait{
     duration_or_infinity,
     infinite_duration};
 
-/// The default of `run`, `acquire --while-pid` and `acquire --detach`.
-inline constexpr std::chrono::seconds default_ttl{30};
 std::string ttl_default();
 inline constexpr Option<DurationType> ttl{
     {"-t,--ttl", takes_lock | for_extend, OptionSource::anywhere, Section::lock,

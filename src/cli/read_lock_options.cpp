@@ -1,20 +1,15 @@
 #include "cli/read_lock_options.hpp"
 
 #include <fmt/format.h>
-#include <pwd.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <climits>
-#include <cstdio>
 #include <iterator>
-#include <memory>
 
 #include "cli/ci_job.hpp"
 #include "cli/command_session.hpp"
 #include "cli/option_rows.hpp"
 #include "commands/command_error.hpp"
+#include "commands/this_user.hpp"
 #include "output/describe.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
@@ -26,19 +21,6 @@ namespace {
 /// MAX_ARG_STRLEN) and a token file.
 constexpr std::size_t max_keys = 64;
 constexpr std::size_t max_key_bytes = 32 * 1024;
-
-/// The user's name, from /etc/passwd if possible: the name service takes longer than two round
-/// trips to a server on this host, and almost every user is in the file.
-std::string user_name() {
-  const uid_t uid = ::geteuid();
-  const std::unique_ptr<FILE, int (*)(FILE*)> local(std::fopen("/etc/passwd", "re"),
-                                                    [](FILE* file) { return std::fclose(file); });
-  while (const passwd* entry = local ? ::fgetpwent(local.get()) : nullptr) {
-    if (entry->pw_uid == uid) return entry->pw_name;
-  }
-  const passwd* entry = ::getpwuid(uid);
-  return entry != nullptr ? entry->pw_name : std::to_string(uid);
-}
 
 /// Whether -n decides if the command waits, not -w. The one from the stronger source does; both
 /// from the same source are a usage error.
@@ -201,12 +183,6 @@ int read_conflict_exit_code(const Settings& settings) {
 
 }  // namespace
 
-std::string host_name() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return {};
-  return name.data();
-}
-
 std::optional<Rival> find_sharing(const Settings& settings) {
   const ChosenMode chosen = choose_mode(settings);
   if (!chosen.mode.shared) return std::nullopt;
@@ -287,15 +263,8 @@ commands::LockOptions read_lock_options(const Settings& settings, std::vector<Re
           settings.find(option::wait).has_value()};
 }
 
-Owner this_user() {
-  Owner owner;
-  owner.host = host_name();
-  owner.user = user_name();
-  return owner;
-}
-
 Owner read_owner(const Settings& settings) {
-  Owner owner = this_user();
+  Owner owner = commands::this_user();
   const auto note = settings.get(option::note);
   owner.note = note ? *note : ci_job_url();
   return owner;

@@ -33,12 +33,6 @@ Ttl require_room(const Settings& settings, Ttl fallback, const TtlDemands& deman
 /// The ttl of a command that requires --ttl. `why` follows "needs --ttl DUR" in the error message.
 Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string_view why);
 
-/// The name of this host in owner records.
-std::string host_name();
-
-/// An owner with only host and user.
-Owner this_user();
-
 /// An owner with host, user and note: --note, or else the URL of the CI job. The caller adds pid
 /// and command.
 Owner read_owner(const Settings& settings);

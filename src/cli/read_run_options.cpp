@@ -23,7 +23,7 @@ namespace {
 
 /// The default ttl: 30 s, or less if a parent lease of these keys has a shorter ttl.
 Ttl usual_ttl(const std::vector<Resource>& resources, const commands::ServerOptions& servers) {
-  Ttl ttl = *Ttl::from(option::default_ttl);
+  Ttl ttl = *Ttl::from(default_ttl);
   for (const ParentLease& lease : commands::parent_leases(servers)) {
     for (const LeaseHandle::Part& part : lease.handle.parts) {
       if (std::binary_search(resources.begin(), resources.end(), part.resource))

@@ -1,7 +1,4 @@
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
+#include "commands/release.hpp"
 
 #include "cli/command_session.hpp"
 #include "cli/commands.hpp"
@@ -9,261 +6,16 @@
 #include "cli/option_rows.hpp"
 #include "cli/read_lock_options.hpp"
 #include "commands/command_error.hpp"
-#include "commands/session.hpp"
-#include "engine/held_lease.hpp"
-#include "engine/inspect.hpp"
-#include "engine/round.hpp"
-#include "output/describe.hpp"
-#include "output/json.hpp"
-#include "output/outcome.hpp"
-#include "support/spawn.hpp"
-#include "support/text.hpp"
+#include "commands/this_user.hpp"
 
 namespace redlock::cli {
-namespace {
-
-/// The combined result for several keys: the first failure, else the result of a key for which
-/// something was done.
-class Report {
- public:
-  explicit Report(const commands::Session& session) : session_(session) {}
-
-  /// Reports the result of one key.
-  void add(output::Outcome outcome) {
-    const std::string line =
-        fmt::format("{}: {}", output::keys_text(outcome.resources), outcome.message);
-    const bool worked = outcome.exit_code == 0;
-    if (!outcome.message.empty())
-      worked ? session_.console().notice(line) : session_.console().error(line);
-    resources_.insert(resources_.end(), outcome.resources.begin(), outcome.resources.end());
-    const bool takes_precedence =
-        !whole_ || (whole_->exit_code == 0 && (outcome.exit_code != 0 || is_weak(whole_->result)));
-    if (takes_precedence) whole_ = std::move(outcome);
-  }
-
-  /// Prints the combined result with --json, and returns its exit code.
-  commands::Finish finish() {
-    if (whole_->exit_code == 0 && resources_.size() > 1) {
-      std::sort(resources_.begin(), resources_.end());
-      whole_->resources = resources_;
-      whole_->message.clear();
-      whole_->holder.reset();  // it is that of one key
-    }
-    if (session_.json()) print_result(output::outcome_json(*whole_) + "\n");
-    return commands::Finish{whole_->exit_code};
-  }
-
- private:
-  /// Whether nothing was done for the key, so that the result of any other key takes precedence.
-  static bool is_weak(output::CommandResult result) {
-    return result == output::CommandResult::inherited || result == output::CommandResult::free;
-  }
-
-  const commands::Session& session_;
-  std::vector<Resource> resources_;
-  std::optional<output::Outcome> whole_;
-};
-
-/// Names the servers that refused to release a lease, and so still hold it; empty if none did. A
-/// server that does not answer is not named, because the release may have reached it.
-std::string refusals_text(const ReleaseResult& result) {
-  std::vector<ServerFault> refusals = result.faults;
-  std::erase_if(refusals, [](const ServerFault& fault) { return !fault.fault.refused; });
-  if (refusals.empty()) return {};
-  return "not confirmed by " + output::faults_text(refusals) + "; it expires there by itself";
-}
-
-output::Outcome outcome_of_release(const Resource& resource, const ReleaseResult& result,
-                                   std::size_t servers) {
-  output::Outcome outcome;
-  switch (result.decision) {
-    case ReleaseDecision::released:
-      outcome = output::outcome_of("release", {resource}, output::CommandResult::released,
-                                   refusals_text(result));
-      break;
-    case ReleaseDecision::not_ours:
-      outcome = output::outcome_of("release", {resource}, output::CommandResult::lost,
-                                   "cannot release: " + output::not_ours_text(result.not_ours));
-      if (result.not_ours) outcome.holder = result.not_ours->holder;
-      break;
-    case ReleaseDecision::supervised:
-      outcome = output::outcome_of("release", {resource}, output::CommandResult::usage,
-                                   fmt::format("this lease is held by `redlock-cli run`, which "
-                                               "releases it when its command ends; `redlock-cli "
-                                               "stop {0}` stops that, `redlock-cli release {0} "
-                                               "--force` breaks the lock under it",
-                                               output::key_option(resource)));
-      outcome.holder = result.supervisor;
-      break;
-    case ReleaseDecision::unavailable:
-      outcome = output::outcome_of("release", {resource},
-                                   output::result_for_faults(result.faults, servers),
-                                   "no quorum confirmed the release; the lock expires by itself; " +
-                                       output::faults_text(result.faults));
-      break;
-  }
-  outcome.faults = result.faults;
-  return outcome;
-}
-
-asio::awaitable<output::Outcome> release_one(ServerSet& server_set, const LeaseHandle::Part& part) {
-  if (part.inherited) {
-    co_return output::outcome_of("release", {part.resource}, output::CommandResult::inherited, {});
-  }
-  HeldLease held(server_set, part.resource, part.token, part.fence, part.hold);
-  const ReleaseResult result = co_await held.release(/*by_hand=*/true);
-  co_return outcome_of_release(part.resource, result, server_set.size());
-}
-
-/// Releases the leases in reverse order, as `run` does.
-asio::awaitable<commands::Finish> release(commands::Session& session, const LeaseHandle& handle) {
-  const std::vector<LeaseHandle::Part> parts(handle.parts.rbegin(), handle.parts.rend());
-  std::vector<output::Outcome> outcomes(parts.size());
-  const auto release_part = [&](std::size_t i) -> asio::awaitable<void> {
-    outcomes[i] = co_await release_one(session.server_set(), parts[i]);
-  };
-  co_await run_all(session.io().get_executor(), session.clock(), parts.size(), release_part);
-  Report report(session);
-  for (output::Outcome& outcome : outcomes) report.add(std::move(outcome));
-  co_await session.server_set().close(CloseMode::immediate);
-  co_return report.finish();
-}
-
-/// A key that is not a lock of redlock-cli, and the servers that have it.
-struct ForeignAt {
-  const ForeignKey* key;
-  std::vector<std::string> servers;
-};
-
-/// The distinct foreign keys in the votes: servers may have different data under the same key.
-std::vector<ForeignAt> foreign_keys_in(const std::vector<BreakVote>& votes,
-                                       const std::vector<std::string>& servers) {
-  std::vector<ForeignAt> found;
-  for (std::size_t i = 0; i < votes.size(); ++i) {
-    const auto* key = std::get_if<ForeignKey>(&votes[i]);
-    if (key == nullptr) continue;
-    const auto same = std::ranges::find_if(
-        found, [&](const ForeignAt& one) { return one.key->holder.id == key->holder.id; });
-    if (same == found.end()) {
-      found.push_back({key, {servers[i]}});
-    } else {
-      same->servers.push_back(servers[i]);
-    }
-  }
-  return found;
-}
-
-std::string foreign_keys_text(const std::vector<ForeignAt>& found) {
-  if (found.size() == 1) return output::foreign_key_text(*found.front().key);
-  std::vector<std::string> texts;
-  for (const ForeignAt& one : found) {
-    texts.push_back(fmt::format(
-        "at {}: {}", escape_for_terminal(fmt::format("{}", fmt::join(one.servers, ", "))),
-        output::foreign_key_text(*one.key)));
-  }
-  return fmt::format("{}", fmt::join(texts, "; "));
-}
-
-/// Only a string with an expiry looks like a lock, so only then the text names the option that
-/// breaks it.
-std::string left_alone_text(const Resource& resource, const std::vector<ForeignAt>& found) {
-  const bool are_like_locks = std::ranges::all_of(found, [](const ForeignAt& one) {
-    return one.key->holder.type == "string" && one.key->holder.remaining;
-  });
-  return fmt::format(
-      "left alone: no lock of redlock-cli, or one whose owner record was lost: {}; {}",
-      foreign_keys_text(found),
-      are_like_locks ? fmt::format("`redlock-cli release {} --force --foreign` breaks it",
-                                   output::key_option(resource))
-                     : "find out whose data it is, and lock another key");
-}
-
-/// Combines the servers' votes on breaking a lock.
-output::Outcome outcome_of_break(const Resource& resource, const std::vector<BreakVote>& votes,
-                                 const std::vector<std::string>& servers,
-                                 const std::vector<ServerFault>& faults) {
-  std::optional<Holder> broken;
-  std::optional<Holder> other;
-  const std::vector<ForeignAt> foreign = foreign_keys_in(votes, servers);
-  std::size_t times_broken = 0;
-  for (const BreakVote& vote : votes) {
-    if (const auto* done = std::get_if<Broken>(&vote);
-        done != nullptr && (!broken || broken->foreign))
-      broken = done->holder;
-    times_broken += std::holds_alternative<Broken>(vote) ? 1 : 0;
-    if (const auto* left = std::get_if<OtherFence>(&vote)) other = left->holder;
-  }
-  const bool answered = votes.size() - faults.size() >= quorum_of(votes.size());
-  output::Outcome outcome;
-  if (!answered) {
-    outcome =
-        output::outcome_of("release", {resource}, output::result_for_faults(faults, votes.size()),
-                           "no quorum answered; " + output::faults_text(faults));
-  } else if (other && broken && broken_by_quorum(votes) == nullptr) {
-    outcome = output::outcome_of(
-        "release", {resource}, output::CommandResult::lost,
-        fmt::format("broken at {} of {} servers only, the others have another fence: {}",
-                    times_broken, votes.size(), output::held_text(*other)));
-  } else if (!foreign.empty() && broken_by_quorum(votes) == nullptr) {
-    std::string text;
-    if (times_broken > 0)
-      text = fmt::format("broken at {} of {} servers only; ", times_broken, votes.size());
-    outcome = output::outcome_of("release", {resource}, output::CommandResult::usage,
-                                 text + left_alone_text(resource, foreign));
-  } else if (other && !broken) {
-    outcome = output::outcome_of("release", {resource}, output::CommandResult::lost,
-                                 "left alone, it has another fence: " + output::held_text(*other));
-  } else {
-    outcome = output::outcome_of(
-        "release", {resource}, broken ? output::CommandResult::broken : output::CommandResult::free,
-        broken ? "broken; it was " + output::held_text(*broken)
-               : "nothing to break: the lock is free");
-  }
-  outcome.holder = broken ? broken : other;
-  if (!outcome.holder && !foreign.empty()) outcome.holder = foreign.front().key->holder;
-  outcome.faults = faults;
-  return outcome;
-}
-
-/// Breaks the locks one by one. With `and_foreign` it also breaks foreign keys, after it has
-/// reported what they are.
-asio::awaitable<commands::Finish> break_them(commands::Session& session,
-                                             std::vector<Resource> resources, BreakRequest request,
-                                             bool and_foreign) {
-  Report report(session);
-  for (const Resource& resource : resources) {
-    request.resource = resource;
-    std::vector<BreakVote> votes = co_await break_lock(session.server_set(), request);
-    const std::vector<std::string> servers = session.server_set().names();
-    const std::vector<ForeignAt> foreign = foreign_keys_in(votes, servers);
-    if (and_foreign && !foreign.empty()) {
-      session.console().notice(fmt::format("{}: breaking what is no lock of redlock-cli: {}",
-                                           output::key_text(resource), foreign_keys_text(foreign)));
-      votes = co_await break_foreign(session.server_set(), request, std::move(votes));
-    }
-    const auto faults =
-        faults_among(session.server_set(), [&](std::size_t i) { return &votes[i]; });
-    output::Outcome outcome = outcome_of_break(resource, votes, servers, faults);
-    const bool is_broken_anywhere = std::ranges::any_of(
-        votes, [](const BreakVote& vote) { return std::holds_alternative<Broken>(vote); });
-    if (is_broken_anywhere) {
-      session.console().audit(fmt::format("{}: {}: {}", output::key_text(resource),
-                                          output::broke_text(request.breaker), outcome.message));
-    }
-    report.add(std::move(outcome));
-  }
-  co_await session.server_set().close(CloseMode::immediate);
-  co_return report.finish();
-}
-
-}  // namespace
 
 commands::Finish release_command(const Settings& settings) {
   const commands::ServerOptions servers = read_server_options(settings);
   const auto fence = settings.get(option::if_fence);
   const bool force = settings.get(option::force);
   if (fence && !force) throw CommandError(ExitCode::usage, "--if-fence goes with --force");
-  Owner breaker = this_user();
+  Owner breaker = commands::this_user();
   if (const auto reason = settings.get(option::reason)) {
     if (!force) Settings::refuse(*settings.find(option::reason), "goes with --force");
     breaker.note = *reason;
@@ -273,13 +25,16 @@ commands::Finish release_command(const Settings& settings) {
   if (foreign && fence)
     Settings::refuse_both(*settings.find(option::foreign), *settings.find(option::if_fence));
   commands::Session session(session_options(settings), servers, timeout_without_ttl(servers));
-  if (!force) return session.run(release(session, find_lease(settings, servers)));
+  if (!force) return commands::release(session, find_lease(settings, servers));
   std::vector<Resource> resources = read_keys(settings);
   if (fence && resources.size() > 1)
     throw CommandError(ExitCode::usage, "--if-fence is for one key at a time");
-  BreakRequest request{resources.front(), fence ? std::optional(Fence(*fence)) : std::nullopt,
-                       std::move(breaker)};
-  return session.run(break_them(session, std::move(resources), std::move(request), foreign));
+  commands::BreakOptions options;
+  options.resources = std::move(resources);
+  if (fence) options.only_if = Fence(*fence);
+  options.breaker = std::move(breaker);
+  options.and_foreign = foreign;
+  return commands::break_locks(session, options);
 }
 
 }  // namespace redlock::cli

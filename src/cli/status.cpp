@@ -1,293 +1,16 @@
-#include <unistd.h>
-
-#include <fmt/format.h>
+#include "commands/status.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <memory>
-#include <utility>
+#include <initializer_list>
 
 #include "cli/command_session.hpp"
 #include "cli/commands.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/read_lock_options.hpp"
 #include "commands/command_error.hpp"
-#include "commands/session.hpp"
-#include "commands/watch.hpp"
-#include "core/last_runs.hpp"
-#include "engine/inspect.hpp"
-#include "engine/round.hpp"
-#include "output/check.hpp"
-#include "output/describe.hpp"
-#include "output/json.hpp"
-#include "output/openmetrics.hpp"
-#include "output/outcome.hpp"
-#include "output/standard_error.hpp"
-#include "output/status.hpp"
-#include "output/terminal.hpp"
-#include "proc/ancestry.hpp"
-#include "proc/process_stat.hpp"
-#include "support/duration.hpp"
 
 namespace redlock::cli {
 namespace {
-
-/// The exit code of --max-age and --max-held beyond the limit. Monitoring systems read 1 as a
-/// warning.
-constexpr int exit_beyond_limits = 1;
-
-struct StatusOptions {
-  std::vector<Resource> resources;  ///< empty: all locks
-  std::string prefix;               ///< lists only locks whose keys begin with it
-  Listed listed;                    ///< which locks to list
-  std::optional<std::size_t> slots;
-  bool exit_code;
-  std::optional<Duration> watch;  ///< the refresh interval
-  bool verbose;
-  output::CheckLimits limits;       ///< for a monitoring check
-  std::optional<std::size_t> runs;  ///< how many of the last runs to show
-  bool openmetrics;
-
-  [[nodiscard]] bool checks() const { return limits.max_age || limits.max_held; }
-};
-
-/// Turns votes without readable runs into faults, for a check that depends on the runs.
-void require_runs(std::vector<InspectVote>& votes) {
-  for (InspectVote& vote : votes) {
-    const LastRuns* runs = nullptr;
-    if (const auto* free = std::get_if<Free>(&vote)) runs = &free->runs;
-    if (const auto* taken = std::get_if<Taken>(&vote)) runs = &taken->runs;
-    if (runs != nullptr && runs->unreadable) vote = Fault(*runs->unreadable);
-  }
-}
-
-/// A progress line for a long listing, on a terminal.
-class ScanLine {
- public:
-  explicit ScanLine(const commands::Session& session)
-      : enabled_(!session.console().is_quiet() && output::can_draw_on(STDERR_FILENO)),
-        clock_(session.clock()),
-        shown_from_(clock_.now() + delay) {}
-
-  /// The callback for list_resources(); null if no progress is to be shown.
-  std::function<void(const ListProgress&)> listener() {
-    if (!enabled_) return nullptr;
-    return [this](const ListProgress& progress) { show(progress); };
-  }
-
-  void erase() {
-    if (shown_) output::StandardError::of_process().draw(erase_line);
-  }
-
- private:
-  void show(const ListProgress& progress) {
-    if (clock_.now() < shown_from_) return;
-    shown_from_ = clock_.now() + interval;
-    shown_ = true;
-    const std::string of = progress.of ? fmt::format(" of about {}", *progress.of) : "";
-    output::StandardError::of_process().draw(
-        fmt::format("{}scanned {}{} keys", erase_line, progress.keys, of));
-  }
-
-  /// A faster listing shows no progress.
-  static constexpr std::chrono::milliseconds delay{1000};
-  static constexpr std::chrono::milliseconds interval{200};
-  static constexpr const char* erase_line = "\r\x1b[K";
-
-  bool enabled_;
-  const Clock& clock_;
-  Instant shown_from_;
-  bool shown_ = false;
-};
-
-/// The processes that a `run` still waits for after a signal ended its command. Known only on the
-/// holder's own host, because recording them on the servers would cost the holder a round trip.
-std::vector<output::AwaitedProcess> awaited_by_holder(const Inspection& inspection) {
-  if (!inspection.holder || !inspection.holder->owner) return {};
-  const Owner& owner = *inspection.holder->owner;
-  if (!owner.supervised || owner.finished || owner.host != host_name()) return {};
-  std::vector<output::AwaitedProcess> awaited;
-  for (const pid_t pid : proc::awaited_by(static_cast<pid_t>(owner.pid)))
-    awaited.push_back({pid, proc::process_text(pid)});
-  return awaited;
-}
-
-/// The callback of inspect_locks() for each lock, with the wall-clock time of the answer.
-using Show = std::function<void(const output::KeyStatus&, Milliseconds)>;
-
-asio::awaitable<output::StatusReport> inspect_locks(commands::Session& session,
-                                                    const StatusOptions& options, Show show) {
-  const Instant began = session.clock().now();
-  ServerSet& server_set = session.server_set();
-  output::StatusReport report;
-  std::vector<Resource> resources = options.resources;
-  if (resources.empty()) {
-    ScanLine line(session);
-    ListingRequest request;
-    request.listed = options.listed;
-    request.prefix = options.prefix;
-    request.wants_other_key = options.prefix.empty();
-    request.progress = line.listener();
-    Listing listing = co_await list_resources(server_set, std::move(request));
-    line.erase();
-    resources = std::move(listing.resources);
-    if (!session.json() && !options.openmetrics) std::ranges::sort(resources, output::comes_before);
-    report.other_key = std::move(listing.other_key);
-    report.faults = std::move(listing.faults);
-    report.skipped = std::move(listing.skipped);
-  }
-  const auto inspected = [&](const Resource& resource, std::vector<InspectVote> votes) {
-    if (options.limits.max_age) require_runs(votes);
-    if (report.faults.empty())
-      report.faults = faults_among(server_set, [&](std::size_t s) { return &votes[s]; });
-    output::KeyStatus key{resource, summarize(votes), server_set.names(), std::move(votes)};
-    key.awaited = awaited_by_holder(key.inspection);
-    if (options.runs) {
-      key.runs = kept_runs(key.inspection.runs_by_server);
-      if (key.runs->size() > *options.runs) key.runs->resize(*options.runs);
-    }
-    show(key, session.clock().wall());
-  };
-  const RunsTold runs = options.runs ? RunsTold::kept : RunsTold::last;
-  co_await inspect_all(server_set, resources, runs, inspected);
-  report.at = session.clock().wall();
-  report.took = session.clock().now() - began;
-  co_return report;
-}
-
-output::StatusView view_of(const commands::Session& session, const StatusOptions& options,
-                           std::size_t servers) {
-  const bool listed = options.resources.empty();
-  return {listed, options.verbose && !session.json(), servers, options.slots};
-}
-
-/// Collects the output of `status`, lock by lock, and determines the exit code.
-class Printout {
- public:
-  Printout(commands::Session& session, const StatusOptions& options)
-      : options_(options),
-        servers_(session.server_set().size()),
-        json_(session.json()),
-        // With -q an empty file of metrics would look like a server without locks.
-        prints_(!session.console().is_quiet() || options.openmetrics),
-        for_people_(view_of(session, options, servers_)),
-        metrics_(options.slots) {}
-
-  void add(const output::KeyStatus& lock, Milliseconds at) {
-    const bool is_free = lock.inspection.state == InspectState::free;
-    unknown_ = unknown_ || lock.inspection.state == InspectState::unavailable;
-    taken_ = taken_ || (options_.slots ? free_slots(lock.votes, *options_.slots) == 0 : !is_free);
-    // A check prints one line per key, as monitoring systems expect.
-    if (options_.checks()) {
-      const output::CheckResult one = output::check(lock.inspection, options_.limits);
-      checked_.within = checked_.within && one.within;
-      checked_.text += fmt::format("{}: {}\n", output::key_text(lock.resource), one.text);
-    }
-    if (!prints_) return;
-    if (options_.openmetrics) {
-      metrics_.add(lock, at);
-    } else if (json_) {
-      as_json_.add(lock);
-    } else if (!options_.checks()) {
-      for_people_.add(lock, at);
-    }
-  }
-
-  [[nodiscard]] bool is_answered(const output::StatusReport& report) const {
-    const ExitCode code = code_by_servers(report);
-    return code == ExitCode::done || code == ExitCode::busy;
-  }
-
-  [[nodiscard]] int exit_code(const output::StatusReport& report) const {
-    const bool is_beyond = is_answered(report) && options_.checks() && !checked_.within;
-    return is_beyond ? exit_beyond_limits : to_int(code_by_servers(report));
-  }
-
-  /// Prints the result. Call it once, after all locks have been added.
-  void print(const output::StatusReport& report) {
-    if (!prints_) return;
-    if (options_.openmetrics) {
-      print_result(std::move(metrics_).text());
-    } else if (json_) {
-      print_result(std::move(as_json_).text(report.faults, report.skipped, exit_code(report)) +
-                   "\n");
-    } else if (options_.checks()) {
-      print_result(checked_.text);
-    } else {
-      print_result(for_people_.text(report, output::width_of_output(STDOUT_FILENO)));
-    }
-  }
-
- private:
-  [[nodiscard]] ExitCode code_by_servers(const output::StatusReport& report) const {
-    if (unknown_ || servers_ - report.faults.size() < quorum_of(servers_)) {
-      return output::code_of(output::result_for_faults(report.faults, servers_));
-    }
-    if (!options_.exit_code) return ExitCode::done;
-    if (taken_) return ExitCode::busy;
-    return report.skipped.empty() ? ExitCode::done : ExitCode::unavailable;  // not known to be free
-  }
-
-  const StatusOptions& options_;
-  std::size_t servers_;
-  bool json_;
-  bool prints_;
-  bool unknown_ = false;  ///< the state of a lock is unknown
-  bool taken_ = false;    ///< a lock is held, or has no free slot
-  output::CheckResult checked_{true, {}};
-  output::ShownLocks for_people_;
-  output::StatusJson as_json_;
-  output::OpenMetrics metrics_;
-};
-
-/// Prints the status once, or repeatedly for a --watch that cannot draw on a terminal.
-asio::awaitable<commands::Finish> print(commands::Session& session, const StatusOptions& options) {
-  const std::size_t servers = session.server_set().size();
-  bool warned = false;
-  for (;;) {
-    const Instant began = session.clock().now();
-    Printout printout(session, options);
-    const Show show = [&](const auto& lock, Milliseconds at) { printout.add(lock, at); };
-    const output::StatusReport report = co_await inspect_locks(session, options, show);
-    printout.print(report);
-    if (options.watch) {
-      if (report.took > *options.watch && !std::exchange(warned, true)) {
-        session.console().notice(fmt::format("{}: longer than --watch {}",
-                                             output::took_text(report),
-                                             format_duration(*options.watch)));
-      }
-      co_await sleep_until(session.clock(), began + *options.watch);
-      continue;
-    }
-    if (!printout.is_answered(report) && !report.faults.empty()) {
-      const char* const quorum = servers > 1 ? "no quorum; " : "";
-      session.console().error(quorum + output::faults_text(report.faults));
-    }
-    co_await session.server_set().close(CloseMode::immediate);
-    co_return commands::Finish{printout.exit_code(report)};
-  }
-}
-
-asio::awaitable<commands::Finish> draw(commands::Session& session, const StatusOptions& options,
-                                       const guard::InheritedSignals& inherited) {
-  struct Found {
-    output::ShownLocks locks;
-    output::StatusReport report;
-  };
-  const output::StatusView view = view_of(session, options, session.server_set().size());
-  const auto found = std::make_shared<Found>(Found{output::ShownLocks(view), {}});
-  const auto refresh = [&session, &options, view, found]() -> asio::awaitable<void> {
-    output::ShownLocks locks(view);
-    const Show show = [&](const auto& lock, Milliseconds at) { locks.add(lock, at); };
-    found->report = co_await inspect_locks(session, options, show);
-    found->locks = std::move(locks);
-  };
-  const auto lines = [&options, found](output::TerminalSize size) {
-    return found->locks.screen(found->report, *options.watch, size.rows, size.columns);
-  };
-  const commands::Watched watched{refresh, lines};
-  co_return co_await commands::watch(session, inherited, *options.watch, watched);
-}
 
 using Options = std::initializer_list<const OptionRow*>;
 
@@ -299,7 +22,7 @@ void refuse_beside(const Settings& settings, const OptionRow& one, Options other
 }
 
 /// Refuses options that contradict each other: each asks for a different kind of answer.
-void check_combinations(const Settings& settings, const StatusOptions& options) {
+void check_combinations(const Settings& settings, const commands::StatusOptions& options) {
   for (const OptionRow* one : Options{&option::max_age, &option::max_held, &option::runs}) {
     const auto setting = settings.find(*one);
     if (setting && options.resources.empty()) Settings::refuse(*setting, "needs KEY");
@@ -314,8 +37,8 @@ void check_combinations(const Settings& settings, const StatusOptions& options) 
     throw CommandError(ExitCode::usage, "--json and --openmetrics cannot be combined");
 }
 
-StatusOptions read_status_options(const Settings& settings) {
-  StatusOptions options;
+commands::StatusOptions read_status_options(const Settings& settings) {
+  commands::StatusOptions options;
   if (const auto keys = settings.find(option::key)) {
     for (Resource& resource : keys_in(*keys)) {
       if (std::ranges::find(options.resources, resource) == options.resources.end())
@@ -345,12 +68,10 @@ StatusOptions read_status_options(const Settings& settings) {
 }  // namespace
 
 commands::Finish status_command(const Settings& settings, const commands::Start& start) {
-  const StatusOptions options = read_status_options(settings);
+  const commands::StatusOptions options = read_status_options(settings);
   const commands::ServerOptions servers = read_server_options(settings);
   commands::Session session(session_options(settings), servers, timeout_without_ttl(servers));
-  const bool in_place = options.watch && !session.json() && !session.console().is_quiet() &&
-                        output::can_draw_on(STDOUT_FILENO);
-  return session.run(in_place ? draw(session, options, start.inherited) : print(session, options));
+  return commands::status(session, options, start.inherited);
 }
 
 }  // namespace redlock::cli

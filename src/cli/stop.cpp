@@ -1,259 +1,23 @@
-#include <fmt/format.h>
-
-#include <algorithm>
+#include "commands/stop.hpp"
 
 #include "cli/command_session.hpp"
 #include "cli/commands.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/read_lock_options.hpp"
 #include "commands/command_error.hpp"
-#include "commands/session.hpp"
-#include "engine/inspect.hpp"
-#include "engine/round.hpp"
-#include "output/describe.hpp"
-#include "output/json.hpp"
-#include "output/outcome.hpp"
-#include "support/duration.hpp"
+#include "commands/this_user.hpp"
 
 namespace redlock::cli {
 namespace {
 
-using output::CommandResult;
-
-/// How long simultaneous attempts may split the votes, and how often to poll meanwhile (R8).
-constexpr Milliseconds split_timeout{1000};
-constexpr Milliseconds split_interval{50};
-
-/// The request is repeated to find out whether the lease is gone: once per second, or more often in
-/// a short wait and while the ttl is short.
-constexpr Milliseconds max_ask_interval{1000};
-constexpr int min_asks_per_wait = 20;
-constexpr int min_asks_per_ttl = 4;
-
-struct StopOptions {
-  Resource resource;
-  std::optional<std::size_t> slot;
-  std::optional<Fence> only_if;
-  std::optional<Duration> wait;  ///< nullopt: the ttl of the holder
-  StopRequest request;
-};
-
-/// One `stop`, from reading the lock to the end of the wait.
-class Stopping {
- public:
-  /// `session` and `options` must outlive this object.
-  Stopping(commands::Session& session, const StopOptions& options)
-      : session_(session), options_(options) {}
-
-  asio::awaitable<commands::Finish> run() {
-    const output::Outcome outcome = co_await stop();
-    const std::string line =
-        fmt::format("{}: {}", output::key_text(options_.resource), outcome.message);
-    outcome.exit_code == 0 ? session_.console().notice(line) : session_.console().error(line);
-    if (session_.json()) print_result(output::outcome_json(outcome) + "\n");
-    co_await session_.server_set().close(CloseMode::immediate);
-    co_return commands::Finish{outcome.exit_code};
-  }
-
- private:
-  asio::awaitable<output::Outcome> stop() {
-    co_await read_lock();
-    const Inspection found = summarize(votes_);
-    if (found.state == InspectState::unavailable) co_return unavailable("no quorum answered");
-    if (found.state == InspectState::free) {
-      co_return free(options_.slot ? fmt::format("nothing to stop: slot {} is free", *options_.slot)
-                                   : "nothing to stop: the lock is free");
-    }
-    const Holder holder = *found.holder;
-    if (const std::string why = slot_problem(holder); !why.empty())
-      co_return outcome_of(CommandResult::usage, why, holder);
-    if (options_.only_if && holder.fence != options_.only_if) {
-      co_return outcome_of(CommandResult::lost,
-                           "left alone, it has another fence: " + output::held_text(holder),
-                           holder);
-    }
-    if (is_gone(votes_, holder.id)) {
-      const bool is_kept = holder.owner && holder.owner->finished;
-      co_return free("nothing to stop: " +
-                     (is_kept ? output::held_text(holder) : std::string("no quorum has it")));
-    }
-    if (const std::string why = obstacle(holder); !why.empty())
-      co_return outcome_of(CommandResult::busy, why, holder);
-    co_return co_await ask(holder);
-  }
-
-  /// Reads the lock, and retries while simultaneous attempts split the votes.
-  asio::awaitable<void> read_lock() {
-    const AskRequest question{options_.resource, std::nullopt, options_.slot};
-    const Instant until = now() + split_timeout;
-    for (;;) {
-      votes_ = co_await ask_to_stop(session_.server_set(), question);
-      const bool is_split = summarize(votes_).state == InspectState::partly_held;
-      if (!is_split || now() >= until) co_return;
-      co_await sleep_until(session_.clock(), now() + split_interval);
-    }
-  }
-
-  /// Why --slot, or its absence, does not match the lock; empty if it does.
-  [[nodiscard]] std::string slot_problem(const Holder& holder) const {
-    const std::string held = output::held_text(holder);
-    if (holder.shared && !options_.slot)
-      return "choose a slot with --slot N; other shares cannot be stopped: " + held;
-    const bool is_alone = !holder.foreign && holder.owner && holder.owner->slots == 0;
-    if (options_.slot && is_alone) return "it has one holder: leave out --slot; " + held;
-    return {};
-  }
-
-  /// Why the holder cannot be asked to stop, and what to do instead; empty if it can be asked.
-  [[nodiscard]] std::string obstacle(const Holder& holder) const {
-    const std::string key = output::key_option(options_.resource);
-    const std::string held = "cannot be asked to stop: " + output::held_text(holder);
-    if (holder.foreign || !holder.owner) {
-      return fmt::format(
-          "{}; stop it where it runs; `redlock-cli release {} --force{}` breaks the lock under it",
-          held, key, holder.foreign ? " --foreign" : "");
-    }
-    const Owner& owner = *holder.owner;
-    if (owner.stoppable.value_or(false)) return {};
-    const bool is_by_hand = !owner.supervised && owner.renewed_for == Duration::zero();
-    const std::string_view why = owner.detached ? "a detached lease has no command to stop"
-                                 : is_by_hand
-                                     ? "it was acquired by hand, so there is no command to stop"
-                                 : owner.stoppable ? "it runs with --on-lost warn"
-                                                   : "its version does not support stop requests";
-    return fmt::format(
-        "{}; {}: stop it on its host; `redlock-cli release {} --force` breaks the lock under it{}",
-        held, why, key, holder.shared ? ", and under all others that share it" : "");
-  }
-
-  asio::awaitable<output::Outcome> ask(Holder holder) {
-    const AskRequest question{options_.resource, holder.id, std::nullopt, options_.request};
-    const Duration ttl = holder.owner->renewed_for.value_or(option::default_ttl);
-    const Duration wait = options_.wait.value_or(ttl);
-    const Instant began = now();
-    const Instant until = later(began, wait);
-    const Duration interval =
-        std::min<Duration>({max_ask_interval, wait / min_asks_per_wait, ttl / min_asks_per_ttl});
-    session_.console().notice(fmt::format("{}: asking to stop: {}; waiting for up to {}",
-                                          output::key_text(options_.resource),
-                                          output::held_text(holder), format_duration(wait)));
-    session_.console().audit(fmt::format("{}: {}, which is {}", output::key_text(options_.resource),
-                                         output::asked_text(options_.request),
-                                         output::held_text(holder)));
-    bool is_asked = false;
-    Instant may_expire_at = holder.remaining ? later(began, *holder.remaining) : Instant::max();
-    for (;;) {
-      const Instant asked_at = now();
-      votes_ = co_await ask_to_stop(session_.server_set(), question);
-      if (const Holder* const shown = shown_holder(holder.id)) {
-        holder = *shown;
-        is_asked = is_asked || (holder.owner && holder.owner->stop_request);
-      }
-      if (is_gone(votes_, holder.id))
-        co_return is_asked ? stopped(holder, now() - began, asked_at >= may_expire_at) : gone();
-      if (const auto remaining = least_remaining(holder.id))
-        may_expire_at = later(asked_at, *remaining);
-      const bool is_known = summarize(votes_).state != InspectState::unavailable;
-      const bool is_final = !is_known && failure() != CommandResult::unavailable;
-      if (is_final || now() >= until) {
-        const std::string stands =
-            is_asked ? "; the request stands" : "; no server has the request";
-        if (!is_known) co_return unavailable("no quorum answered" + stands);
-        co_return outcome_of(
-            CommandResult::busy,
-            fmt::format("not stopped after {}: {}{}", format_duration(now() - began),
-                        output::held_text(holder), stands),
-            holder);
-      }
-      co_await sleep_until(session_.clock(), std::min(until, now() + interval));
-    }
-  }
-
-  /// What a server shows of the lease, preferably one that has a stop request for it, ours or an
-  /// earlier one; nullptr: no server shows the lease.
-  [[nodiscard]] const Holder* shown_holder(const LeaseId& id) const {
-    const Holder* shown = nullptr;
-    for (const InspectVote& vote : votes_) {
-      const auto* taken = std::get_if<Taken>(&vote);
-      if (taken == nullptr || taken->holder.id != id) continue;
-      const bool is_asked = taken->holder.owner && taken->holder.owner->stop_request;
-      if (shown == nullptr || is_asked) shown = &taken->holder;
-    }
-    return shown;
-  }
-
-  /// How long the lease lasts at least, at the servers that show it; nullopt: none shows an end.
-  [[nodiscard]] std::optional<Duration> least_remaining(const LeaseId& id) const {
-    std::optional<Duration> least;
-    for (const InspectVote& vote : votes_) {
-      const auto* taken = std::get_if<Taken>(&vote);
-      if (taken == nullptr || taken->holder.id != id || !taken->holder.remaining) continue;
-      if (!least || *taken->holder.remaining < *least) least = taken->holder.remaining;
-    }
-    return least;
-  }
-
-  /// `; now it is held by …`; empty if no other process has acquired the lock by now.
-  [[nodiscard]] std::string successor_text() const {
-    const Inspection found = summarize(votes_);
-    return found.state == InspectState::held ? "; now it is " + output::held_text(*found.holder)
-                                             : std::string();
-  }
-
-  /// `may_have_expired`: then its holder may have ended without a release, and left its command.
-  [[nodiscard]] output::Outcome stopped(const Holder& holder, Duration took,
-                                        bool may_have_expired) const {
-    const std::string within = "within " + format_duration(took);
-    std::string text = "released " + within;
-    if (may_have_expired)
-      text = fmt::format("gone {}: released, or expired while its command may still run", within);
-    if (holder.owner && holder.owner->finished) text = "its command ended " + within;
-    return outcome_of(CommandResult::stopped, text + successor_text(), holder);
-  }
-
-  [[nodiscard]] output::Outcome gone() const {
-    return free("nothing to stop: the holder was gone before the request" + successor_text());
-  }
-
-  [[nodiscard]] output::Outcome free(std::string message) const {
-    return outcome_of(CommandResult::free, std::move(message), std::nullopt);
-  }
-
-  [[nodiscard]] output::Outcome unavailable(const std::string& message) const {
-    return outcome_of(failure(), message + "; " + output::faults_text(faults()), std::nullopt);
-  }
-
-  [[nodiscard]] output::Outcome outcome_of(CommandResult result, std::string message,
-                                           std::optional<Holder> holder) const {
-    output::Outcome outcome =
-        output::outcome_of("stop", {options_.resource}, result, std::move(message));
-    outcome.holder = std::move(holder);
-    outcome.faults = faults();
-    return outcome;
-  }
-
-  [[nodiscard]] CommandResult failure() const {
-    return output::result_for_faults(faults(), votes_.size());
-  }
-
-  [[nodiscard]] std::vector<ServerFault> faults() const {
-    return faults_among(session_.server_set(), [&](std::size_t i) { return &votes_[i]; });
-  }
-
-  [[nodiscard]] Instant now() const { return session_.clock().now(); }
-
-  commands::Session& session_;
-  const StopOptions& options_;
-  std::vector<InspectVote> votes_;  ///< the answers of the last round
-};
-
-StopOptions read_stop_options(const Settings& settings) {
+commands::StopOptions read_stop_options(const Settings& settings) {
   std::vector<Resource> resources = read_keys(settings);
   if (resources.size() > 1) throw CommandError(ExitCode::usage, "stop is for one key at a time");
-  StopOptions options{std::move(resources.front()), {}, {}, settings.get(option::stop_wait), {}};
+  commands::StopOptions options{
+      std::move(resources.front()), {}, {}, settings.get(option::stop_wait), {}};
   if (const auto slot = settings.get(option::slot)) options.slot = static_cast<std::size_t>(*slot);
   if (const auto fence = settings.get(option::if_fence)) options.only_if = Fence(*fence);
-  const Owner user = this_user();
+  const Owner user = commands::this_user();
   options.request = {user.host, user.user, settings.get(option::reason).value_or("")};
   return options;
 }
@@ -262,10 +26,9 @@ StopOptions read_stop_options(const Settings& settings) {
 
 commands::Finish stop_command(const Settings& settings) {
   const commands::ServerOptions servers = read_server_options(settings);
-  const StopOptions options = read_stop_options(settings);
+  const commands::StopOptions options = read_stop_options(settings);
   commands::Session session(session_options(settings), servers, timeout_without_ttl(servers));
-  Stopping stopping(session, options);
-  return session.run(stopping.run());
+  return commands::stop(session, options);
 }
 
 }  // namespace redlock::cli

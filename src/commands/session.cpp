@@ -1,9 +1,19 @@
 #include "commands/session.hpp"
 
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "commands/command_error.hpp"
 #include "support/random.hpp"
 #include "support/text.hpp"
 
 namespace redlock::commands {
+
+void print_result(std::string_view text) {
+  if (!output::write_all(STDOUT_FILENO, text))
+    throw CommandError(ExitCode::os_error, "cannot write to stdout: " + errno_text(errno));
+}
 
 std::vector<ServerLink> links_to(const SessionOptions& options, const ServerOptions& servers) {
   LinkOptions link;

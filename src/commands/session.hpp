@@ -4,6 +4,7 @@
 #include <asio/io_context.hpp>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "commands/servers.hpp"
@@ -23,6 +24,10 @@ struct SessionOptions {
   bool identifies_servers;  ///< whether to ask each server, if there are several, for its identity
                             ///< and start time
 };
+
+/// Writes a command's result to stdout. Throws CommandError (os_error) on failure, which would
+/// otherwise go unnoticed.
+void print_result(std::string_view text);
 
 /// How a session connects to each of its servers, in the order given.
 std::vector<ServerLink> links_to(const SessionOptions& options, const ServerOptions& servers);

@@ -10,6 +10,10 @@ namespace redlock {
 
 /// The times that follow from a ttl. Pure arithmetic; the rules are PROTOCOL R1 and R10.
 
+/// The ttl of a lease that is renewed, if its user chose none: `run`, `acquire --while-pid` and
+/// `acquire --detach`.
+inline constexpr std::chrono::seconds default_ttl{30};
+
 /// How much a server's clock may gain on ours within one ttl: 1 % for different rates, 2 ms for the
 /// rounding of expiries.
 Duration drift(Ttl ttl);

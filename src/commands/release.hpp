@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "commands/finish.hpp"
+#include "commands/session.hpp"
+#include "core/lease_handle.hpp"
+#include "core/vote.hpp"
+
+namespace redlock::commands {
+
+/// The options of `release --force`.
+struct BreakOptions {
+  std::vector<Resource> resources;
+  std::optional<Fence> only_if;  ///< break the lock only if it has this fence
+  Owner breaker;                 ///< the user who breaks the lock; the note is the reason
+  bool and_foreign;              ///< also break a key that is no lock of redlock-cli
+};
+
+/// `release`: releases a lease, except where it is inherited.
+Finish release(Session& session, const LeaseHandle& lease);
+
+/// `release --force`: breaks locks that other processes hold, one by one.
+Finish break_locks(Session& session, const BreakOptions& options);
+
+}  // namespace redlock::commands

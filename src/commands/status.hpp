@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "commands/finish.hpp"
+#include "commands/session.hpp"
+#include "core/types.hpp"
+#include "engine/inspect.hpp"
+#include "output/check.hpp"
+
+namespace redlock::commands {
+
+/// The options of `status`.
+struct StatusOptions {
+  std::vector<Resource> resources;  ///< empty: all locks
+  std::string prefix;               ///< lists only locks whose keys begin with it
+  Listed listed;                    ///< which locks to list
+  std::optional<std::size_t> slots;
+  bool exit_code;
+  std::optional<Duration> watch;  ///< the refresh interval
+  bool verbose;
+  output::CheckLimits limits;       ///< for a monitoring check
+  std::optional<std::size_t> runs;  ///< how many of the last runs to show
+  bool openmetrics;
+
+  [[nodiscard]] bool checks() const { return limits.max_age || limits.max_held; }
+};
+
+/// `status`: shows locks once, or repeatedly. Throws CommandError when it cannot write.
+Finish status(Session& session, const StatusOptions& options,
+              const guard::InheritedSignals& inherited);
+
+}  // namespace redlock::commands
