@@ -51,12 +51,10 @@ target_include_directories(redlock-asio SYSTEM INTERFACE ${ASIO_INCLUDE_DIR})
 # that we give it.
 target_compile_definitions(redlock-asio
   INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_DISABLE_STD_ALIGNED_ALLOC)
-target_link_libraries(redlock-asio INTERFACE Threads::Threads)
 # Asio 1.22 looks for <experimental/coroutine> under Clang, which libstdc++ never had and Clang no
-# longer needs.
-if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  target_compile_definitions(redlock-asio INTERFACE ASIO_HAS_CO_AWAIT=1 ASIO_HAS_STD_COROUTINE=1)
-endif()
+# longer needs. For all compilers: clangd reads what is compiled with GCC.
+target_compile_definitions(redlock-asio INTERFACE ASIO_HAS_CO_AWAIT=1 ASIO_HAS_STD_COROUTINE=1)
+target_link_libraries(redlock-asio INTERFACE Threads::Threads)
 
 # The headers alone: only a command with a configuration file needs them, and every start would load
 # the shared library.

@@ -19,7 +19,7 @@ BUILD_PACKAGES=(
 TEST_PACKAGES=(
   redis-server libgtest-dev bats bats-assert bats-support bash-builtins python3-redis
   python3-jsonschema jq
-  zsh fish bash-completion dash mandoc groff-base binutils clang clang-format lld iproute2 procps util-linux
+  zsh fish bash-completion dash mandoc groff-base binutils clang clang-format clangd lld iproute2 procps util-linux
   strace spin tcc less openssl
   make sqlite3 postgresql tmux
 )

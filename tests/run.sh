@@ -17,7 +17,7 @@ tests, all bats files, the documents, the rules of the tree and 200 schedules of
          tests: a minute or two when nothing else is to be done; for those who change a line
   all    what CI runs: all parts but the last three, some beside each other
   --only PART
-         ci asan servers plain user load fuzz asan-bats tsan
+         ci asan servers plain user load clangd fuzz asan-bats tsan
 
   ci     builds preset ci, runs all tests; in `all` without the unit tests, which asan has
   asan   builds preset asan (Clang: AddressSanitizer, UndefinedBehaviorSanitizer, libFuzzer), runs
@@ -31,6 +31,8 @@ tests, all bats files, the documents, the rules of the tree and 200 schedules of
   user   when root: the bats tests of ci once more as an ordinary user without a home, but for those
          to which the user does not matter
   load   the tests that load the machine, when root as both users at once: by themselves, last
+  clangd  that an editor with clangd shows no error that is none; in `all` in one source of each
+         folder, another each day
   fuzz   only on demand: the fuzz targets of asan alone
   asan-bats  only on demand: the bats tests with the program of preset asan; a report of any
          process is a failure
@@ -49,7 +51,7 @@ case "$#,${1-}" in
     ;;
   1,quick | 1,all) what=$1 ;;
   2,--only)
-    if [[ ! $2 =~ ^(ci|asan|fuzz|servers|plain|user|load|asan-bats|tsan)$ ]]; then
+    if [[ ! $2 =~ ^(ci|asan|fuzz|servers|plain|user|load|clangd|asan-bats|tsan)$ ]]; then
       echo "run.sh: no such part: $2" >&2
       usage >&2
       exit 64
@@ -229,11 +231,10 @@ finish() {
   for part in "${!running[@]}"; do
     status=0
     await "$part" || status=$?
-    if [[ $part == plain ]]; then
-      enter_plain
-    else
-      enter_results "$part" "$status"
-    fi
+    case $part in
+      plain | clangd) enter_counts "$part" ;;
+      *) enter_results "$part" "$status" ;;
+    esac
   done
 }
 
@@ -361,17 +362,27 @@ begin_servers() {
 # Beside tests, which it must not hold up.
 begin_plain() { begin plain nice -n 10 tests/plain_build.sh "$@"; }
 
-enter_plain() {
+# begin_clangd [--sample]: what it reads is what preset dev compiles.
+begin_clangd() { begin clangd check_clangd "$@"; }
+
+check_clangd() {
+  cmake --preset dev >/dev/null &&
+    cmake --build --preset dev --target redlock-protocol redlock-build >/dev/null &&
+    nice -n 10 tests/clangd.py "$@"
+}
+
+# enter_counts PART: the numbers in the last line of what it printed.
+enter_counts() {
   local counts run_passed run_failed
-  counts=$(sed -n '$s/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$work/plain.log")
+  counts=$(sed -n '$s/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$work/$1.log")
   if [[ -z $counts ]]; then
-    fail_part plain "tests/plain_build.sh did not come to its end"
+    fail_part "$1" "it did not come to its end"
     return
   fi
   read -r run_passed run_failed <<<"$counts"
   passed=$((passed + run_passed))
   failed=$((failed + run_failed))
-  note plain "$run_passed passed, $run_failed failed, 0 skipped"
+  note "$1" "$run_passed passed, $run_failed failed, 0 skipped"
 }
 
 # Everything that an ordinary user is not: no rights, no groups, no home, and no environment but
@@ -450,6 +461,7 @@ run() {
     plain) begin_plain ;;
     user) begin_user ;;
     load) run_load ;;
+    clangd) begin_clangd ;;
     all)
       # asan has the unit tests.
       configuration[ci]=-DREDLOCK_UNIT_TESTS=OFF
@@ -462,6 +474,7 @@ run() {
       # Reading headers is most of it: GCC takes 400 s of processor time, Clang without an optimiser
       # 150, and misses no header that GCC would miss.
       OPTIMIZE=-O0 begin_plain clang++
+      begin_clangd --sample
       run_preset ci ci "${all_but_load[@]}"
       run_load
       ;;
