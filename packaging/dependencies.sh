@@ -2,10 +2,11 @@
 # The Debian packages that redlock-cli needs, in one place, and what installs those that are
 # missing.
 #
-#   packaging/dependencies.sh            install what building and testing need
-#   packaging/dependencies.sh build      … what building needs
-#   . packaging/dependencies.sh          only define BUILD_PACKAGES, TEST_PACKAGES, ensure_packages,
-#                                        ensure_test_packages
+#   packaging/dependencies.sh            install what all tests need
+#   packaging/dependencies.sh build      … what building needs, and the unit tests and most bats tests
+#   packaging/dependencies.sh program    … what building the program needs
+#   . packaging/dependencies.sh          only define BUILD_PACKAGES, FIRST_TEST_PACKAGES,
+#                                        TEST_PACKAGES, ensure_packages, ensure_test_packages
 
 # shellcheck disable=SC2034  # read by those who source this file
 BUILD_PACKAGES=(
@@ -14,11 +15,14 @@ BUILD_PACKAGES=(
   libtomlplusplus-dev liblua5.1-0-dev libmd-dev
 )
 
+# Beyond BUILD_PACKAGES: for preset dev, and a developer's first test.
+FIRST_TEST_PACKAGES=(libgtest-dev redis-server bats bats-assert bats-support bash-builtins)
+
 # Beyond BUILD_PACKAGES; clang's runtime, whose name carries a version, is added by
 # ensure_test_packages.
 TEST_PACKAGES=(
-  redis-server libgtest-dev bats bats-assert bats-support bash-builtins python3-redis
-  python3-jsonschema jq
+  "${FIRST_TEST_PACKAGES[@]}"
+  python3-redis python3-jsonschema jq
   zsh fish bash-completion dash mandoc groff-base binutils clang clang-format clangd lld iproute2 procps util-linux
   strace spin tcc less openssl
   make sqlite3 postgresql tmux
@@ -152,11 +156,12 @@ complain() {
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   set -euo pipefail
   case ${1-test} in
-    build) ensure_packages "${BUILD_PACKAGES[@]}" ;;
+    program) ensure_packages "${BUILD_PACKAGES[@]}" ;;
+    build) ensure_packages "${BUILD_PACKAGES[@]}" "${FIRST_TEST_PACKAGES[@]}" ;;
     test) ensure_test_packages ;;
     install-as-root) install_as_root "${@:2}" ;;
     *)
-      echo "usage: ${0##*/} [build|test]" >&2
+      echo "usage: ${0##*/} [program|build|test]" >&2
       exit 64
       ;;
   esac
