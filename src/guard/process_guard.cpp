@@ -24,37 +24,30 @@ ProcessGuard::ProcessGuard(const Clock& clock, proc::WatchedProcess& process, St
       plan_(plan),
       events_(std::move(events)),
       event_(clock.make_event()),
-      meter_(plan.measure_interval, clock.now()),
-      margin_(plan.margin) {}
+      schedule_(plan),
+      meter_(plan.measure_interval, clock.now()) {}
 
 void ProcessGuard::arm(Instant deadline, Instant granted) {
-  deadline_ = deadline;
-  if (plan_.max_hold) hold_until_ = later(granted, *plan_.max_hold);
+  schedule_.arm(deadline, granted);
 }
 
 void ProcessGuard::move_deadline(Instant deadline) {
-  deadline_ = std::max(deadline_, deadline);
+  schedule_.renew(deadline);
   event_->notify();
 }
 
 void ProcessGuard::lease_is_lost() {
-  end_lease(LeaseFate::lost);
+  schedule_.lose();
+  event_->notify();
 }
 
 void ProcessGuard::lease_is_released() {
-  end_lease(LeaseFate::released);
-}
-
-void ProcessGuard::end_lease(LeaseFate how) {
-  lease_ = how;
+  released_ = true;
   event_->notify();
 }
 
 void ProcessGuard::stop_on_request() {
-  if (const Instant now = clock_.now(); now < hold_until_) {
-    hold_until_ = now;
-    end_of_hold_ = StopReason::request;
-  }
+  schedule_.ask(StopReason::request);
   event_->notify();
 }
 
@@ -64,65 +57,47 @@ void ProcessGuard::process_has_ended() {
 
 asio::awaitable<GuardEnd> ProcessGuard::guard() {
   GuardEnd end;
-  const std::optional<StopReason> reason = co_await until_stop_is_due();
-  if (!reason) co_return end;
-  const Instant grace_end = clock_.now() + plan_.grace;
-  events_.before_stop(*reason);
+  const StopStep stop = co_await until_stop_is_due();
+  if (!stop.why) co_return end;
+  events_.before_stop(*stop.why);
 
-  // If the lease is still valid, the process must be dead before it is released, whatever --on-lost
-  // says.
-  const OnLost how = keeps_lease(*reason) ? OnLost::kill : plan_.on_lost;
-  if (how == OnLost::kill) {
-    const Instant kill_at = std::min(grace_end, deadline_ - margin_);
+  if (const Instant kill_at = schedule_.kill_at(); kill_at != Instant::max()) {
     co_await send_stop_signal(kill_at, proc::WatchedProcess::Reach::stopped);
-    events_.stopping(*reason);
-    co_await until_all_ended(kill_at);
+    events_.stopping(*stop.why);
+    co_await until_all_ended();
     end.left = co_await kill_all();
-    end.late = std::max(Duration::zero(), clock_.now() - deadline_);
+    end.late = std::max(Duration::zero(), clock_.now() - schedule_.deadline());
     co_return end;
   }
 
-  if (how == OnLost::term)
+  if (stop.action == StopAction::terminate)
     co_await send_stop_signal(clock_.now() + plan_.grace, proc::WatchedProcess::Reach::known);
-  events_.stopping(*reason);
-  while (!process_.ended() && lease_ == LeaseFate::valid)
+  events_.stopping(*stop.why);
+  while (!process_.ended() && !schedule_.is_lost() && !released_)
     co_await event_->wait_until(Instant::max());
   co_return end;
 }
 
-/// Waits until the process must be stopped, and returns why; nullopt: it has ended, or its lease
-/// was released.
-asio::awaitable<std::optional<StopReason>> ProcessGuard::until_stop_is_due() {
-  while (!process_.ended() && lease_ != LeaseFate::released) {
+/// Waits until the process must be stopped, and returns how; without a reason if it has ended, or
+/// its lease was released.
+asio::awaitable<StopStep> ProcessGuard::until_stop_is_due() {
+  while (!process_.ended() && !released_) {
     const Instant now = clock_.now();
-    if (const auto reason = reason_to_stop(now)) co_return reason;
+    const StopStep step = schedule_.step(now);
+    if (step.action != StopAction::wait) co_return step;
     if (now >= meter_.next()) {
       measure(now);
       continue;
     }
-    const Instant next = std::min({terminate_at(), hold_until_, meter_.next()});
+    const Instant next = std::min(step.next, meter_.next());
     if (!co_await event_->wait_until(next)) meter_.note_timer(next, clock_.now());
   }
-  co_return std::nullopt;
-}
-
-/// With OnLost::warn, only a lease that is known to be lost is a reason to stop.
-Instant ProcessGuard::terminate_at() const {
-  return plan_.on_lost == OnLost::warn ? Instant::max() : deadline_ - margin_ - plan_.grace;
-}
-
-/// Of two reasons, returns the one that came first.
-std::optional<StopReason> ProcessGuard::reason_to_stop(Instant now) const {
-  if (lease_ == LeaseFate::lost) return StopReason::lease;
-  if (now < std::min(terminate_at(), hold_until_)) return std::nullopt;
-  return hold_until_ <= terminate_at() ? end_of_hold_ : StopReason::lease;
+  co_return StopStep();
 }
 
 void ProcessGuard::measure(Instant now) {
-  const auto cost = meter_.step({process_.pid()}, now);
-  if (!cost) return;
-  const Duration needed = needed_margin(plan_.margin, *cost);
-  margin_ = std::min(needed, std::max(plan_.margin, plan_.max_margin));
+  if (const auto cost = meter_.step({process_.pid()}, now))
+    schedule_.need_margin(needed_margin(plan_.margin, *cost));
 }
 
 /// Holds the processes still for at most half of the time until `kill_at`, then sends the stop
@@ -142,31 +117,33 @@ asio::awaitable<void> ProcessGuard::hold_still(Instant until) {
 }
 
 /// Descendants that outlive the process get the same grace, and must not outlive the lease either.
-asio::awaitable<void> ProcessGuard::until_all_ended(Instant kill_at) {
-  while (!process_.living().empty() && clock_.now() < kill_at)
+asio::awaitable<void> ProcessGuard::until_all_ended() {
+  for (;;) {
+    const Instant kill_at = schedule_.kill_at();
+    if (process_.living().empty() || clock_.now() >= kill_at) co_return;
     co_await sleep_until(clock_, std::min(kill_at, clock_.now() + grace_interval));
+  }
 }
 
-/// Kills until none is left, or the deadline has passed and killing has made no progress for the
-/// death timeout. Returns the processes that still live.
+/// Kills until none is left, or the schedule gives up. Returns the processes that still live.
 asio::awaitable<std::set<pid_t>> ProcessGuard::kill_all() {
+  schedule_.begin_killing(clock_.now());
   // A process that dies while it forks would leave a child that cannot be found.
-  const Instant began = clock_.now();
-  co_await hold_still(began + margin_ / 2);
+  co_await hold_still(clock_.now() + schedule_.margin() / 2);
 
-  Instant last_progress = began;
   std::size_t fewest = std::numeric_limits<std::size_t>::max();
   for (;;) {
-    std::set<pid_t> left = process_.living();
-    if (left.size() < fewest) last_progress = clock_.now();
-    fewest = std::min(fewest, left.size());
-    // The deadline moves while the lease can be renewed, so compute this each time.
-    const Instant last = std::max(deadline_, last_progress + death_timeout);
-    if (left.empty() || clock_.now() >= last) co_return left;
+    const Instant began = clock_.now();
+    const std::set<pid_t> left = process_.living();
     const bool only_init = process_.is_init() && left.size() == 1 && !process_.ended();
-    if (only_init && clock_.now() >= deadline_) co_return left;
-    if (process_.kill(clock_.now() + death_timeout)) last_progress = clock_.now();
-    co_await sleep_until(clock_, clock_.now() + kill_interval);
+    if (left.empty() || (only_init && began >= schedule_.deadline())) co_return left;
+
+    const bool killed = process_.kill(began + death_timeout);
+    const bool progress = killed || left.size() < fewest;
+    fewest = std::min(fewest, left.size());
+    const StopStep step = schedule_.after_pass(began, clock_.now(), progress);
+    if (step.action == StopAction::give_up) co_return process_.living();
+    co_await sleep_until(clock_, step.next);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "core/stop_schedule.hpp"
 #include "guard/stop_meter.hpp"
 #include "guard/stop_plan.hpp"
 #include "proc/watched_process.hpp"
@@ -34,12 +35,10 @@ struct GuardEnd {
 /// knows only the deadline of the lease; other code renews the lease and calls move_deadline().
 /// Single-threaded.
 ///
-/// The stop signal and CONT are sent at deadline - grace - margin, to processes that are held still
-/// meanwhile; KILL follows at deadline - margin, repeated until all of them are seen dead. The
-/// margin grows with the measurements (StopMeter). The loss of the lease stops the process at once,
-/// with KILL after the grace or at deadline - margin, whichever is sooner. The end of max_hold and
-/// a stop request do the same, whatever on_lost says; the first of these events decides.
-/// Descendants that still run when the process ends by itself are left running.
+/// The StopSchedule decides when the stop signal and CONT are sent, to processes that are held
+/// still meanwhile, and when KILL, which is repeated until all of them are seen dead. Its margin
+/// grows with the measurements (StopMeter). Descendants that still run when the process ends by
+/// itself are left running.
 class ProcessGuard {
  public:
   /// `clock` and `process` must outlive it.
@@ -73,16 +72,11 @@ class ProcessGuard {
   asio::awaitable<GuardEnd> guard();
 
  private:
-  enum class LeaseFate { valid, lost, released };
-
-  void end_lease(LeaseFate how);
-  [[nodiscard]] Instant terminate_at() const;
-  [[nodiscard]] std::optional<StopReason> reason_to_stop(Instant now) const;
   void measure(Instant now);
-  asio::awaitable<std::optional<StopReason>> until_stop_is_due();
+  asio::awaitable<StopStep> until_stop_is_due();
   asio::awaitable<void> send_stop_signal(Instant kill_at, proc::WatchedProcess::Reach reach);
   asio::awaitable<void> hold_still(Instant until);
-  asio::awaitable<void> until_all_ended(Instant kill_at);
+  asio::awaitable<void> until_all_ended();
   asio::awaitable<std::set<pid_t>> kill_all();
 
   const Clock& clock_;
@@ -90,12 +84,9 @@ class ProcessGuard {
   StopPlan plan_;
   ProcessGuardEvents events_;
   std::unique_ptr<Event> event_;  ///< notified by each function that reports something
+  StopSchedule schedule_;
   StopMeter meter_;
-  Duration margin_;  ///< grows with the measurements
-  Instant deadline_;
-  Instant hold_until_ = Instant::max();
-  StopReason end_of_hold_ = StopReason::max_hold;
-  LeaseFate lease_ = LeaseFate::valid;
+  bool released_ = false;  ///< another process has released the lease
 };
 
 }  // namespace redlock::guard

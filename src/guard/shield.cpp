@@ -10,9 +10,9 @@
 #include <thread>
 #include <utility>
 
+#include "core/stop_schedule.hpp"
 #include "guard/command.hpp"
 #include "guard/signals.hpp"
-#include "guard/stop_plan.hpp"
 #include "guard/tree.hpp"
 #include "proc/cpu_share.hpp"
 #include "proc/descriptors.hpp"

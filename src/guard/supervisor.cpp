@@ -34,11 +34,6 @@ constexpr Milliseconds clean_up_delay{2000};
 /// After which time it is worth reporting that the process group is waited for.
 constexpr Milliseconds awaiting_delay{1000};
 
-/// If a command ends by itself within this time (or the grace, if longer) after a signal, it counts
-/// as ended by the signal, because it may clean up first. An earlier signal, such as a HUP for a
-/// reload, has been handled.
-constexpr Milliseconds signal_memory{60'000};
-
 /// How long a dying process may take to end before it is reported as left running.
 constexpr Milliseconds settle_timeout{50};
 constexpr Milliseconds settle_interval{5};
@@ -57,10 +52,11 @@ Supervisor::Supervisor(const Clock& clock, StopPlan plan, SharedPage& page,
       page_(page),
       isolation_(isolation),
       events_(std::move(events)),
+      schedule_(plan),
+      signals_(plan.stop_signal, page.signals_of_front),
       tree_(page.target),
       hook_(page),
       meter_(plan.measure_interval, clock.now()),
-      margin_(plan.margin),
       event_(clock.make_event()) {
   if (isolation_.cgroup() != nullptr) tree_.confine_to(*isolation_.cgroup());
 }
@@ -92,11 +88,10 @@ Result<void, ExecFailure> Supervisor::prepare(const Command& command, SpawnOptio
 }
 
 void Supervisor::arm(Instant deadline, Instant granted) {
-  deadline_ = deadline;
-  if (plan_.max_hold) hold_until_ = later(granted, *plan_.max_hold);
+  schedule_.arm(deadline, granted);
   armed_ = true;
-  page_.set_margin(margin_);
-  page_.set_deadline(deadline_);
+  page_.set_margin(schedule_.margin());
+  page_.set_deadline(schedule_.deadline());
 }
 
 void Supervisor::disarm() {
@@ -111,7 +106,7 @@ void Supervisor::drop() {
 }
 
 Result<bool, ExecFailure> Supervisor::start() {
-  if (clock_.now() >= terminate_at()) return false;
+  if (!schedule_.leaves_time(clock_.now())) return false;
   pid_ = ready_->pid();
   page_.target.own_group = leads_group_ ? pid_ : 0;
   page_.target.kill_argument = leads_group_ ? -pid_ : pid_;
@@ -120,7 +115,7 @@ Result<bool, ExecFailure> Supervisor::start() {
   proc::leave_session(::getpgid(pid_));
   proc::claim_cpu_share();
 
-  started_at_ = clock_.now();
+  signals_.command_starts(clock_.now());
   if (auto started = ready_->start(); !started) {
     page_.target.kill_argument = 0;
     disarm();
@@ -137,29 +132,28 @@ void Supervisor::end_namespace() {
 }
 
 void Supervisor::move_deadline(Instant deadline) {
-  deadline_ = std::max(deadline_, deadline);
-  if (armed_) page_.set_deadline(deadline_);
+  schedule_.renew(deadline);
+  if (armed_) page_.set_deadline(schedule_.deadline());
   event_->notify();
 }
 
 void Supervisor::lease_is_lost() {
-  if (!stopped_ || !keeps_lease(*stopped_)) stopped_ = StopReason::lease;
+  schedule_.lose();
   event_->notify();
 }
 
 void Supervisor::stop_for(StopReason why) {
-  if (!asked_to_stop_) asked_to_stop_ = why;
+  schedule_.ask(why);
   event_->notify();
 }
 
 void Supervisor::kill(StopReason why) {
-  if (!stopped_) stopped_ = why;
-  kill_at_ = Instant();
+  schedule_.kill_at_once(why);
   event_->notify();
 }
 
 void Supervisor::pass_on(int signal, Reached reached) {
-  if (status_) return pass_on_to_rest(signal, reached);
+  if (ended_) return pass_on_to_rest(signal, reached);
   pass_on_to_command(signal, reached);
 }
 
@@ -171,8 +165,7 @@ void Supervisor::pass_on_to_command(int signal, Reached reached) {
     to_group = plan_.signal_to == SignalTo::group && ::getpgid(pid_) == pid_;
     ::kill(to_group ? -pid_ : pid_, signal);
   }
-  signalled_alone_ |= !to_group && asks_to_end(signal);
-  group_got_stop_signal_ |= to_group && signal == plan_.stop_signal;
+  signals_.note_reached(signal, to_group);
 }
 
 /// `reached` was determined for the command, which has ended. Which of the rest a signal to the job
@@ -181,7 +174,7 @@ void Supervisor::pass_on_to_rest(int signal, Reached reached) {
   if (reached == Reached::everything) return;
   const pid_t spared_group = reached == Reached::job ? joined_group_ : 0;
   if (plan_.descendants == Descendants::wait) {
-    tree_.signal(signal, deadline_, spared_group);
+    tree_.signal(signal, schedule_.deadline(), spared_group);
   } else if (spared_group == 0 || group_ != spared_group) {
     for (const pid_t pid : rest_of_group()) ::kill(pid, signal);
   }
@@ -193,62 +186,90 @@ void Supervisor::on_child() {
 
 asio::awaitable<CommandEnd> Supervisor::finish() {
   bool dead = true;  // whether all processes that had to be killed are dead
-  for (;;) {
-    reap();
-    const Instant now = clock_.now();
-    if (was_asked_to_end()) start_hook("signal", kill_by());
-
-    if (status_ && !is_stopping() && !page_.stopped_by_front) {
-      if (rest_may_stay(now)) break;
-      if (plan_.descendants == Descendants::kill && !hook_.is_running()) terminate_descendants(now);
-    }
-
-    if (const auto reason = reason_to_stop(now)) stop(*reason, now);
-    if (is_stopping() && now >= *kill_at_) {
-      if (*kill_at_ == Instant()) co_await kill_all_but_hook();
-      dead = co_await kill_all();
-      break;
-    }
-    if (is_stopping() && status_ && (*kill_at_ == Instant::max() || all_ended())) break;
-
-    if (now >= hook_.until()) hook_.kill();
-    if (awaits_group_ && now >= report_awaiting_at_) {
-      report_awaiting_at_ = Instant::max();
-      const auto awaited = rest_of_group();
-      if (!is_stopping() && !awaited.empty()) events_.awaiting(awaited);
-    }
-
-    if (now >= meter_.next()) measure(now);
-    const Instant next = next_poll(now);
-    if (!co_await event_->wait_until(next)) meter_.note_timer(next, clock_.now());
-  }
+  const bool must_kill = co_await until_over();
+  if (must_kill) dead = co_await kill_tree();
 
   Instant over = clock_.now();
   // If we noticed its end only after the lease expired, the command may have run on without the
   // lease.
-  if (over > deadline_) lease_is_lost();
-  const bool is_promised =
-      stopped_ &&
-      (keeps_lease(*stopped_) || (stopped_ == StopReason::lease && plan_.on_lost == OnLost::kill));
+  if (over > schedule_.deadline()) schedule_.lose();
 
   std::vector<pid_t> swept;
   if (pid_namespace_ && dead) {
     swept = tree_.descendants();
     dead = co_await kill_all();
-    if (is_stopping()) over = clock_.now();
+    if (schedule_.is_stopping()) over = clock_.now();
   }
 
   // Descendants may live on, and nested runs guard themselves, so the front process must no longer
   // kill at the deadline, even if we keep renewing for nested runs.
   disarm();
 
-  CommandEnd end;
-  if (dead) end.status = status_.value_or(SIGKILL);
-  end.stopped = stopped_;
-  end.unkillable = !dead;
+  CommandEnd end = make_end(dead, over);
   end.swept = std::move(swept);
+  co_return end;
+}
+
+/// Returns true when what is left must be killed, false when all that must end has ended.
+asio::awaitable<bool> Supervisor::until_over() {
+  for (;;) {
+    reap();
+    const Instant now = clock_.now();
+    if (signals_.was_asked_to_end()) start_hook("signal", schedule_.kill_by());
+    if (page_.stopped_by_front) schedule_.other_has_signalled();
+
+    if (ended_ && !schedule_.is_stopping() && !page_.stopped_by_front) {
+      if (rest_may_stay(now)) co_return false;
+      if (plan_.descendants == Descendants::kill && !hook_.is_running()) schedule_.end_rest();
+    }
+
+    const StopStep step = schedule_.step(now);
+    if (step.action == StopAction::kill) co_return true;
+    if (step.action != StopAction::wait) {
+      stop(step);
+      continue;
+    }
+    const bool may_outlive_lease = schedule_.kill_at() == Instant::max();
+    if (schedule_.is_stopping() && ended_ && (may_outlive_lease || all_ended())) co_return false;
+
+    tend(now);
+    const Instant next = next_poll(now, step.next);
+    if (!co_await event_->wait_until(next)) meter_.note_timer(next, clock_.now());
+  }
+}
+
+/// Does what a step says: the stop signal to the tree, unless the front process has sent it.
+void Supervisor::stop(const StopStep& step) {
+  page_.stopping = step.action != StopAction::warn;
+  if (step.action == StopAction::terminate) {
+    const bool group_has_it = awaits_group() && signals_.group_has_stop_signal();
+    tree_.signal(plan_.stop_signal, schedule_.kill_at(), !step.why && group_has_it ? group_ : 0);
+  }
+  if (!step.why) return;
+  start_hook(word_of(*step.why), schedule_.kill_at());
+  // After the signal, which no message may delay.
+  events_.stopping(*step.why, meter_.worst_delay());
+}
+
+/// What else is due while the command runs or its rest is waited for.
+void Supervisor::tend(Instant now) {
+  if (now >= hook_.until()) hook_.kill();
+  if (now >= report_awaiting_at_) {
+    report_awaiting_at_ = Instant::max();
+    const auto awaited = rest_of_group();
+    if (!schedule_.is_stopping() && !awaited.empty()) events_.awaiting(awaited);
+  }
+  if (now >= meter_.next()) measure(now);
+}
+
+CommandEnd Supervisor::make_end(bool dead, Instant over) const {
+  CommandEnd end;
+  if (dead) end.status = ended_ ? ended_->status : SIGKILL;
+  end.stopped = schedule_.stopped();
+  end.unkillable = !dead;
   end.hook_failure = hook_.failure();
-  if (is_promised) end.late = std::max(Duration::zero(), over - deadline_);
+  if (schedule_.promises_death())
+    end.late = std::max(Duration::zero(), over - schedule_.deadline());
   if (!tree_.nothing_left()) end.left = tree_.descendants();
 
   // A holder process that `acquire` left in the background does none of the work that the lock
@@ -257,11 +278,11 @@ asio::awaitable<CommandEnd> Supervisor::finish() {
     std::erase_if(end.left, proc::has_guard_title);
     std::erase_if(end.left, is_dying);
   }
-  co_return end;
+  return end;
 }
 
 asio::awaitable<void> Supervisor::settle(std::vector<pid_t>& left) {
-  const Instant limit = ended_at_ + settle_timeout;
+  const Instant limit = ended_->at + settle_timeout;
   for (;;) {
     reap();
     const std::vector<pid_t> living = tree_.descendants();
@@ -279,7 +300,7 @@ asio::awaitable<bool> Supervisor::kill_rest() {
 }
 
 asio::awaitable<bool> Supervisor::stop_rest() {
-  const Instant kill_at = grace_end(clock_.now());
+  const Instant kill_at = schedule_.grace_end(clock_.now());
   tree_.signal(plan_.stop_signal, kill_at);
   do {
     reap();
@@ -288,19 +309,23 @@ asio::awaitable<bool> Supervisor::stop_rest() {
   co_return co_await kill_all();
 }
 
+asio::awaitable<bool> Supervisor::kill_tree() {
+  if (schedule_.kill_at() == Instant()) co_await kill_all_but_hook();
+  co_return co_await kill_all();
+}
+
 /// Returns whether no process is left. While a process cannot be killed (setuid, D state), the
 /// lease is kept for as long as possible. A tree that only takes long, because it is large and the
 /// machine is busy, is killed completely.
 asio::awaitable<bool> Supervisor::kill_all() {
-  const Instant began = clock_.now();
-  Instant last_progress = began;
-  Instant next_report = began + unkillable_delay;
+  schedule_.begin_killing(clock_.now());
+  Instant next_report = clock_.now() + unkillable_delay;
   for (;;) {
     const Instant pass = clock_.now();
     const bool dead = tree_.kill_and_reap(pass + death_timeout, &page_.killing_at);
     const Instant now = clock_.now();
-    if (tree_.made_progress()) last_progress = now;
-    if (dead || now >= std::max(deadline_, last_progress) + death_timeout) {
+    const StopStep step = schedule_.after_pass(pass, now, tree_.made_progress());
+    if (dead || step.action == StopAction::give_up) {
       reap();
       co_return dead;
     }
@@ -308,11 +333,7 @@ asio::awaitable<bool> Supervisor::kill_all() {
       events_.unkillable(tree_.descendants());
       next_report = now + unkillable_interval;
     }
-
-    // Dying processes need the CPU, too, so pause for as long as the last pass took.
-    co_await sleep_until(
-        clock_, now + std::clamp<Duration>(now - pass, kill_interval,
-                                           std::max<Duration>(max_kill_interval, margin_ / 8)));
+    co_await sleep_until(clock_, step.next);
   }
 }
 
@@ -320,8 +341,8 @@ asio::awaitable<bool> Supervisor::kill_all() {
 asio::awaitable<void> Supervisor::kill_all_but_hook() {
   if (!hook_.exists()) co_return;
   tree_.kill(clock_.now() + death_timeout);
-  start_hook(word_of(StopReason::front_killed), kill_by());
-  const Instant until = std::min(hook_.until(), kill_by());
+  start_hook(word_of(StopReason::front_killed), schedule_.kill_by());
+  const Instant until = std::min(hook_.until(), schedule_.kill_by());
   for (Instant now = clock_.now(); hook_.is_running() && now < until; now = clock_.now()) {
     tree_.kill(now + death_timeout);
     co_await event_->wait_until(std::min(until, now + max_kill_interval));
@@ -340,121 +361,62 @@ bool Supervisor::all_ended() const {
   return pid_namespace_ ? tree_.descendants().empty() : tree_.nothing_left();
 }
 
-Instant Supervisor::next_poll(Instant now) const {
-  Instant next = std::min(next_instant(), hook_.until());
-  if (awaits_group_) next = std::min(next, report_awaiting_at_);
-  if (pid_namespace_ && status_) return std::min(next, now + orphan_interval);
-  const bool must_poll = awaits_group_ && plan_.descendants == Descendants::leave;
+/// `next`: the next step of the schedule.
+Instant Supervisor::next_poll(Instant now, Instant next) const {
+  if (!schedule_.is_stopping()) next = std::min(next, meter_.next());
+  next = std::min({next, hook_.until(), report_awaiting_at_});
+  if (pid_namespace_ && ended_) return std::min(next, now + orphan_interval);
+  const bool must_poll = awaits_group() && plan_.descendants == Descendants::leave;
   return must_poll ? std::min(next, now + group_interval) : next;
 }
 
 bool Supervisor::rest_may_stay(Instant now) const {
-  const bool leaves = plan_.descendants == Descendants::leave && now >= rest_may_stay_at_;
+  const bool leaves = plan_.descendants == Descendants::leave && now >= ended_->rest_may_stay_at;
   return (leaves && !hook_.is_running() && rest_of_group().empty()) || all_ended();
-}
-
-bool Supervisor::asks_to_end(int signal) const noexcept {
-  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT ||
-         signal == plan_.stop_signal;
-}
-
-/// Whether a signal that asks the command to end was passed on, or is about to be.
-bool Supervisor::was_asked_to_end() const {
-  const auto was_sent = [this](int signal) {
-    return signals_.noted_since(signal, started_at_) ||
-           page_.signals_of_front.noted_since(signal, started_at_);
-  };
-  return was_sent(SIGTERM) || was_sent(SIGINT) || was_sent(SIGHUP);
-}
-
-/// Whether the command died of a signal, from any sender, or ended by itself soon after one that
-/// asks it to end.
-bool Supervisor::was_ended_by_signal(int status) const {
-  if (WIFSIGNALED(status)) return true;
-  const Instant recent = ended_at_ - std::max<Duration>(plan_.grace, signal_memory);
-  for (int signal = 1; signal < NSIG; ++signal) {
-    if (asks_to_end(signal) && (signals_.noted_since(signal, recent) ||
-                                page_.signals_of_front.noted_since(signal, recent)))
-      return true;
-  }
-  return false;
 }
 
 /// The processes that are waited for after a signal has ended the command.
 std::vector<pid_t> Supervisor::rest_of_group() const {
-  return awaits_group_ ? tree_.members_of(group_) : std::vector<pid_t>();
-}
-
-void Supervisor::note_end(int status) {
-  status_ = status;
-  ended_at_ = clock_.now();
-  // May call note_signals() for signals that were still on their way to us.
-  events_.ended(page_.stopping || page_.stopped_by_front);
-
-  awaits_group_ = was_ended_by_signal(status);
-  const bool was_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-  rest_may_stay_at_ = was_killed ? ended_at_ + clean_up_delay : ended_at_;
-  // By this name, other descendants see that we do not wait for them (is_enclosing_run()).
-  if (awaits_group_ && plan_.descendants == Descendants::leave) proc::set_name(proc::awaiter_title);
-  report_awaiting_at_ = ended_at_ + awaiting_delay;
-
-  const bool get_stop_signal = plan_.descendants == Descendants::kill || is_stopping();
-  if (awaits_group_ && signalled_alone_ && !get_stop_signal) {
-    for (const pid_t pid : rest_of_group()) ::kill(pid, plan_.stop_signal);
-  }
-}
-
-void Supervisor::terminate_descendants(Instant now) {
-  page_.stopping = true;
-  kill_at_ = grace_end(now);
-  const bool group_has_it = awaits_group_ && group_got_stop_signal_ && !signalled_alone_;
-  tree_.signal(plan_.stop_signal, *kill_at_, group_has_it ? group_ : 0);
-}
-
-/// Of two reasons, returns the one that came first: it decides how the command is stopped, and the
-/// exit code.
-std::optional<StopReason> Supervisor::reason_to_stop(Instant now) const {
-  if (is_stopping()) return std::nullopt;
-  if (stopped_ == StopReason::lease || page_.stopped_by_front) return StopReason::lease;
-  if (asked_to_stop_) return asked_to_stop_;
-  if (now < std::min(terminate_at(), hold_until_)) return std::nullopt;
-  return hold_until_ <= terminate_at() ? StopReason::max_hold : StopReason::lease;
+  return awaits_group() ? tree_.members_of(group_) : std::vector<pid_t>();
 }
 
 void Supervisor::reap() {
   // A command that was started in our job may have moved to another group.
-  if (const pid_t group = status_ || leads_group_ ? 0 : ::getpgid(pid_); group > 0) group_ = group;
+  if (const pid_t group = ended_ || leads_group_ ? 0 : ::getpgid(pid_); group > 0) group_ = group;
   while (const auto ended = tree_.reap()) {
-    if (ended->pid == pid_ && !status_) note_end(ended->status);
+    if (ended->pid == pid_ && !ended_) note_end(ended->status);
     hook_.note_end(*ended);
   }
 }
 
-void Supervisor::stop(StopReason reason, Instant now) {
-  stopped_ = reason;
-  // If the lease is still valid, the command must be dead before it is released, whatever --on-lost
-  // says.
-  const OnLost how = keeps_lease(reason) ? OnLost::kill : plan_.on_lost;
+void Supervisor::note_end(int status) {
+  const Instant now = clock_.now();
+  ended_ = Ending{status, now};
+  // May call note_signals() for signals that were still on their way to us.
+  events_.ended(page_.stopping || page_.stopped_by_front);
 
-  page_.stopping = how != OnLost::warn;
-  kill_at_ = how == OnLost::kill ? grace_end(now) : Instant::max();
-  if (how != OnLost::warn && !page_.stopped_by_front) tree_.signal(plan_.stop_signal, *kill_at_);
-  start_hook(word_of(reason), *kill_at_);
-  // After the signal, which no message may delay.
-  events_.stopping(reason, meter_.worst_delay());
+  ended_->by_signal = signals_.has_ended_command(status, now, plan_.grace);
+  const bool was_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  ended_->rest_may_stay_at = was_killed ? now + clean_up_delay : now;
+  if (!awaits_group()) return;
+
+  report_awaiting_at_ = now + awaiting_delay;
+  // By this name, other descendants see that we do not wait for them (is_enclosing_run()).
+  if (plan_.descendants == Descendants::leave) proc::set_name(proc::awaiter_title);
+
+  const bool get_stop_signal = plan_.descendants == Descendants::kill || schedule_.is_stopping();
+  if (signals_.asked_command_alone() && !get_stop_signal) {
+    for (const pid_t pid : rest_of_group()) ::kill(pid, plan_.stop_signal);
+  }
 }
 
 void Supervisor::measure(Instant now) {
   const auto cost = meter_.step({::getpid()}, now);
   if (!cost) return;
   const Duration needed = needed_margin(plan_.margin, *cost);
-  set_margin(std::min(needed, std::max(plan_.margin, plan_.max_margin)));
+  schedule_.need_margin(needed);
+  page_.set_margin(schedule_.margin());
   if (needed > plan_.max_margin && !std::exchange(strained_, true)) events_.strained(*cost, needed);
-}
-
-void Supervisor::set_margin(Duration margin) {
-  margin_ = margin;
-  page_.set_margin(margin);
 }
 
 }  // namespace redlock::guard

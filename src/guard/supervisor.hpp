@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <asio/awaitable.hpp>
 #include <functional>
 #include <memory>
@@ -9,16 +8,18 @@
 #include <string_view>
 #include <vector>
 
+#include "core/stop_schedule.hpp"
 #include "guard/command.hpp"
 #include "guard/isolation.hpp"
 #include "guard/pid_namespace.hpp"
 #include "guard/shared_page.hpp"
+#include "guard/signal_record.hpp"
 #include "guard/signals.hpp"
 #include "guard/stop_hook.hpp"
 #include "guard/stop_meter.hpp"
 #include "guard/stop_plan.hpp"
 #include "guard/tree.hpp"
-#include "proc/signal_times.hpp"
+#include "proc/signal_state.hpp"
 #include "support/clock.hpp"
 
 namespace redlock::guard {
@@ -66,12 +67,10 @@ struct SupervisorEvents {
 /// Guards the command in the holder process: it never lets the command outlive the lease. It knows
 /// only the deadline of the lease; other code renews the lease and calls move_deadline().
 ///
-/// The stop signal and CONT go to the whole tree at deadline - grace - margin, KILL at deadline -
-/// margin, repeated until the tree is empty. The margin grows with the measurements (StopMeter).
-/// Once the stop signal was sent, a renewal does not revoke it. The loss of the lease stops the
-/// command at once, with KILL after the grace or at deadline - margin, whichever is sooner. The end
-/// of max_hold and stop_for() do the same, but keep the lease until the tree is dead; the first of
-/// these events decides. When another guard is gone, KILL is sent at once.
+/// The StopSchedule decides when the stop signal and CONT go to the whole tree, and when KILL,
+/// which is repeated until the tree is empty. Its margin grows with the measurements (StopMeter).
+/// The end of max_hold and stop_for() keep the lease until the tree is dead. When another guard is
+/// gone, KILL is sent at once.
 ///
 /// A signal that ends a shell at once also reaches the step that the shell runs, and that may need
 /// a while to stop. So a command that was ended by a signal counts as ended only when the rest of
@@ -112,10 +111,10 @@ class Supervisor {
   void arm(Instant deadline, Instant granted);
 
   /// Why the command is being stopped or about to be; nullopt: it is not.
-  [[nodiscard]] std::optional<StopReason> stopped() const noexcept { return stopped_; }
+  [[nodiscard]] std::optional<StopReason> stopped() const { return schedule_.stopped(); }
 
   /// When max_hold ends; Instant::max(): never.
-  [[nodiscard]] Instant hold_until() const noexcept { return hold_until_; }
+  [[nodiscard]] Instant hold_until() const noexcept { return schedule_.hold_until(); }
 
   /// Starts the command under the lease given to arm(). False: the deadline is too near, and
   /// nothing was started.
@@ -149,7 +148,7 @@ class Supervisor {
   /// Records that these signals were sent to the command, or to us for it, whether or not they
   /// reached it.
   void note_signals(proc::SignalMask signals) {
-    signals_.note_all(signals, clock_.now());
+    signals_.note(signals, clock_.now());
     event_->notify();
   }
 
@@ -165,71 +164,59 @@ class Supervisor {
   asio::awaitable<void> settle(std::vector<pid_t>& left);
 
  private:
+  /// How the command itself ended.
+  struct Ending {
+    int status;
+    Instant at;                  ///< when it was seen to end
+    bool by_signal = false;      ///< so the rest of its group is waited for
+    Instant rest_may_stay_at{};  ///< when the processes that it left may continue
+  };
+
+  asio::awaitable<bool> until_over();
+  void stop(const StopStep& step);
+  void tend(Instant now);
+  [[nodiscard]] CommandEnd make_end(bool dead, Instant over) const;
+
   void reap();
-  [[nodiscard]] std::optional<StopReason> reason_to_stop(Instant now) const;
-  void stop(StopReason reason, Instant now);
+  void note_end(int status);
   void measure(Instant now);
-  void set_margin(Duration margin);
   void disarm();
   void end_namespace();
+  asio::awaitable<bool> kill_tree();
   asio::awaitable<bool> kill_all();
   asio::awaitable<void> kill_all_but_hook();
   void start_hook(std::string_view reason, Instant until);
-  [[nodiscard]] bool was_asked_to_end() const;
   [[nodiscard]] bool all_ended() const;
-  [[nodiscard]] Instant next_instant() const {
-    return is_stopping() ? *kill_at_ : std::min({terminate_at(), hold_until_, meter_.next()});
-  }
-  [[nodiscard]] Instant next_poll(Instant now) const;
+  [[nodiscard]] Instant next_poll(Instant now, Instant next) const;
 
   /// The command has ended by itself: whether the processes that it left may continue.
   [[nodiscard]] bool rest_may_stay(Instant now) const;
-  void terminate_descendants(Instant now);
-  void note_end(int status);
-  [[nodiscard]] bool asks_to_end(int signal) const noexcept;
-  [[nodiscard]] bool was_ended_by_signal(int status) const;
   void pass_on_to_command(int signal, Reached reached);
   void pass_on_to_rest(int signal, Reached reached);
+  [[nodiscard]] bool awaits_group() const noexcept { return ended_ && ended_->by_signal; }
   [[nodiscard]] std::vector<pid_t> rest_of_group() const;
-  [[nodiscard]] bool is_stopping() const noexcept { return kill_at_.has_value(); }
-  [[nodiscard]] Instant kill_by() const { return deadline_ - margin_; }
-  [[nodiscard]] Instant terminate_at() const { return kill_by() - plan_.grace; }
-  [[nodiscard]] Instant grace_end(Instant now) const {
-    return std::min(now + plan_.grace, kill_by());
-  }
 
   const Clock& clock_;
   StopPlan plan_;
   SharedPage& page_;
   const Isolation& isolation_;
   SupervisorEvents events_;
+  StopSchedule schedule_;
+  SignalRecord signals_;
   ProcessTree tree_;
   StopHook hook_;
   StopMeter meter_;
-  Duration margin_;
   std::unique_ptr<Event> event_;
   std::optional<PidNamespace> pid_namespace_;
   std::optional<ReadyCommand> ready_;
-  Instant deadline_;
-  Instant hold_until_ = Instant::max();
-  std::optional<StopReason> asked_to_stop_;  ///< stop_for()
-  std::optional<Instant> kill_at_;  ///< set when the stop signal is sent; Instant::max(): never
-  std::optional<int> status_;
-  Instant started_at_;
-  Instant ended_at_;              ///< when the command was seen to end
-  Instant rest_may_stay_at_;      ///< when the processes that it left may continue
-  proc::SignalTimes signals_;     ///< signals sent to the command, as far as this process knows
-  bool signalled_alone_ = false;  ///< only the command, not its group, was asked to end
-  bool group_got_stop_signal_ = false;  ///< its group received the stop signal
-  bool awaits_group_ = false;           ///< a signal has ended the command
-  Instant report_awaiting_at_;          ///< when to report that
+  std::optional<Ending> ended_;
+  Instant report_awaiting_at_ = Instant::max();  ///< when to report that its group is waited for
   pid_t pid_ = 0;
   pid_t group_ = 0;  ///< process group of the command; once it has ended, its last one
   bool leads_group_ = false;
   pid_t joined_group_ = 0;  ///< our job's group, if the command was started in it; 0: it was not
   bool armed_ = false;      ///< the deadline is published in the page
-  std::optional<StopReason> stopped_;  ///< CommandEnd::stopped
-  bool strained_ = false;              ///< already reported
+  bool strained_ = false;   ///< already reported
 };
 
 }  // namespace redlock::guard

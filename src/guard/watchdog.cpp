@@ -10,33 +10,9 @@
 #include "proc/process_stat.hpp"
 
 namespace redlock::guard {
-namespace {
-
-/// Fractions of the margin, as divisors. How much later than the holder process the front process
-/// kills, so that the holder process can act first.
-constexpr int head_start = 4;
-
-/// How long a holder process may take to begin killing before it is killed itself. Half of the
-/// margin is left then.
-constexpr int start_timeout = 4;
-
-/// The same for one that has begun but makes no progress. It may be waiting for a CPU; we kill the
-/// command meanwhile, so it can have longer.
-constexpr int progress_timeout = 2;
-
-/// The margin in the page may grow. While it could become due earlier than known, it is read again
-/// after this fraction (a divisor) of the remaining time, but not more often than the interval.
-constexpr int recheck_divisor = 8;
-constexpr Milliseconds min_recheck_interval{100};
-
-/// The interval between two passes in which we kill in the holder process's place. The pause leaves
-/// it some CPU to kill itself.
-constexpr Milliseconds help_interval{20};
-
-}  // namespace
 
 Watchdog::Watchdog(StopPlan plan, SharedPage& page, const proc::Cgroup* cgroup)
-    : plan_(plan), page_(page), tree_(page.target) {
+    : plan_(plan), page_(page), schedule_(plan, StopSchedule::Guard::second), tree_(page.target) {
   if (cgroup != nullptr) tree_.confine_to(*cgroup);
   page_.set_margin(plan_.margin);
 }
@@ -85,44 +61,44 @@ void Watchdog::tend_children() {
   }
 }
 
-Instant Watchdog::kill_at(Instant deadline) const {
-  const Duration margin = page_.get_margin();
-  return deadline - (margin - margin / head_start);
-}
-
 pid_t Watchdog::holder() const {
   return shielded_ ? page_.shielded_holder.load() : child_;
 }
 
 std::optional<HolderExit> Watchdog::watch(Instant now) {
-  // Read once: the holder process may clear it meanwhile.
-  const Instant deadline = page_.get_deadline();
-  if (deadline == Instant::max() || plan_.on_lost == OnLost::warn) return std::nullopt;
-
+  read_page();
   // Below a shield, the holder process is a descendant like those of the command: spare it.
   if (shielded_ && holder() != 0) tree_.add_guard(holder());
 
-  if (!terminated_ && !page_.stopping.load() && now >= terminate_at(deadline)) {
-    terminated_ = true;
-    // Set before the signal is sent, so that the holder process knows the cause when it sees the
-    // effect.
-    page_.stopped_by_front = true;
-    tree_.signal(plan_.stop_signal, kill_at(deadline));
+  for (;;) {
+    const StopStep step = schedule_.step(now);
+    switch (step.action) {
+      case StopAction::terminate:
+        // Set before the signal is sent, so that the holder process knows the cause when it sees
+        // the effect.
+        page_.stopped_by_front = true;
+        tree_.signal(plan_.stop_signal, schedule_.kill_at());
+        break;
+      case StopAction::kill:
+        tree_.kill(now + death_timeout);
+        (void)schedule_.after_pass(now, BootClock::now(), tree_.made_progress());
+        return std::nullopt;
+      case StopAction::replace:
+        return take_over(state_of_holder());
+      case StopAction::join:
+        break;
+      default:
+        return std::nullopt;
+    }
   }
+}
 
-  const Instant kill = kill_at(deadline);
-  if (plan_.on_lost != OnLost::kill || now < kill) return std::nullopt;
-
-  const Instant progress = page_.last_seen_killing();
-  const Duration timeout =
-      page_.get_margin() / (progress < kill ? start_timeout : progress_timeout);
-  if (now - std::max(progress, kill) >= timeout) return take_over(state_of_holder());
-
-  if (now < helped_ + help_interval) return std::nullopt;
-  // Only while it makes no progress, because the processes that it kills need the CPU to die.
-  if (now - progress >= help_interval) tree_.kill(now + death_timeout);
-  helped_ = BootClock::now();
-  return std::nullopt;
+/// The holder process may change the page meanwhile, so one decision must use one reading.
+void Watchdog::read_page() {
+  schedule_.set_deadline(page_.get_deadline());
+  schedule_.set_margin(page_.get_margin());
+  schedule_.set_progress_of_other(page_.last_seen_killing());
+  if (page_.stopping) schedule_.other_has_signalled();
 }
 
 HolderExit::Source Watchdog::state_of_holder() const {
@@ -133,8 +109,8 @@ HolderExit::Source Watchdog::state_of_holder() const {
 }
 
 HolderExit Watchdog::take_over(HolderExit::Source source) {
-  const Instant deadline = page_.get_deadline();
-  Instant last_progress = BootClock::now();
+  read_page();
+  schedule_.begin_killing(BootClock::now());
   HolderExit holder_exit;
   holder_exit.source = source;
 
@@ -151,16 +127,15 @@ HolderExit Watchdog::take_over(HolderExit::Source source) {
     const Instant pass = BootClock::now();
     const bool dead = kill_and_confirm(pass + death_timeout);
     const Instant now = BootClock::now();
-    if (dead && now > deadline && plan_.on_lost == OnLost::kill) holder_exit.late = now - deadline;
-    if (tree_.made_progress()) last_progress = now;
-    const Instant last =
-        deadline == Instant::max() ? last_progress : std::max(deadline, last_progress);
-    if (!dead && now >= last + death_timeout) {
+    const StopStep step = schedule_.after_pass(pass, now, tree_.made_progress());
+    if (dead && now > schedule_.deadline() && plan_.on_lost == OnLost::kill)
+      holder_exit.late = now - schedule_.deadline();
+    if (!dead && step.action == StopAction::give_up) {
       holder_exit.unkillable = true;
       holder_exit.left = tree_.descendants();
     }
     if (dead || holder_exit.unkillable) break;
-    std::this_thread::sleep_for(std::clamp<Duration>(now - pass, kill_interval, max_kill_interval));
+    std::this_thread::sleep_until(step.next);
   }
   return holder_exit;
 }
@@ -179,23 +154,9 @@ bool Watchdog::kill_and_confirm(Instant until) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;  // a shield that was killed proves nothing
 }
 
-Instant Watchdog::next_instant() const {
-  Instant next = Instant::max();
-  const Instant deadline = page_.get_deadline();
-  if (deadline == Instant::max() || plan_.on_lost == OnLost::warn) return next;
-
-  const bool may_terminate = !terminated_ && !page_.stopping.load();
-  if (may_terminate) next = std::min(next, terminate_at(deadline));
-  if (plan_.on_lost == OnLost::kill)
-    next = std::min(next, std::max(kill_at(deadline), helped_ + help_interval));
-  if (next == Instant::max()) return next;
-
-  // The holder process may raise the margin meanwhile, especially when it is late itself.
-  const Duration growth = std::max(Duration::zero(), plan_.max_margin - page_.get_margin());
-  const Instant now = BootClock::now();
-  const Duration interval =
-      std::max<Duration>(min_recheck_interval, (next - now) / recheck_divisor);
-  return std::min(next, std::max(next - growth, now + interval));
+Instant Watchdog::next_instant() {
+  read_page();
+  return schedule_.next(BootClock::now());
 }
 
 }  // namespace redlock::guard

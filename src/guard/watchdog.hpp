@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/stop_schedule.hpp"
 #include "guard/shared_page.hpp"
 #include "guard/stop_plan.hpp"
 #include "guard/tree.hpp"
@@ -37,10 +38,9 @@ struct HolderExit {
 };
 
 /// Guards the holder process in the front process. If the holder process does not stop the command
-/// in time, the watchdog does, a quarter of the margin later. While the holder process is killing,
-/// the watchdog helps it. It kills the holder process only if that does not begin to kill for
-/// another quarter of the margin, or makes no progress for half of the margin; the descendants then
-/// become ours to reap.
+/// in time, the watchdog does: it is the second guard of the StopSchedule. While the holder process
+/// is killing, the watchdog helps it. When it must replace the holder process, it kills that, too,
+/// and the descendants become ours to reap.
 class Watchdog {
  public:
   /// `cgroup`: the command's, or null. It and `page` must outlive this.
@@ -68,7 +68,7 @@ class Watchdog {
   std::optional<HolderExit> watch(Instant now);
 
   /// When to call watch() next; Instant::max(): not before the page changes.
-  [[nodiscard]] Instant next_instant() const;
+  [[nodiscard]] Instant next_instant();
 
   /// Kills the holder process, unless it is dead, and all its descendants, and waits until they are
   /// seen dead or count as unkillable.
@@ -79,22 +79,18 @@ class Watchdog {
   void wait_for_holder();
 
  private:
+  void read_page();
   [[nodiscard]] bool kill_and_confirm(Instant until);
   [[nodiscard]] HolderExit::Source state_of_holder() const;
-  [[nodiscard]] Instant terminate_at(Instant deadline) const {
-    return kill_at(deadline) - plan_.grace;
-  }
-  [[nodiscard]] Instant kill_at(Instant deadline) const;
 
   StopPlan plan_;
   SharedPage& page_;
+  StopSchedule schedule_;
   ProcessTree tree_;
   pid_t child_ = 0;  ///< the holder process, or its shield
   bool shielded_ = false;
-  pid_t witness_ = 0;        ///< 0: none
-  bool reaped_ = false;      ///< whether child_ was reaped
-  Instant helped_;           ///< when we last killed in the holder process's place
-  bool terminated_ = false;  ///< the command got its stop signal from us
+  pid_t witness_ = 0;    ///< 0: none
+  bool reaped_ = false;  ///< whether child_ was reaped
 };
 
 }  // namespace redlock::guard

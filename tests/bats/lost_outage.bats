@@ -112,6 +112,25 @@ assert_dead_at_expiry() {
   assert_equal "$(sed '/renewed again/q' <<<"$stderr" | grep -c "cannot renew")" 1
 }
 
+remains_at_most() { (($(redis 0 pttl demo) <= $1)); }
+
+@test "with --on-lost warn, an outage that the lease survives is no loss" {
+  start_background ours redlock-cli run -vv -t 15s --grace 8s --server-timeout 200ms \
+    --on-lost warn -k demo -- \
+    sh -c 'until [ -e "$0" ]; do sleep 0.1; done; exit 3' "$BATS_TEST_TMPDIR/end"
+  wait_for_stderr ours "acquired after"
+  redis 0 client pause 600000 write
+  wait_for_stderr ours "cannot renew; retrying"
+  # With --on-lost kill, the stop signal would be due by now.
+  wait_until remains_at_most 8000
+  redis 0 client unpause
+  wait_for_stderr ours "renewed again"
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+  assert_equal "$status" 3
+  refute_regex "$stderr" "lost|without the lock"
+}
+
 @test "a server that returns empty has lost the lock: 79" {
   start_family ours -t 9s
   restart_server 0
