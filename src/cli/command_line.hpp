@@ -5,6 +5,7 @@
 
 #include "cli/command_table.hpp"
 #include "cli/option_types.hpp"
+#include "cli/word_reader.hpp"
 
 namespace redlock::cli {
 
@@ -30,5 +31,11 @@ struct CommandLine {
 /// request for --help or --version is never an error. `help COMMAND` is read as `COMMAND --help`,
 /// and `version` as --version.
 void read_command_line(const std::vector<std::string>& arguments, CommandLine& line);
+
+/// Where the options of this command end.
+WordReader::Until options_end(const CommandSpec& command);
+
+/// For `-s URL`: -s means a shared lock here, as in flock(1), but a server in other tools.
+std::string server_option_hint(const std::string& url);
 
 }  // namespace redlock::cli

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <csignal>
+#include <optional>
 #include <string_view>
 
+#include "cli/command_line.hpp"
 #include "cli/command_table.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/spelling.hpp"
@@ -15,43 +17,6 @@ namespace redlock::cli {
 namespace {
 
 using Kind = Suggestions::Kind;
-
-/// The option of these commands with this spelling; null if there is none.
-const OptionRow* find_option(unsigned commands, std::string_view spelling) {
-  for (const OptionRow* option : option::all_options) {
-    if ((option->spec().commands & commands) == 0) continue;
-    const auto spellings = spellings_of(*option);
-    if (std::find(spellings.begin(), spellings.end(), spelling) != spellings.end()) return option;
-  }
-  return nullptr;
-}
-
-/// A word that begins with a dash, as the parser reads it.
-struct OptionWord {
-  const OptionRow* with_value = nullptr;  ///< the option with a value in it; null: none
-  bool awaits_value = false;              ///< the next word is the value
-  std::string prefix{};                   ///< the part before the value: `--ttl=`
-};
-
-/// `-nk` awaits the value of -k, `-kn` contains it.
-OptionWord read_option_word(unsigned commands, const std::string& word) {
-  if (word.starts_with("--")) {
-    const std::size_t equals = word.find('=');
-    const OptionRow* option = find_option(commands, word.substr(0, equals));
-    if (option == nullptr || option->kind() == OptionKind::flag) return {};
-    const bool needs_value = option->kind() != OptionKind::optional_value;
-    if (equals == std::string::npos) return needs_value ? OptionWord{option, true} : OptionWord{};
-    return {option, false, word.substr(0, equals + 1)};
-  }
-  for (std::size_t i = 1; i < word.size(); ++i) {
-    const OptionRow* option = find_option(commands, std::string("-") + word[i]);
-    if (option == nullptr) return {};
-    if (option->kind() == OptionKind::flag) continue;
-    if (i + 1 == word.size()) return {option, true};
-    return {option, false, word.substr(0, i + 1)};
-  }
-  return {};
-}
 
 Suggestions servers_like(std::string_view typed) {
   Suggestions suggestions;
@@ -125,32 +90,39 @@ Suggestions all_commands() {
   return suggestions;
 }
 
-/// The position of the cursor within the words after the command's name.
+/// The position of the cursor behind the words after the command's name.
 struct Position {
   const OptionRow* awaiting = nullptr;  ///< the option whose value is being typed
-  std::size_t plain_words = 0;          ///< the number of operands before it
+  std::size_t plain_words = 0;          ///< the number of words before it that no option takes
   bool after_dashes = false;
   std::size_t command_word = 0;  ///< the number of the word that begins CMD; 0: none yet
 };
 
-Position read_words(const CommandSpec& command, const std::vector<std::string>& words) {
-  const bool takes_command = command.operands == Operands::command;
+Position position_in(const CommandSpec& command, const std::vector<std::string>& words,
+                     WordReader& reader) {
   Position position;
   for (std::size_t i = 1; i + 1 < words.size(); ++i) {
-    if (position.after_dashes || !looks_like_option(words[i])) {
-      ++position.plain_words;
-      if (takes_command) position.command_word = i;
-    } else if (words[i] == "--") {
-      position.after_dashes = true;
-      if (takes_command) position.command_word = i + 1;
-    } else if (const OptionWord option = read_option_word(command.bit, words[i]);
-               option.awaits_value) {
-      ++i;
-      if (i + 1 == words.size()) position.awaiting = option.with_value;
-    }
-    if (position.command_word > 0) break;  // all further words belong to CMD
+    const bool had_ended = reader.has_ended();
+    reader.read(words[i]);
+    if (had_ended || !reader.has_ended()) continue;
+    position.after_dashes = words[i] == "--";
+    if (command.operands == Operands::command)
+      position.command_word = position.after_dashes ? i + 1 : i;
   }
+  position.awaiting = reader.awaiting();
+  position.plain_words = reader.rest().size();
   return position;
+}
+
+/// The suggestions for a value that is attached to an option in the typed word; nullopt if none is.
+std::optional<Suggestions> attached_values(const std::string& typed, WordReader& reader) {
+  const WordReader::Split split = reader.split(typed);
+  if (split.parts.empty() || !split.unknown.empty()) return std::nullopt;
+  const auto& [option, value] = split.parts.back();
+  if (!value) return std::nullopt;
+  Suggestions suggestions = values_of(*option, *value);
+  suggestions.prefix.insert(0, typed.substr(0, typed.size() - value->size()));
+  return suggestions;
 }
 
 /// The suggestions for an operand.
@@ -186,7 +158,9 @@ Suggestions suggest(const std::vector<std::string>& words) {
   const CommandSpec* command = find_command(words.front());
   if (command == nullptr) return {};
 
-  const Position position = read_words(*command, words);
+  CommandLine line;
+  WordReader reader(command->bit, options_end(*command), line);
+  const Position position = position_in(*command, words, reader);
   if (position.awaiting != nullptr) return values_of(*position.awaiting, typed);
   if (position.command_word > 0) return {Kind::command, {}, {}, position.command_word};
   const bool takes_command = command->operands == Operands::command;
@@ -195,13 +169,7 @@ Suggestions suggest(const std::vector<std::string>& words) {
   }
 
   if (!position.after_dashes && typed.starts_with('-')) {
-    const OptionWord option = read_option_word(command->bit, typed);
-    if (option.with_value != nullptr && !option.awaits_value) {
-      Suggestions suggestions =
-          values_of(*option.with_value, std::string_view(typed).substr(option.prefix.size()));
-      suggestions.prefix.insert(0, option.prefix);
-      return suggestions;
-    }
+    if (auto suggestions = attached_values(typed, reader)) return std::move(*suggestions);
     return {Kind::words, options_of(*command)};
   }
 

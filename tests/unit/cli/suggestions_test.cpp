@@ -69,7 +69,7 @@ TEST(Suggestions, LeaveTheCommandOfRunToTheShell) {
   EXPECT_EQ(command_word({"run", "-n", "--", ""}), 3U);
   EXPECT_EQ(command_word({"run", "-n", "--", "make", "--"}), 3U);
   EXPECT_EQ(command_word({"run", "--wait=5s", "-S", "redis://h:1", "x", "y"}), 4U);
-  EXPECT_EQ(command_word({"run", "-k", "--", ""}), 0U);  // -- is refused as a key
+  EXPECT_EQ(command_word({"run", "-k", "--", ""}), 3U);  // -- is no key, and ends the options
   EXPECT_EQ(command_word({"run", "-k"}), 0U);
   EXPECT_EQ(command_word({"status", "a"}), 0U);
 }
