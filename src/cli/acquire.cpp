@@ -68,7 +68,8 @@ std::optional<commands::Background> read_background(const Settings& settings,
   if (!pid && !settings.get(option::detach)) return std::nullopt;
   std::optional<proc::WatchedProcess> process;
   if (pid) process.emplace(open_process(settings, *pid));
-  return commands::Background{std::move(process), read_stop_plan(settings, ttl, demands)};
+  return commands::Background{.process = std::move(process),
+                              .stop = read_stop_plan(settings, ttl, demands)};
 }
 
 /// No process ends a detached lease, so it needs a time limit and a file with which to release it.
@@ -120,8 +121,9 @@ commands::AcquireOptions read_options(const Settings& settings) {
   check_detach(settings);
   const auto pid = read_pid(settings);
   const bool is_kept = pid || settings.get(option::detach);
-  const TtlDemands demands{servers.timeout, pid ? settings.get(option::grace) : Duration::zero(),
-                           is_kept};
+  const TtlDemands demands{.server_timeout = servers.timeout,
+                           .grace = pid ? settings.get(option::grace) : Duration::zero(),
+                           .supervised = is_kept};
   auto ttl = read_ttl(settings, demands);
   if (!ttl && !is_kept) {
     throw CommandError(ExitCode::usage,
@@ -144,11 +146,14 @@ commands::AcquireOptions read_options(const Settings& settings) {
   owner.renewed_for = is_kept ? Duration(ttl->length()) : Duration::zero();
   owner.detached = is_kept && !pid;
   owner.stoppable = pid && settings.get(option::on_lost) != guard::OnLost::warn;
-  commands::LockOptions lock =
-      read_lock_options(settings, std::move(resources), *ttl, std::move(servers), std::move(owner));
-  lock.conflict_exit_code = read_conflict_exit_code(settings, lock.conflict_exit_code);
-  return {std::move(lock), settings.get(option::export_lease), read_token_file(settings),
-          read_events_fd(settings), read_background(settings, pid, *ttl, demands)};
+  commands::AcquireOptions options{read_lock_options(settings, std::move(resources), *ttl,
+                                                     std::move(servers), std::move(owner))};
+  options.conflict_exit_code = read_conflict_exit_code(settings, options.conflict_exit_code);
+  options.prints_export = settings.get(option::export_lease);
+  options.token_file = read_token_file(settings);
+  options.events_fd = read_events_fd(settings);
+  options.background = read_background(settings, pid, *ttl, demands);
+  return options;
 }
 
 }  // namespace

@@ -8,7 +8,9 @@ commands::SessionOptions session_options(const Settings& settings) {
   // A command that acquires or extends must check that no server is listed twice, and that none has
   // lost its data since it granted the lease.
   const bool identifies_servers = (settings.line().command->bit & (takes_lock | for_extend)) != 0;
-  return {make_console(settings), settings.get(option::json), identifies_servers};
+  return {.console = make_console(settings),
+          .json = settings.get(option::json),
+          .identifies_servers = identifies_servers};
 }
 
 output::Console make_console(const Settings& settings) {

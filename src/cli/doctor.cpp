@@ -55,7 +55,8 @@ commands::Finish doctor_command(const Settings& settings) {
   const commands::ServerOptions servers = read_server_options(settings);
   const commands::SessionOptions options = session_options(settings);
   commands::Session session(options, servers, timeout_without_ttl(servers));
-  return commands::doctor(session, {commands::links_to(options, servers), std::move(key)});
+  return commands::doctor(session,
+                          {.links = commands::links_to(options, servers), .key = std::move(key)});
 }
 
 }  // namespace redlock::cli

@@ -11,11 +11,12 @@ namespace redlock::cli {
 
 commands::Finish extend_command(const Settings& settings) {
   commands::ServerOptions servers = read_server_options(settings);
-  const Ttl ttl =
-      require_ttl(settings, TtlDemands{servers.timeout, Duration::zero(), /*supervised=*/false},
-                  ": how long the lease is to last from now on");
+  const Ttl ttl = require_ttl(
+      settings,
+      TtlDemands{.server_timeout = servers.timeout, .grace = Duration::zero(), .supervised = false},
+      ": how long the lease is to last from now on");
   raise_restart_guard(settings, servers, option::ttl, ttl.length());
-  const commands::ExtendOptions options{find_lease(settings, servers), ttl};
+  const commands::ExtendOptions options{.lease = find_lease(settings, servers), .ttl = ttl};
   commands::Session session(session_options(settings), servers,
                             servers.timeout.value_or(default_server_timeout(ttl)));
   return commands::extend(session, options);

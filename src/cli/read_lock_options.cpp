@@ -177,10 +177,6 @@ void warn_of_odd_keys(const Settings& settings, const std::vector<Resource>& res
                   output::keys_text(odd)));
 }
 
-int read_conflict_exit_code(const Settings& settings) {
-  return static_cast<int>(settings.get(option::conflict_exit_code));
-}
-
 }  // namespace
 
 std::optional<Rival> find_sharing(const Settings& settings) {
@@ -249,18 +245,18 @@ commands::LockOptions read_lock_options(const Settings& settings, std::vector<Re
   check_newest_wins(settings, wait, resources.size());
   owner.slots = mode.slots;
   owner.take = mode.take;
-  return {std::move(resources),
-          ttl,
-          wait,
-          read_conflict_exit_code(settings),
-          std::move(owner),
-          std::move(servers),
-          timeout,
-          mode,
-          !newest_wins_option(settings).empty(),
-          settings.get(option::replace),
-          read_max_waiting(settings, wait),
-          settings.find(option::wait).has_value()};
+  return {.resources = std::move(resources),
+          .ttl = ttl,
+          .wait = wait,
+          .conflict_exit_code = static_cast<int>(settings.get(option::conflict_exit_code)),
+          .owner = std::move(owner),
+          .servers = std::move(servers),
+          .server_timeout = timeout,
+          .mode = mode,
+          .supersedes = !newest_wins_option(settings).empty(),
+          .replaces = settings.get(option::replace),
+          .max_waiting = read_max_waiting(settings, wait),
+          .insists_on_wait = settings.find(option::wait).has_value()};
 }
 
 Owner read_owner(const Settings& settings) {

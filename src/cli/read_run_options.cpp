@@ -150,15 +150,15 @@ guard::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDeman
   // Only --on-lost kill promises an end in time, so only then the cost of stopping is measured.
   const Duration measure_interval =
       on_lost == guard::OnLost::kill ? extend_interval(ttl) / 2 : Duration::zero();
-  return {demands.grace.value_or(default_grace(ttl)),
-          margin(ttl),
-          max_margin(ttl, demands),
-          measure_interval,
-          settings.get(option::stop_signal),
-          on_lost,
-          settings.get(option::descendants),
-          settings.get(option::signal_to),
-          read_max_hold(settings)};
+  return {.grace = demands.grace.value_or(default_grace(ttl)),
+          .margin = margin(ttl),
+          .max_margin = max_margin(ttl, demands),
+          .measure_interval = measure_interval,
+          .stop_signal = settings.get(option::stop_signal),
+          .on_lost = on_lost,
+          .descendants = settings.get(option::descendants),
+          .signal_to = settings.get(option::signal_to),
+          .max_hold = read_max_hold(settings)};
 }
 
 commands::RunOptions read_run_options(const Settings& settings) {
@@ -166,7 +166,7 @@ commands::RunOptions read_run_options(const Settings& settings) {
   guard::Command command = find_command(read_words(settings));
   commands::ServerOptions servers = read_server_options(settings);
   const auto grace = settings.get(option::grace);
-  const TtlDemands demands{servers.timeout, grace};
+  const TtlDemands demands{.server_timeout = servers.timeout, .grace = grace};
   const Ttl fallback = usual_ttl(resources, servers);
   const auto given = read_ttl(settings, demands);
   const Ttl ttl = given ? *given : require_room(settings, fallback, demands);
@@ -190,25 +190,25 @@ commands::RunOptions read_run_options(const Settings& settings) {
                                  rival.remedy));
   }
   raise_restart_guard(settings, servers, option::min_hold, min_hold);
-  commands::LockOptions lock =
-      read_lock_options(settings, std::move(resources), ttl, std::move(servers), std::move(owner));
-  const auto once_per = read_once_per(settings);
-  return {std::move(lock),
-          read_stop_plan(settings, ttl, demands),
-          std::move(command),
-          settings.get(option::isolate),
-          isolation_source(settings),
-          read_descriptor(settings, option::status_fd),
-          read_descriptor(settings, option::events_fd),
-          settings.get(option::sd_notify) && guard::has_service_manager(),
-          min_hold,
-          min_hold > Duration::zero() && settings.is_on_line(option::min_hold),
-          once_per,
-          static_cast<int>(settings.get(option::fresh_exit_code)),
-          settings.find(option::descendants).has_value(),
-          settings.get(option::record_skips),
-          read_on_stop(settings),
-          watch_parent(settings)};
+  commands::RunOptions options{
+      read_lock_options(settings, std::move(resources), ttl, std::move(servers), std::move(owner))};
+  options.once_per = read_once_per(settings);
+  options.stop = read_stop_plan(settings, ttl, demands);
+  options.command = std::move(command);
+  options.isolation = settings.get(option::isolate);
+  options.isolation_source = isolation_source(settings);
+  options.status_fd = read_descriptor(settings, option::status_fd);
+  options.events_fd = read_descriptor(settings, option::events_fd);
+  options.notifies_service = settings.get(option::sd_notify) && guard::has_service_manager();
+  options.min_hold = min_hold;
+  options.insists_on_min_hold =
+      min_hold > Duration::zero() && settings.is_on_line(option::min_hold);
+  options.fresh_exit_code = static_cast<int>(settings.get(option::fresh_exit_code));
+  options.sets_descendants = settings.find(option::descendants).has_value();
+  options.records_skips = settings.get(option::record_skips);
+  options.on_stop = read_on_stop(settings);
+  options.parent = watch_parent(settings);
+  return options;
 }
 
 }  // namespace redlock::cli

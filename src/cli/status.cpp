@@ -59,7 +59,8 @@ commands::StatusOptions read_status_options(const Settings& settings) {
   options.listed = all || options.openmetrics ? Listed::used : Listed::held;
   if (all && !options.resources.empty())
     Settings::refuse(*settings.find(option::all), "cannot be combined with KEY");
-  options.limits = {settings.get(option::max_age), settings.get(option::max_held)};
+  options.limits = {.max_age = settings.get(option::max_age),
+                    .max_held = settings.get(option::max_held)};
   options.runs = settings.get(option::runs);
   check_combinations(settings, options);
   return options;

@@ -13,12 +13,13 @@ namespace {
 commands::StopOptions read_stop_options(const Settings& settings) {
   std::vector<Resource> resources = read_keys(settings);
   if (resources.size() > 1) throw CommandError(ExitCode::usage, "stop is for one key at a time");
-  commands::StopOptions options{
-      std::move(resources.front()), {}, {}, settings.get(option::stop_wait), {}};
+  commands::StopOptions options{.resource = std::move(resources.front()),
+                                .wait = settings.get(option::stop_wait)};
   if (const auto slot = settings.get(option::slot)) options.slot = static_cast<std::size_t>(*slot);
   if (const auto fence = settings.get(option::if_fence)) options.only_if = Fence(*fence);
   const Owner user = commands::this_user();
-  options.request = {user.host, user.user, settings.get(option::reason).value_or("")};
+  options.request = {
+      .host = user.host, .user = user.user, .reason = settings.get(option::reason).value_or("")};
   return options;
 }
 

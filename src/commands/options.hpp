@@ -34,13 +34,13 @@ struct LockOptions {
 
 /// All options of `run`.
 struct RunOptions : LockOptions {
-  guard::StopPlan stop;
-  guard::Command command;
-  guard::IsolationMode isolation;
-  std::string isolation_source;  ///< where the isolation was requested, for messages
-  std::optional<int> status_fd;
-  std::optional<int> events_fd;
-  bool notifies_service;               ///< --sd-notify, and there is a service manager
+  guard::StopPlan stop{};
+  guard::Command command{};
+  guard::IsolationMode isolation = guard::IsolationMode::none;
+  std::string isolation_source{};  ///< where the isolation was requested, for messages
+  std::optional<int> status_fd{};
+  std::optional<int> events_fd{};
+  bool notifies_service = false;       ///< --sd-notify, and there is a service manager
   Duration min_hold{};                 ///< counted from the grant
   bool insists_on_min_hold = false;    ///< it was set for this run, not in a general setting
   std::optional<Duration> once_per{};  ///< at most one successful run per period
@@ -59,10 +59,10 @@ struct Background {
 
 /// All options of `acquire`.
 struct AcquireOptions : LockOptions {
-  bool prints_export;
-  std::optional<std::string> token_file;
-  std::optional<int> events_fd;
-  std::optional<Background> background;
+  bool prints_export = false;
+  std::optional<std::string> token_file{};
+  std::optional<int> events_fd{};
+  std::optional<Background> background{};
 };
 
 }  // namespace redlock::commands

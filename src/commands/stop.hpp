@@ -11,10 +11,10 @@ namespace redlock::commands {
 /// The options of `stop`.
 struct StopOptions {
   Resource resource;
-  std::optional<std::size_t> slot;
-  std::optional<Fence> only_if;
-  std::optional<Duration> wait;  ///< nullopt: the ttl of the holder
-  StopRequest request;
+  std::optional<std::size_t> slot{};
+  std::optional<Fence> only_if{};
+  std::optional<Duration> wait{};  ///< nullopt: the ttl of the holder
+  StopRequest request{};
 };
 
 /// `stop`: asks the holder to stop its command, and waits until the lease is gone.
