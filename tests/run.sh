@@ -73,6 +73,17 @@ readonly all_but_load=(-E '^bats\.load$')
 # nobody, by the number that Debian gives it.
 readonly ORDINARY_UID=65534
 
+# Whether /proc hides other users' processes from an ordinary user (hidepid).
+proc_hides_processes() {
+  local ordinary=()
+  ((EUID != 0)) ||
+    ordinary=(setpriv --reuid "$ORDINARY_UID" --regid "$ORDINARY_UID" --clear-groups)
+  "${ordinary[@]}" test -r / && ! "${ordinary[@]}" test -r /proc/1/stat
+}
+if proc_hides_processes; then
+  echo "run.sh: /proc hides other users' processes here (hidepid): tests that must see them are skipped"
+fi
+
 jobs=$(nproc)
 # Most tests wait for something most of the time.
 test_jobs=$((6 * jobs))

@@ -224,6 +224,7 @@ TEST(ProcessGuard, ReportsProcessesThatCannotBeKilled) {
     pid_t other = 0;
     EXPECT_EQ(::read(ready.read_end.get(), &other, sizeof other), sizeof other);
     become_ordinary();
+    if (state_of(other) == '?') GTEST_SKIP() << "/proc hides processes of other users (hidepid)";
     const GuardOutcome outcome = guarded(
         parent, guard_plan, [](const GuardScene& scene) { scene.clock.jump(lease_span + 1min); });
     EXPECT_EQ(outcome.stopping, Reasons{StopReason::lease});
