@@ -27,14 +27,6 @@ std::optional<NotOurs> first_not_ours(std::size_t servers, Votes vote_of) {
   return first;
 }
 
-template <class Votes>
-bool all_in(std::size_t servers, Votes vote_of) {
-  for (std::size_t i = 0; i < servers; ++i) {
-    if (vote_of(i) == nullptr) return false;
-  }
-  return true;
-}
-
 bool is_fault(const ExtendVote& vote) {
   return std::holds_alternative<Fault>(vote);
 }
@@ -57,31 +49,229 @@ Instant end_of_lingering(const Clock& clock, Instant t0) {
   return now + std::max<Duration>(now - t0, min_lingering);
 }
 
-/// Releases at one server. A refusal proves that the server did not act, so the question may be
-/// repeated, and the later answer counts. After silence it is not repeated here: an answer of
-/// "gone" might be the effect of the first question. `refused` runs before each repetition.
-asio::awaitable<ReleaseVote> release_at(ServerSet& server_set, LockServer& server,
-                                        ReleaseRequest request, Instant answer_by,
-                                        std::function<void(const Fault&)> refused) {
-  for (unsigned k = 0;; ++k) {
-    const ReleaseVote vote = co_await server.release(request, answer_by);
-    const auto* fault = std::get_if<Fault>(&vote);
-    if (fault == nullptr || !fault->refused) co_return vote;
-    const Instant next = server_set.clock().now() + unavailable_delay(k, server_set.random());
-    if (next >= answer_by) co_return vote;
-    refused(*fault);
-    co_await sleep_until(server_set.clock(), next);
-  }
-}
+/// One round of questions to extend a lease. Shared with the questions, whose answers may come
+/// after the decision: then a server that lost the lease is still healed.
+class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
+ public:
+  ExtendRound(ServerSet& server_set, ExtendRequest request, Hold hold,
+              std::function<void(const StopRequest&)> asked, std::shared_ptr<const bool> released)
+      : server_set_(server_set),
+        request_(std::move(request)),
+        hold_(std::move(hold)),
+        asked_(std::move(asked)),
+        released_(std::move(released)),
+        ballot_(std::make_shared<Ballot<ExtendTally>>(server_set)) {}
 
-/// Whether every awaited server has voted, and the votes decide.
-bool is_settled(const VoteList<ReleaseVote>& tally, const std::vector<bool>& awaited) {
-  if (tally.complete()) return true;
-  for (std::size_t i = 0; i < awaited.size(); ++i) {
-    if (awaited[i] && !tally.has(i)) return false;
+  void ask_all(Instant answer_by) {
+    for (std::size_t i = 0; i < server_set_.size(); ++i) {
+      ask(
+          server_set_, ballot_, i,
+          [request = request_, answer_by](LockServer& server) {
+            return server.extend(request, answer_by);
+          },
+          [self = shared_from_this(), i](const ExtendVote& vote) { self->take(i, vote); });
+    }
   }
-  return decide_release(tally.votes()) != ReleaseDecision::unavailable;
-}
+
+  asio::awaitable<void> decided() {
+    while (tally().decision() == ExtendDecision::undecided)
+      co_await ballot_->event->wait_until(Instant::max());
+  }
+
+  /// Waits for the servers that have not voted yet.
+  asio::awaitable<void> complete(Instant timeout) {
+    bool in_time = true;
+    while (in_time && !all_voted()) in_time = co_await ballot_->event->wait_until(timeout);
+  }
+
+  /// Heals the servers that lost the lease, now and when their votes come.
+  void heal_from_now_on() {
+    heal_ = heal_request();
+    for (std::size_t i = 0; i < server_set_.size(); ++i) {
+      if (const ExtendVote* vote = tally().vote_of(i)) heal_if_lost(i, *vote);
+    }
+  }
+
+  [[nodiscard]] const ExtendTally& tally() const { return ballot_->tally; }
+
+  /// A server whose vote showed that it is the same one as another.
+  [[nodiscard]] std::optional<std::size_t> duplicate() const { return duplicate_; }
+
+ private:
+  void take(std::size_t server, const ExtendVote& vote) {
+    // The request of a single server is enough: stopping is always safe (R12).
+    const auto* extended = std::get_if<Extended>(&vote);
+    if (extended != nullptr && extended->stop_request) asked_(*extended->stop_request);
+    // The tally has replaced this vote by a fault: its process also voted as another server.
+    if (!is_fault(vote) && is_fault(*tally().vote_of(server))) duplicate_ = server;
+    if (heal_) heal_if_lost(server, vote);
+  }
+
+  [[nodiscard]] bool all_voted() const {
+    for (std::size_t i = 0; i < server_set_.size(); ++i) {
+      if (tally().vote_of(i) == nullptr) return false;
+    }
+    return true;
+  }
+
+  /// Copies the lease from a server that has its record. A cluster that is moving the key cannot
+  /// read it.
+  [[nodiscard]] HealRequest heal_request() const {
+    HealRequest heal{request_.resource, request_.token, request_.ttl, request_.fence, {}, hold_};
+    for (std::size_t i = 0; i < server_set_.size() && heal.provenance.record.empty(); ++i) {
+      const ExtendVote* vote = tally().vote_of(i);
+      const auto* extended = vote != nullptr ? std::get_if<Extended>(vote) : nullptr;
+      if (extended == nullptr) continue;
+      heal.fence = std::max(request_.fence, extended->fence);
+      heal.provenance = extended->provenance;
+    }
+    return heal;
+  }
+
+  void heal_if_lost(std::size_t server, const ExtendVote& vote) {
+    if (*released_ || !lost_the_key(vote)) return;
+    // A grant of other slots that is still to be released has the same token. Its release would
+    // delete this copy, too.
+    if (server_set_.has_leftover(server, heal_->resource, heal_->token)) return;
+    spawn(server_set_.executor(),
+          [&server_set = server_set_, server, heal = *heal_]() -> asio::awaitable<void> {
+            // The next round shows whether it worked.
+            (void)co_await server_set.server(server).heal(
+                heal, server_set.clock().now() + server_set.server_timeout());
+          });
+  }
+
+  ServerSet& server_set_;
+  ExtendRequest request_;
+  Hold hold_;
+  std::function<void(const StopRequest&)> asked_;
+  std::shared_ptr<const bool> released_;
+  std::shared_ptr<Ballot<ExtendTally>> ballot_;
+  std::optional<HealRequest> heal_;  ///< set once the round is confirmed
+  std::optional<std::size_t> duplicate_;
+};
+
+/// One release at every server, and what becomes of it.
+class ReleaseRound {
+ public:
+  /// `retention`: how long a server may keep the lease from now on; nullopt: unknown, so nothing is
+  /// repeated after the round.
+  ReleaseRound(ServerSet& server_set, ReleaseRequest request, std::optional<Duration> retention)
+      : server_set_(server_set),
+        request_(std::move(request)),
+        retention_(retention),
+        ballot_(std::make_shared<ReleaseBallot>(server_set)) {
+    // A release by hand is our first question, so no server is known to answer until it refuses.
+    for (std::size_t i = 0; i < server_set_.size(); ++i)
+      ballot_->awaited.push_back(!request_.by_hand && server_set_.answered(i));
+  }
+
+  /// Ends within the server timeout.
+  asio::awaitable<std::vector<ReleaseVote>> run() {
+    for (std::size_t i = 0; i < server_set_.size(); ++i) ask_one(i);
+    co_await settled();
+    const Instant timeout = end_of_lingering(server_set_.clock(), request_.as_of);
+    bool in_time = request_.by_hand;
+    while (in_time && !ballot_->tally.complete())
+      in_time = co_await ballot_->event->wait_until(timeout);
+    co_await settled();  // a refusal meanwhile may have reopened the question
+    std::vector<ReleaseVote> votes = ballot_->votes();
+    if (retention_) repeat_where_unconfirmed(votes);
+    co_return votes;
+  }
+
+ private:
+  struct ReleaseBallot : Ballot<VoteList<ReleaseVote>> {
+    explicit ReleaseBallot(const ServerSet& server_set)
+        : Ballot(server_set), refusals(server_set.size()) {}
+
+    /// Whether every awaited server has voted, and the votes decide.
+    [[nodiscard]] bool is_settled() const {
+      if (tally.complete()) return true;
+      for (std::size_t i = 0; i < awaited.size(); ++i) {
+        if (awaited[i] && !tally.has(i)) return false;
+      }
+      return decide_release(tally.votes()) != ReleaseDecision::unavailable;
+    }
+
+    /// A server that refused and has been silent since may still hold the lease.
+    [[nodiscard]] std::vector<ReleaseVote> votes() const {
+      std::vector<ReleaseVote> votes = tally.votes();
+      for (std::size_t i = 0; i < votes.size(); ++i) {
+        if (refusals[i] && !is_answer(votes[i])) votes[i] = *refusals[i];
+      }
+      return votes;
+    }
+
+    std::vector<bool> awaited;
+    std::vector<std::optional<Fault>> refusals;
+  };
+
+  void ask_one(std::size_t server) {
+    ReleaseRequest request = request_;
+    if (retention_)
+      request.not_undone = [&server_set = server_set_, leftover = leftover_at(server)] {
+        server_set.clear_away(leftover);
+      };
+    const auto question = [&server_set = server_set_, ballot = ballot_, server,
+                           request](LockServer& at) {
+      return repeat_refused(server_set, at, ballot, server, request);
+    };
+    ask(server_set_, std::shared_ptr<Ballot<VoteList<ReleaseVote>>>(ballot_), server, question);
+  }
+
+  /// Releases at one server. A refusal proves that the server did not act, so the question may be
+  /// repeated, and the later answer counts. After silence it is not repeated here: an answer of
+  /// "gone" might be the effect of the first question.
+  static asio::awaitable<ReleaseVote> repeat_refused(ServerSet& server_set, LockServer& at,
+                                                     std::shared_ptr<ReleaseBallot> ballot,
+                                                     std::size_t server, ReleaseRequest request) {
+    const Clock& clock = server_set.clock();
+    const Instant answer_by = request.as_of + server_set.server_timeout();
+    for (unsigned k = 0;; ++k) {
+      const ReleaseRequest now = as_of(request, clock.now());
+      const ReleaseVote vote = co_await at.release(now, answer_by);
+      const auto* fault = std::get_if<Fault>(&vote);
+      if (fault == nullptr || !fault->refused) co_return vote;
+      const Instant next = clock.now() + unavailable_delay(k, server_set.random());
+      if (next >= answer_by) co_return vote;
+      ballot->awaited[server] = true;
+      ballot->refusals[server] = *fault;
+      co_await sleep_until(clock, next);
+    }
+  }
+
+  asio::awaitable<void> settled() {
+    while (!ballot_->is_settled()) co_await ballot_->event->wait_until(Instant::max());
+  }
+
+  /// What the server may still have after the release.
+  [[nodiscard]] Leftover leftover_at(std::size_t server) const {
+    return {server, request_, request_.as_of + *retention_, !fits_into_one_read(request_.resource)};
+  }
+
+  /// Repeats the release, in the background, at each server whose vote does not show that the lease
+  /// is gone.
+  void repeat_where_unconfirmed(const std::vector<ReleaseVote>& votes) {
+    for (std::size_t i = 0; i < votes.size(); ++i) {
+      if (is_final(votes[i])) continue;
+      const bool never_answered = !server_set_.ever_answered(i);
+      if (never_answered && !server_set_.server(i).was_reached()) continue;
+      Leftover leftover = leftover_at(i);
+      // If the server has read the acquire by now, it will answer it within max_execution. If it
+      // has not, it will read the release together with it.
+      if (never_answered && !leftover.unread)
+        leftover.until = std::min(leftover.until, request_.as_of + max_execution);
+      leftover.unread = leftover.unread || never_answered;
+      server_set_.clear_away(std::move(leftover));
+    }
+  }
+
+  ServerSet& server_set_;
+  ReleaseRequest request_;
+  std::optional<Duration> retention_;
+  std::shared_ptr<ReleaseBallot> ballot_;
+};
 
 }  // namespace
 
@@ -91,78 +281,31 @@ HeldLease::HeldLease(ServerSet& server_set, Resource resource, Token token, Fenc
       resource_(std::move(resource)),
       token_(std::move(token)),
       fence_(fence),
-      hold_(hold),
+      hold_(std::move(hold)),
       ttl_(ttl),
       released_(std::make_shared<bool>(false)) {}
 
 asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_hand) {
-  struct ExtendBallot : Ballot<ExtendTally> {
-    using Ballot::Ballot;
-    std::optional<HealRequest> heal;       ///< set once this round is confirmed
-    std::optional<std::size_t> duplicate;  ///< a server that is the same one as another
-  };
-  const auto ballot = std::make_shared<ExtendBallot>(server_set_);
   ExtendResult result;
   result.t0 = server_set_.clock().now();
   if (*released_) co_return result;
-  const Instant answer_by = std::min(end, result.t0 + server_set_.server_timeout());
+  const auto round = std::make_shared<ExtendRound>(
+      server_set_, ExtendRequest{resource_, token_, ttl, hold_.slots, fence_}, hold_, asked_,
+      released_);
+  round->ask_all(std::min(end, result.t0 + server_set_.server_timeout()));
+  co_await round->decided();
 
-  const auto heal_at = [&server_set = server_set_, released = released_](
-                           std::size_t i, const HealRequest& request) {
-    if (*released) return;
-    // A grant of other slots that is still to be released has the same token. Its release would
-    // delete this copy, too.
-    if (server_set.has_leftover(i, request.resource, request.token)) return;
-    spawn(server_set.executor(), [&server_set, i, request]() -> asio::awaitable<void> {
-      // The next round shows whether it worked.
-      (void)co_await server_set.server(i).heal(
-          request, server_set.clock().now() + server_set.server_timeout());
-    });
-  };
-  const ExtendRequest request{resource_, token_, ttl, hold_.slots, fence_};
-  for (std::size_t i = 0; i < server_set_.size(); ++i) {
-    ask(
-        server_set_, std::shared_ptr<Ballot<ExtendTally>>(ballot), i,
-        [request, answer_by](LockServer& server) { return server.extend(request, answer_by); },
-        [i, ballot, heal_at, asked = asked_](const ExtendVote& vote) {
-          // The request of a single server is enough: stopping is always safe (R12).
-          const auto* extended = std::get_if<Extended>(&vote);
-          if (extended != nullptr && extended->stop_request) asked(*extended->stop_request);
-          // The tally has replaced this vote by a fault: its process also voted as another server.
-          if (!is_fault(vote) && is_fault(*ballot->tally.vote_of(i))) ballot->duplicate = i;
-          if (ballot->heal && lost_the_key(vote)) heal_at(i, *ballot->heal);
-        });
-  }
-  while (ballot->tally.decision() == ExtendDecision::undecided)
-    co_await ballot->event->wait_until(Instant::max());
-
-  const auto vote_of = [&](std::size_t i) { return ballot->tally.vote_of(i); };
-  result.decision = ballot->tally.decision();
+  const auto vote_of = [&](std::size_t i) { return round->tally().vote_of(i); };
+  result.decision = round->tally().decision();
   result.not_ours = first_not_ours(server_set_.size(), vote_of);
   result.faults = faults_among(server_set_, vote_of);
-  if (result.decision == ExtendDecision::confirmed) {
-    result.deadline = deadline(result.t0, ttl);
-    // Copy it from a server that has the record. A cluster that is moving the key cannot read it.
-    for (std::size_t i = 0;
-         i < server_set_.size() && (!ballot->heal || ballot->heal->provenance.record.empty());
-         ++i) {
-      const auto* vote = vote_of(i);
-      const auto* extended = vote != nullptr ? std::get_if<Extended>(vote) : nullptr;
-      if (extended != nullptr)
-        ballot->heal = HealRequest{
-            resource_, token_, ttl, std::max(fence_, extended->fence), extended->provenance, hold_};
-    }
-    for (std::size_t i = 0; i < server_set_.size(); ++i) {
-      if (const auto* vote = vote_of(i); vote != nullptr && lost_the_key(*vote))
-        heal_at(i, *ballot->heal);
-    }
-    const Instant timeout = end_of_lingering(server_set_.clock(), result.t0);
-    bool in_time = by_hand;
-    while (in_time && !all_in(server_set_.size(), vote_of))
-      in_time = co_await ballot->event->wait_until(timeout);
-    // After a failed round, it is among the faults.
-    if (ballot->duplicate) server_set_.report_late_duplicate(*ballot->duplicate);
-  }
+  if (result.decision != ExtendDecision::confirmed) co_return result;
+
+  result.deadline = deadline(result.t0, ttl);
+  round->heal_from_now_on();
+  if (by_hand) co_await round->complete(end_of_lingering(server_set_.clock(), result.t0));
+  // After a failed round, it is among the faults.
+  if (round->duplicate()) server_set_.report_late_duplicate(*round->duplicate());
   co_return result;
 }
 
@@ -170,47 +313,17 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
                                                   std::optional<Owner> finished,
                                                   std::optional<RunRecord> run) {
   *released_ = true;
-  if (run && !run->passed_on) run->run.fence = fence_;
-  const auto ballot = std::make_shared<Ballot<VoteList<ReleaseVote>>>(server_set_);
-  const auto awaited = std::make_shared<std::vector<bool>>();
-  // A release by hand is our first question, so no server is known to answer until it refuses.
-  for (std::size_t i = 0; i < server_set_.size(); ++i)
-    awaited->push_back(!by_hand && server_set_.answered(i));
-  const auto refusals = std::make_shared<std::vector<std::optional<Fault>>>(server_set_.size());
-
-  const Instant t0 = server_set_.clock().now();
-  const Instant answer_by = t0 + server_set_.server_timeout();
-  for (std::size_t i = 0; i < server_set_.size(); ++i) {
-    ReleaseRequest request{resource_, token_, by_hand, expire_in};
-    request.finished = finished;
-    if (run) request.run = as_of(*run, t0);
-    if (ttl_)
-      request.not_undone = [&server_set = server_set_,
-                            leftover = leftover_at(i, t0, expire_in, run)] {
-        server_set.clear_away(leftover);
-      };
-    const auto refused = [awaited, refusals, i](const Fault& fault) {
-      (*awaited)[i] = true;
-      (*refusals)[i] = fault;
-    };
-    ask(server_set_, ballot, i,
-        [&server_set = server_set_, request, answer_by, refused](LockServer& server) {
-          return release_at(server_set, server, request, answer_by, refused);
-        });
+  ReleaseRequest request{resource_, token_, by_hand, expire_in};
+  request.finished = std::move(finished);
+  request.as_of = server_set_.clock().now();
+  if (run) {
+    if (!run->passed_on) run->run.fence = fence_;
+    request.run = as_of(std::move(*run), request.as_of);
   }
-  while (!is_settled(ballot->tally, *awaited)) co_await ballot->event->wait_until(Instant::max());
-  const Instant timeout = end_of_lingering(server_set_.clock(), t0);
-  bool in_time = by_hand;
-  while (in_time && !ballot->tally.complete())
-    in_time = co_await ballot->event->wait_until(timeout);
-  while (!is_settled(ballot->tally, *awaited)) co_await ballot->event->wait_until(Instant::max());
+  ReleaseRound round(server_set_, std::move(request),
+                     ttl_ ? std::optional(max_retention(*ttl_)) : std::nullopt);
+  const std::vector<ReleaseVote> votes = co_await round.run();
 
-  std::vector<ReleaseVote> votes = ballot->tally.votes();
-  // A server that refused and has been silent since may still hold the lease.
-  for (std::size_t i = 0; i < votes.size(); ++i) {
-    if (const auto& refusal = (*refusals)[i]; refusal && !is_answer(votes[i])) votes[i] = *refusal;
-  }
-  if (ttl_) clear_away_leftovers(votes, t0, expire_in, run);
   const auto vote_of = [&](std::size_t i) { return &votes[i]; };
   ReleaseResult result;
   result.decision = decide_release(votes);
@@ -222,29 +335,6 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
       result.supervisor = supervised->holder;
   }
   co_return result;
-}
-
-Leftover HeldLease::leftover_at(std::size_t server, Instant t0, Duration expire_in,
-                                const std::optional<RunRecord>& run) const {
-  Leftover leftover{server, resource_, token_, t0 + max_retention(*ttl_), t0 + expire_in, {}, run};
-  leftover.unread = !fits_into_one_read(resource_);
-  return leftover;
-}
-
-void HeldLease::clear_away_leftovers(const std::vector<ReleaseVote>& votes, Instant t0,
-                                     Duration expire_in, const std::optional<RunRecord>& run) {
-  for (std::size_t i = 0; i < votes.size(); ++i) {
-    if (is_final(votes[i])) continue;
-    const bool never_answered = !server_set_.ever_answered(i);
-    if (never_answered && !server_set_.server(i).was_reached()) continue;
-    Leftover leftover = leftover_at(i, t0, expire_in, run);
-    // If the server has read the acquire by now, it will answer it within max_execution. If it has
-    // not, it will read the release together with it.
-    if (never_answered && !leftover.unread)
-      leftover.until = std::min(leftover.until, t0 + max_execution);
-    leftover.unread = leftover.unread || never_answered;
-    server_set_.clear_away(std::move(leftover));
-  }
 }
 
 }  // namespace redlock

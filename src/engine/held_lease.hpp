@@ -64,15 +64,6 @@ class HeldLease {
                                          std::optional<RunRecord> run = std::nullopt);
 
  private:
-  /// What server `server` may still have after the release that began at `t0`. Requires `ttl_`.
-  [[nodiscard]] Leftover leftover_at(std::size_t server, Instant t0, Duration expire_in,
-                                     const std::optional<RunRecord>& run) const;
-
-  /// Repeats the release that began at `t0`, in the background, at each server whose vote does not
-  /// show that the lease is gone. Requires `ttl_`.
-  void clear_away_leftovers(const std::vector<ReleaseVote>& votes, Instant t0, Duration expire_in,
-                            const std::optional<RunRecord>& run);
-
   ServerSet& server_set_;
   Resource resource_;
   Token token_;

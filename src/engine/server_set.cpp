@@ -7,7 +7,6 @@
 
 #include "core/backoff.hpp"
 #include "core/decision.hpp"
-#include "core/last_runs.hpp"
 #include "core/validity.hpp"
 #include "engine/round.hpp"
 #include "store/script_calls.hpp"
@@ -73,25 +72,28 @@ void ServerSet::note_answer(std::size_t server, std::optional<Fault> fault) {
 
 void ServerSet::undo(std::size_t server, const Resource& resource, const Token& token, Ttl ttl,
                      std::optional<Requeue> requeue) {
-  Leftover leftover{server, resource, token, clock_.now() + max_retention(ttl)};
-  leftover.unread = !fits_into_one_read(resource);
+  // A repetition does not queue the waiter again: by then it has polled again, or has left.
+  const Leftover leftover{server, ReleaseRequest{resource, token},
+                          clock_.now() + max_retention(ttl), !fits_into_one_read(resource)};
   servers_[server]->undo(resource, token, std::move(requeue),
                          [this, leftover] { clear_away(leftover); });
 }
 
 void ServerSet::clear_away(Leftover leftover) {
-  const Leftovers others = leftovers_of(leftover.server, leftover.resource);
+  const ReleaseRequest& release = leftover.release;
+  const Leftovers others = leftovers_of(leftover.server, release.resource);
   for (const auto& same : others) {
-    if (same->token != leftover.token) continue;
+    if (same->release.token != release.token) continue;
     same->until = std::max(same->until, leftover.until);
-    same->expire_at = std::max(same->expire_at, leftover.expire_at);
-    if (leftover.run) same->run = std::move(leftover.run);
+    // The undo of an attempt asks for nothing beside the end of its lease.
+    if (release.run || release.expire_in > Duration::zero())
+      same->release = std::move(leftover.release);
     same->unread = true;  // the release under way may be too early for the new leftover
     return;
   }
-  leftovers_.push_back(std::make_shared<Leftover>(leftover));
+  const auto added = leftovers_.emplace_back(std::make_shared<Leftover>(std::move(leftover)));
   if (!others.empty()) return;
-  spawn(executor_, [this, server = leftover.server, resource = leftover.resource] {
+  spawn(executor_, [this, server = added->server, resource = added->release.resource] {
     return release_again(server, resource);
   });
 }
@@ -106,11 +108,9 @@ asio::awaitable<void> ServerSet::release_again(std::size_t server, Resource reso
     const Leftovers left = leftovers_of(server, resource);
     for (const auto& leftover : left) {
       if (clock_.now() < leftover->until) {
-        ReleaseRequest request{resource, leftover->token};
-        request.expire_in = std::max(Duration::zero(), leftover->expire_at - clock_.now());
-        if (leftover->run) request.run = as_of(*leftover->run, clock_.now());
-        const ReleaseVote vote =
-            co_await servers_[server]->release(request, clock_.now() + server_timeout_);
+        const Instant now = clock_.now();
+        const ReleaseRequest request = as_of(leftover->release, now);
+        const ReleaseVote vote = co_await servers_[server]->release(request, now + server_timeout_);
         if (closing_ && !is_final(vote)) co_return;
         if (!is_final(vote)) break;  // the other leftovers would fare no better
         if (std::exchange(leftover->unread, false)) {
@@ -128,7 +128,7 @@ asio::awaitable<void> ServerSet::release_again(std::size_t server, Resource reso
 ServerSet::Leftovers ServerSet::leftovers_of(std::size_t server, const Resource& resource) const {
   Leftovers some;
   std::ranges::copy_if(leftovers_, std::back_inserter(some), [&](const auto& leftover) {
-    return leftover->server == server && leftover->resource == resource;
+    return leftover->server == server && leftover->release.resource == resource;
   });
   return some;
 }
@@ -141,8 +141,9 @@ std::vector<Leftover> ServerSet::leftovers() const {
 
 bool ServerSet::has_leftover(std::size_t server, const Resource& resource,
                              const Token& token) const {
-  return std::ranges::any_of(leftovers_of(server, resource),
-                             [&](const auto& leftover) { return leftover->token == token; });
+  return std::ranges::any_of(leftovers_of(server, resource), [&](const auto& leftover) {
+    return leftover->release.token == token;
+  });
 }
 
 asio::awaitable<void> ServerSet::all_cleared() {

@@ -29,16 +29,10 @@ using RandomBits = std::function<std::uint64_t()>;
 /// released.
 struct Leftover {
   std::size_t server;
-  Resource resource;
-  Token token;
-  Instant until;  ///< it has expired there by then
-
-  /// No other client may acquire the lock before this instant; see ReleaseRequest::expire_in.
-  Instant expire_at{};
-
+  ReleaseRequest release;  ///< the release to repeat there
+  Instant until;           ///< it has expired there by then
   bool unread = false;  ///< the server may read a release on another connection before it reads the
                         ///< request that left this
-  std::optional<RunRecord> run{};  ///< the run to record with the release
 };
 
 /// How long close() waits for servers that have not answered.

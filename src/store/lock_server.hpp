@@ -1,12 +1,15 @@
 #pragma once
 
+#include <algorithm>
 #include <asio/awaitable.hpp>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "core/last_runs.hpp"
 #include "core/queue.hpp"
 #include "core/types.hpp"
 #include "core/vote.hpp"
@@ -79,19 +82,30 @@ struct HealRequest {
 /// before the answer, so the lease may still be there (R3). At most once for each connection.
 using NotUndone = std::function<void()>;
 
+/// All that is to happen when a lease is released. Whoever repeats a release, or sends a second
+/// copy of it, sends the same value, as_of() then.
 struct ReleaseRequest {
   Resource resource;
   Token token;
   /// The request does not come from the process that keeps the lease: the server refuses to release
   /// the lease of a `run`, and leaves a tombstone of any other.
   bool by_hand = false;
-  Duration expire_in{};  ///< if more than zero, the key is not deleted, but expires after this time
+  Duration expire_in{};  ///< if more than zero, the key is not deleted, but expires after this
+                         ///< time, before which no other client may acquire the lock
   std::optional<Requeue> requeue{};  ///< the queue entry with which a failed attempt keeps waiting
   NotUndone not_undone{};            ///< for requests that earlier connections may still deliver
   std::optional<Owner> finished{};   ///< with `expire_in`: the owner record until the lease expires
-  std::optional<RunRecord> run{};    ///< the run to record if the lease is still ours there, with
-                                     ///< its ages as of now
+  std::optional<RunRecord> run{};    ///< the run to record if the lease is still ours there
+  Instant as_of{};                   ///< when `expire_in` and the ages of `run` were right
 };
+
+/// The request as it is to be sent at `now`.
+inline ReleaseRequest as_of(ReleaseRequest request, Instant now) {
+  request.expire_in = std::max(Duration::zero(), request.expire_in - (now - request.as_of));
+  if (request.run) request.run = as_of(std::move(*request.run), now);
+  request.as_of = now;
+  return request;
+}
 
 struct BreakRequest {
   Resource resource;

@@ -36,11 +36,9 @@ asio::awaitable<HealVote> ScriptedServer::heal(HealRequest request, Instant dead
 
 asio::awaitable<ReleaseVote> ScriptedServer::release(ReleaseRequest request, Instant deadline) {
   // An acquire or a heal that is still under way on a late connection must not outlive the lease.
-  // Send a release on such connections only: if the server read a second compare-and-delete first,
-  // the one whose answer counts would be answered "gone".
-  ReleaseRequest late{request.resource, request.token, /*by_hand=*/false, request.expire_in};
-  late.run = request.run;
-  post_to_late(release_call(late), /*only_unanswered=*/true, request.not_undone);
+  // Send a copy on such connections only: if the server read a second compare-and-delete first, the
+  // one whose answer counts would be answered "gone".
+  post_to_late(release_call(request), /*only_unanswered=*/true, request.not_undone);
   ReleaseVote vote = release_vote(co_await call(release_call(request), deadline));
   // A user without the right to record the run can release the lock all the same.
   if (request.run && denial_in(vote) != nullptr) {

@@ -193,6 +193,28 @@ TEST_F(Leftovers, WhatMustBeKeptForAWhileIsKeptToTheSameInstant) {
               1e9);
 }
 
+TEST_F(Leftovers, WhatIsKeptForAWhileIsMarkedByARepetitionToo) {
+  for (const bool in_background : {false, true}) {
+    grant();
+    on_release({0, 1, 2}, refused);
+    if (!in_background) world.in(server_timeout / 2, [this] { serve_again(); });
+    Owner ended = order().owner;
+    ended.finished = Finished{4s, 3, std::nullopt};
+    held.emplace(client.server_set, lease->resource, lease->token, lease->fence, lease->hold,
+                 lease->ttl);
+    world.run(held->release(/*by_hand=*/false, 4s, ended));
+    serve_again();
+    world.settle_for(1s);
+    for (std::size_t i = 0; i < world.size(); ++i) {
+      const auto kept = world.store(i).lock(resource());
+      ASSERT_TRUE(kept);
+      ASSERT_TRUE(kept->owner.finished) << "server " << i << ", in background " << in_background;
+      EXPECT_EQ(kept->owner.finished->exit_code, 3);
+    }
+    world.settle_for(5s);
+  }
+}
+
 TEST_F(Leftovers, AnUndoThatWasRefusedIsRepeated) {
   for (const std::size_t i : {1U, 2U}) world.store(i).hold_foreign(resource(), "theirs", 1s);
   client.server(0).fate_for[Question::undo] = refused;
@@ -251,9 +273,9 @@ TEST_F(Leftovers, OfManyAttemptsAskASilentServerOneAtATime) {
   for (std::size_t i = 0; i < many; ++i) {
     const std::array<std::byte, Token::bits / 8> random{std::byte(i)};
     const Token token = Token::from_random(random);
-    client.server_set.clear_away({0, resource(), token, world.now() + 60s});
+    client.server_set.clear_away({0, {resource(), token}, world.now() + 60s});
     // Of each once, also when it is told twice.
-    client.server_set.clear_away({0, resource(), token, world.now() + 60s});
+    client.server_set.clear_away({0, {resource(), token}, world.now() + 60s});
   }
   EXPECT_EQ(leftovers(), many);
   world.settle_for(20s);
@@ -278,7 +300,7 @@ TEST_F(Leftovers, AreKnownAfterTheEndForTheProcessThatGoesOn) {
   ASSERT_EQ(leftovers(), 1U);
   const Leftover leftover = client.server_set.leftovers().front();
   EXPECT_EQ(leftover.server, 0U);
-  EXPECT_EQ(leftover.token, lease->token);
+  EXPECT_EQ(leftover.release.token, lease->token);
 }
 
 /// What of a long key a silent server may read in pieces.

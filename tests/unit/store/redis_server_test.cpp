@@ -777,6 +777,22 @@ TEST_F(RedisServerTest, ReleasesWhereItMayStillBeAcquired) {
   }());
 }
 
+TEST_F(RedisServerTest, ReleasesWithTheSameArgumentsWhereItMayStillBeAcquired) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    Peer first = co_await late_on_new_connection();
+    ReleaseRequest request{resource(), token(), /*by_hand=*/false, std::chrono::seconds(9)};
+    request.finished = Owner();
+    request.run = RunRecord();
+    auto released = drive_.start(server_->release(request, Instant::max()));
+    Peer second = co_await fake_.accept();
+    const auto late = co_await first.read_command();
+    const auto counted = co_await second.read_command();
+    EXPECT_EQ(late, counted);
+    co_await second.send(std::string(gone));
+    co_await released.get();
+  }());
+}
+
 TEST_F(RedisServerTest, DoesNotTakeBackWhatWasRefused) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = start_acquire();
