@@ -1,6 +1,7 @@
 #include "core/queue.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "core/decision.hpp"
 
@@ -57,6 +58,101 @@ class JointlyFreeSlots {
   Slots lowest_;
 };
 
+/// The statuses that servers reported. Each function answers one question about the queue.
+class Reports {
+ public:
+  struct Report : QueueStatus {
+    bool granted;  ///< the server granted the lock, and that grant is being undone
+  };
+
+  Reports(const std::vector<const QueueStatus*>& statuses, const std::vector<bool>& granted)
+      : servers_(statuses.size()) {
+    for (std::size_t i = 0; i < servers_; ++i) {
+      if (statuses[i] != nullptr) reports_.push_back({*statuses[i], granted[i]});
+    }
+  }
+
+  [[nodiscard]] bool from_quorum() const { return reports_.size() >= quorum_of(servers_); }
+
+  template <class Question>
+  [[nodiscard]] bool any(Question is_so) const {
+    return std::ranges::any_of(reports_, is_so);
+  }
+
+  template <class Question>
+  [[nodiscard]] bool quorum_where(Question is_so) const {
+    return number_where(is_so) >= quorum_of(servers_);
+  }
+
+  /// Whether the servers that do not report this, or nothing, are no quorum.
+  template <class Question>
+  [[nodiscard]] bool no_quorum_without(Question is_so) const {
+    return servers_ - number_where(is_so) < quorum_of(servers_);
+  }
+
+  [[nodiscard]] std::size_t min_ahead() const {
+    const auto least = std::ranges::min_element(reports_, {}, &QueueStatus::ahead);
+    return least == reports_.end() ? 0 : least->ahead;
+  }
+
+  [[nodiscard]] std::size_t max_others() const {
+    std::size_t most = 0;
+    for (const Report& at : reports_) most = std::max(most, at.others.value_or(0));
+    return most;
+  }
+
+  [[nodiscard]] std::optional<Owner> collector() const {
+    const auto found =
+        std::ranges::find_if(reports_, [](const Report& at) { return at.collector.has_value(); });
+    return found == reports_.end() ? std::nullopt : found->collector;
+  }
+
+  /// The owner of a waiter that supersedes us, unless we are superseded at too few servers.
+  [[nodiscard]] std::optional<Owner> superseder() const {
+    const auto is_superseded = [](const Report& at) { return !at.superseder.empty(); };
+    const auto found = std::ranges::find_if(reports_, is_superseded);
+    if (found == reports_.end() || quorum_where(std::not_fn(is_superseded))) return std::nullopt;
+    return found->superseded_by.value_or(Owner());
+  }
+
+  /// The median of the clocks, or more than every ticket in the queue (Q1).
+  [[nodiscard]] Ticket next_ticket() const {
+    std::vector<Milliseconds::rep> times;
+    Ticket above_all = 0;
+    for (const Report& at : reports_) {
+      times.push_back(at.time.count());
+      above_all = std::max(above_all, at.max_ticket.value_or(0) + 1);
+    }
+    std::ranges::sort(times);
+    const auto median = std::max<Milliseconds::rep>(times[times.size() / 2], 0);
+    return std::max(static_cast<Ticket>(median), above_all);
+  }
+
+  /// The first instant at which a quorum may have changed.
+  [[nodiscard]] std::optional<Duration> may_change() const {
+    std::vector<Duration> changes;
+    for (const Report& at : reports_) {
+      if (at.granted) {
+        changes.push_back(Duration::zero());
+      } else if (at.may_change) {
+        changes.push_back(*at.may_change);
+      }
+    }
+    if (changes.size() < quorum_of(servers_)) return std::nullopt;
+    std::ranges::sort(changes);
+    return changes[quorum_of(servers_) - 1];
+  }
+
+ private:
+  template <class Question>
+  [[nodiscard]] std::size_t number_where(Question is_so) const {
+    return static_cast<std::size_t>(std::ranges::count_if(reports_, is_so));
+  }
+
+  std::size_t servers_;
+  std::vector<Report> reports_;
+};
+
 TakenSlots taken_slots_in(const std::vector<const QueueStatus*>& statuses) {
   std::vector<std::size_t> free;  // by slot: how many servers have it free
   for (const QueueStatus* status : statuses) {
@@ -101,54 +197,22 @@ Room room_in(const std::vector<const QueueStatus*>& statuses, const std::vector<
 
 QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::vector<bool>& granted,
                   const QueueDemands& demands) {
-  const std::size_t quorum = quorum_of(statuses.size());
-  std::vector<Milliseconds> times;
-  std::vector<Duration> changes;
+  const Reports all(statuses, granted);
   QueueView view;
-  std::optional<std::size_t> fewest;
-  std::size_t queued = 0;
-  std::size_t offered = 0;
-  std::size_t cannot_publish = 0;
-  std::size_t with_largest = 0;
-  Ticket above_all = 0;
-  std::size_t not_superseded = 0;
-  const QueueStatus* superseder = nullptr;
-  for (std::size_t i = 0; i < statuses.size(); ++i) {
-    const QueueStatus* status = statuses[i];
-    if (status == nullptr) continue;
-    times.push_back(status->time);
-    above_all = std::max(above_all, status->max_ticket.value_or(0) + 1);
-    if (status->queued || granted[i]) ++queued;
-    if (status->offered || granted[i]) ++offered;
-    if (status->cannot_publish) ++cannot_publish;
-    if (status->max_ticket) ++with_largest;
-    if (status->superseder.empty()) {
-      ++not_superseded;
-    } else {
-      superseder = status;
-    }
-    view.newer = view.newer || status->newer;
-    view.others = std::max(view.others, status->others.value_or(0));
-    fewest = std::min(fewest.value_or(status->ahead), status->ahead);
-    if (granted[i]) changes.push_back(Duration::zero());
-    if (!granted[i] && status->may_change) changes.push_back(*status->may_change);
-    if (status->collector) view.collector = status->collector;
-  }
-  if (superseder != nullptr && not_superseded < quorum)
-    view.superseded_by = superseder->superseded_by.value_or(Owner());
+  view.queued = all.quorum_where([](const auto& at) { return at.queued || at.granted; });
+  view.offered = all.quorum_where([](const auto& at) { return at.offered || at.granted; });
+  view.has_largest = all.quorum_where([](const auto& at) { return at.max_ticket.has_value(); });
+  view.cannot_publish = all.no_quorum_without([](const auto& at) { return at.cannot_publish; });
+  view.newer = all.any([](const auto& at) { return at.newer; });
+  view.ahead = all.min_ahead();
+  view.others = all.max_others();
+  view.collector = all.collector();
+  view.superseded_by = all.superseder();
   if (demands.max_waiting) view.room = room_in(statuses, granted, *demands.max_waiting);
-  view.ahead = fewest.value_or(0);
-  view.queued = queued >= quorum;
-  view.offered = offered >= quorum;
-  view.has_largest = with_largest >= quorum;
-  view.cannot_publish = statuses.size() - cannot_publish < quorum;
-  if (times.size() < quorum) return view;
-  std::ranges::sort(times);
-  view.next_ticket =
-      std::max(static_cast<Ticket>(std::max<Milliseconds::rep>(times[times.size() / 2].count(), 0)),
-               above_all);
-  std::ranges::sort(changes);
-  if (changes.size() >= quorum) view.may_change = changes[quorum - 1];
+  if (!all.from_quorum()) return view;
+
+  view.next_ticket = all.next_ticket();
+  view.may_change = all.may_change();
   view.slots = JointlyFreeSlots(statuses, demands.take).lowest();
   view.taken_slots = taken_slots_in(statuses);
   return view;
