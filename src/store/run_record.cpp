@@ -136,7 +136,6 @@ LastRuns decode_runs(std::string_view text, Duration time) {
   LastRuns runs;
   const auto head = split<at::count>(first);
   if (!head) return runs;
-  // An older version keeps the record for a shorter time than this one.
   if (const auto kept_for = whole_number((*head)[at::remember_for]); kept_for && *kept_for > 0)
     runs.kept_for = from_wire(*kept_for);
   const auto started = whole_number((*head)[at::started]);

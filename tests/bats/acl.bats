@@ -230,8 +230,7 @@ without_last_runs() {
   done
 }
 
-# The rule in the manual of version 0.1.0.
-@test "the rule of an earlier version still works, and doctor names the new right" {
+@test "without the right to pubsub numsub locks work, and doctor names it" {
   start_server
   local rights
   mapfile -t rights < <(without '+pubsub|numsub')

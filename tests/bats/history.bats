@@ -136,18 +136,6 @@ skips() { redlock-cli status demo --json | jq -c '.locks[0].skips | [.count, .wh
 }
 
 # bats test_tags=redis
-@test "an older version that records a run drops the earlier ones, and everything still works" {
-  run_noted one two three
-  # It keeps only three lines.
-  local record
-  record=$(redis 0 get 'redlock:last:{demo}' | head -n 3)
-  redis 0 set 'redlock:last:{demo}' "$record" px 100000 >/dev/null
-  assert_equal "$(notes)" three
-  run_noted four five
-  assert_equal "$(notes)" "five four three"
-}
-
-# bats test_tags=redis
 @test "a server that missed runs leaves no gap: the runs of all servers are merged by fence" {
   start_servers 2
   export REDLOCK_SERVER=$SERVERS REDLOCK_RESTART_GUARD=0

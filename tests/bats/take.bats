@@ -39,20 +39,6 @@ note_waits() {
   assert_equal "$(keys_at 0)" ""
 }
 
-# The view of a version without --take: a live reader in each slot, with a matching share.
-# bats test_tags=redis
-@test "each of the slots is also taken for older versions" {
-  hold big --slots 20 --take 19
-  local slot id
-  for slot in {0..18}; do
-    id=$(redis 0 hget 'redlock:slots:{demo}' "$slot")
-    [[ -n $(redis 0 zscore 'redlock:readers:{demo}' "$id") ]]
-    [[ $(redis 0 hget 'redlock:shares:{demo}' "$id") =~ ^[0-9]+\ [0-9]+\ [01]\ "$slot"\ \{ ]]
-  done
-  assert_equal "$(redis 0 zcard 'redlock:readers:{demo}')" 19
-  release_hold big
-}
-
 @test "a waiter for several slots is not starved, and -n beside its reserved slot names it" {
   hold one --slots 2
   hold two --slots 2

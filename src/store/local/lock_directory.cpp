@@ -165,11 +165,9 @@ std::string encode(const Base& base) {
 std::optional<Base> decode(std::string_view text) {
   const std::size_t space = text.find(' ');
   const auto offset = whole_number(text.substr(0, space));
-  // Older versions stored the offset without the namespace.
-  const auto name_space = space != std::string_view::npos
-                              ? whole_number<std::uint64_t>(text.substr(space + 1))
-                              : time_namespace();
-  if (!offset || !name_space) return std::nullopt;
+  if (space == std::string_view::npos || !offset) return std::nullopt;
+  const auto name_space = whole_number<std::uint64_t>(text.substr(space + 1));
+  if (!name_space) return std::nullopt;
   // Another program may have written the file; its value must not cause an overflow.
   constexpr microseconds max_offset = std::chrono::hours(24 * 365 * 200);
   if (*offset > max_offset.count() || *offset < -max_offset.count()) return std::nullopt;

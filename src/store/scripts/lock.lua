@@ -184,8 +184,8 @@ local function lift_fence(how, id, fence, ttl)
   if not last then return unusable end
   local lifted = last < tonumber(fence) and set_counter(tonumber(fence), ttl)
   if is_error(lifted) then return lifted end
-  local owner = read_owner()
   if how == 'exclusive' then
+    local owner = read_owner()
     if owner.lease ~= id or owner.fence == fence then return end
     return first_error(redis.pcall('HSET', KEYS.owner, 'fence', fence))
   end
@@ -200,11 +200,7 @@ local function lift_fence(how, id, fence, ttl)
       write_share(parts[nth], other)
     end
   end
-  return first_error(
-    write_share(id, share),
-    -- For older versions, the owner record has the fence of the latest reader, the largest one.
-    owner.lease == WORD.all_shares and (tonumber(owner.fence) or 0) < tonumber(fence)
-      and redis.pcall('HSET', KEYS.owner, 'fence', fence))
+  return first_error(write_share(id, share))
 end
 
 -- A server that is out of memory allows all writes of a script whose first write needs no memory.

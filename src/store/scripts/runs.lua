@@ -102,7 +102,7 @@ local function record_run(brought, id, record, time)
   end
   local is_new = is_of_another
   if not is_of_another then
-    -- The last run is not kept yet: an older version recorded it, or another lease passed it on.
+    -- The last run is not kept yet if another lease passed it on.
     if kept == '' and last ~= '' then kept = keep_run('', '-', last) end
     kept, is_new = keep_run(kept, id, line)
   end

@@ -122,7 +122,7 @@ TEST(KeptRuns, AreThoseOfAllServersByTheirFences) {
 
 TEST(KeptRuns, WithOneFenceAreTheSharesOfSeveralLeases) {
   EXPECT_EQ(shown({keeping({{9, "a"}, {8, "x"}}), keeping({{9, "b"}, {8, "x"}})}), "9b 9a 8x ");
-  // What an older version recorded is known without its lease.
+  // A run that another lease passed on is known without its lease.
   EXPECT_EQ(shown({keeping({{9, ""}}), keeping({{9, "a"}}), keeping({{9, ""}})}), "9a ");
   EXPECT_EQ(shown({keeping({{9, ""}, {7, ""}}), keeping({{9, ""}})}), "9- 7- ");
 }
