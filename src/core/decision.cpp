@@ -88,18 +88,22 @@ struct LeaseVotes {
 };
 
 /// The lease that most servers show in votes of this kind; among equals, the one that the first
-/// server shows.
+/// server shows. It is described by a server that has its owner record, if there is one: a server
+/// that lost the record takes the lease for a foreign client's.
 template <class Kind, class Votes>
 LeaseVotes leading(const Votes& votes) {
   LeaseVotes lead;
   for (const auto& vote : votes) {
     const Kind* held = as<Kind>(vote);
     if (held == nullptr) continue;
-    const auto same = static_cast<std::size_t>(std::ranges::count_if(votes, [=](const auto& other) {
+    LeaseVotes same{&held->holder, 0};
+    for (const auto& other : votes) {
       const Kind* also = as<Kind>(other);
-      return also != nullptr && also->holder.id == held->holder.id;
-    }));
-    if (same > lead.votes) lead = {&held->holder, same};
+      if (also == nullptr || also->holder.id != held->holder.id) continue;
+      ++same.votes;
+      if (!same.holder->owner && also->holder.owner) same.holder = &also->holder;
+    }
+    if (same.votes > lead.votes) lead = same;
   }
   return lead;
 }

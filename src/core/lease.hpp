@@ -23,6 +23,8 @@ struct Lease {
   Instant deadline;  ///< t0 + ttl - drift of the last confirmed round; moves forward only
   Keeping keeping = Keeping::own;
   Hold hold{};
+  /// What the servers store about it, as of the grant; nullopt: unknown until a server reports it.
+  std::optional<Provenance> provenance{};
   /// The success because of which AcquireOrder::once_per forbids another run. Servers that forgot
   /// it learn of it when the lease is released.
   std::optional<RunRecord> fresh{};

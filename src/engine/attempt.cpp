@@ -95,6 +95,7 @@ class Attempt {
     ballot_->granted = true;
     Lease lease{order_.resource, token_, own_id(), fence, order_.ttl, deadline};
     lease.hold = Hold{order_.mode.shared, tally().slots()};
+    lease.provenance = Provenance{Duration::zero(), owner_.supervised(), owner_.text()};
     lease.place = place_of(order_);
     if (order_.once_per) lease.fresh = fresh_run(*order_.once_per);
     co_return lease;

@@ -31,9 +31,18 @@ bool is_fault(const ExtendVote& vote) {
   return std::holds_alternative<Fault>(vote);
 }
 
-bool lost_the_key(const ExtendVote& vote) {
+/// Whether another lease of this tool is in the place of ours: perhaps the grant of a waiter, whose
+/// attempt fails at the other servers and is undone.
+template <class Vote>
+bool is_in_the_way(const Vote& vote) {
   const auto* not_ours = std::get_if<NotOurs>(&vote);
-  return not_ours != nullptr && not_ours->why == NotOurs::Why::gone;
+  return not_ours != nullptr && not_ours->holder && !not_ours->holder->foreign;
+}
+
+/// Whether our lease is not there, and may be given back without taking the place of another.
+bool lacks_the_key(const ExtendVote& vote) {
+  const auto* not_ours = std::get_if<NotOurs>(&vote);
+  return not_ours != nullptr && (not_ours->why == NotOurs::Why::gone || is_in_the_way(vote));
 }
 
 /// A process that is about to end waits for servers slower than the quorum: as long again as the
@@ -84,12 +93,23 @@ class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
     while (in_time && !all_voted()) in_time = co_await ballot_->event->wait_until(timeout);
   }
 
-  /// Heals the servers that lost the lease, now and when their votes come.
-  void heal_from_now_on() {
-    heal_ = heal_request();
+  /// Heals the servers that lack the lease, or its record, now and when their votes come. `known`:
+  /// what was stored about the lease, in case that no server has it any more.
+  void heal_from_now_on(Provenance known) {
+    heal_ = heal_request(std::move(known));
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
-      if (const ExtendVote* vote = tally().vote_of(i)) heal_if_lost(i, *vote);
+      if (const ExtendVote* vote = tally().vote_of(i)) heal_if_needed(i, *vote);
     }
+  }
+
+  /// What a server stores about the lease; nullopt if none has its record. A cluster that is moving
+  /// the key cannot read it.
+  [[nodiscard]] std::optional<Provenance> provenance() const {
+    for (std::size_t i = 0; i < server_set_.size(); ++i) {
+      const Extended* extended = extended_by(i);
+      if (extended != nullptr && !extended->provenance.record.empty()) return extended->provenance;
+    }
+    return std::nullopt;
   }
 
   [[nodiscard]] const ExtendTally& tally() const { return ballot_->tally; }
@@ -104,7 +124,7 @@ class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
     if (extended != nullptr && extended->stop_request) asked_(*extended->stop_request);
     // The tally has replaced this vote by a fault: its process also voted as another server.
     if (!is_fault(vote) && is_fault(*tally().vote_of(server))) duplicate_ = server;
-    if (heal_) heal_if_lost(server, vote);
+    if (heal_) heal_if_needed(server, vote);
   }
 
   [[nodiscard]] bool all_voted() const {
@@ -114,31 +134,50 @@ class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
     return true;
   }
 
-  /// Copies the lease from a server that has its record. A cluster that is moving the key cannot
-  /// read it.
-  [[nodiscard]] HealRequest heal_request() const {
-    HealRequest heal{request_.resource, request_.token, request_.ttl, request_.fence, {}, hold_};
-    for (std::size_t i = 0; i < server_set_.size() && heal.provenance.record.empty(); ++i) {
-      const ExtendVote* vote = tally().vote_of(i);
-      const auto* extended = vote != nullptr ? std::get_if<Extended>(vote) : nullptr;
-      if (extended == nullptr) continue;
-      heal.fence = std::max(request_.fence, extended->fence);
-      heal.provenance = extended->provenance;
-    }
-    return heal;
+  [[nodiscard]] const Extended* extended_by(std::size_t server) const {
+    const ExtendVote* vote = tally().vote_of(server);
+    return vote != nullptr ? std::get_if<Extended>(vote) : nullptr;
   }
 
-  void heal_if_lost(std::size_t server, const ExtendVote& vote) {
-    if (*released_ || !lost_the_key(vote)) return;
+  [[nodiscard]] HealRequest heal_request(Provenance known) const {
+    Fence fence = request_.fence;
+    for (std::size_t i = 0; i < server_set_.size(); ++i) {
+      if (const Extended* extended = extended_by(i)) fence = std::max(fence, extended->fence);
+    }
+    return {request_.resource, request_.token, request_.ttl, fence, std::move(known), hold_};
+  }
+
+  void heal_if_needed(std::size_t server, const ExtendVote& vote) {
+    const auto* extended = std::get_if<Extended>(&vote);
+    const bool lost_the_record = extended != nullptr && extended->provenance.record.empty() &&
+                                 !heal_->provenance.record.empty();
+    if (!lost_the_record && !lacks_the_key(vote)) return;
     // A grant of other slots that is still to be released has the same token. Its release would
     // delete this copy, too.
     if (server_set_.has_leftover(server, heal_->resource, heal_->token)) return;
-    spawn(server_set_.executor(),
-          [&server_set = server_set_, server, heal = *heal_]() -> asio::awaitable<void> {
-            // The next round shows whether it worked.
-            (void)co_await server_set.server(server).heal(
-                heal, server_set.clock().now() + server_set.server_timeout());
-          });
+    spawn(server_set_.executor(), [self = shared_from_this(), server, waits = is_in_the_way(vote)] {
+      return self->heal(server, waits);
+    });
+  }
+
+  /// Heals a server. While another lease is in the way, which may be the short-lived grant of a
+  /// waiter, retries for one server timeout: by then the waiter has undone it. The next round shows
+  /// whether the heal worked. `waits`: another lease was in the way just now.
+  asio::awaitable<void> heal(std::size_t server, bool waits) {
+    const Clock& clock = server_set_.clock();
+    const Instant end = clock.now() + server_set_.server_timeout();
+    for (unsigned k = 0; !*released_; ++k) {
+      if (waits) {
+        const Instant next = clock.now() + unavailable_delay(k, server_set_.random());
+        if (next >= end) co_return;
+        co_await sleep_until(clock, next);
+        if (*released_) co_return;
+      }
+      const Instant answer_by = clock.now() + server_set_.server_timeout();
+      const HealVote vote = co_await server_set_.server(server).heal(*heal_, answer_by);
+      waits = is_in_the_way(vote);
+      if (!waits) co_return;
+    }
   }
 
   ServerSet& server_set_;
@@ -283,7 +322,13 @@ HeldLease::HeldLease(ServerSet& server_set, Resource resource, Token token, Fenc
       fence_(fence),
       hold_(std::move(hold)),
       ttl_(ttl),
+      provenance_at_(server_set.clock().now()),
       released_(std::make_shared<bool>(false)) {}
+
+HeldLease::HeldLease(ServerSet& server_set, const Lease& lease)
+    : HeldLease(server_set, lease.resource, lease.token, lease.fence, lease.hold, lease.ttl) {
+  if (lease.provenance) provenance_ = *lease.provenance;
+}
 
 asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_hand) {
   ExtendResult result;
@@ -302,7 +347,14 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   if (result.decision != ExtendDecision::confirmed) co_return result;
 
   result.deadline = deadline(result.t0, ttl);
-  round->heal_from_now_on();
+  const Instant now = server_set_.clock().now();
+  if (auto provenance = round->provenance()) {
+    provenance_ = std::move(*provenance);
+    provenance_at_ = now;
+  }
+  Provenance known = provenance_;
+  known.age += now - provenance_at_;
+  round->heal_from_now_on(std::move(known));
   if (by_hand) co_await round->complete(end_of_lingering(server_set_.clock(), result.t0));
   // After a failed round, it is among the faults.
   if (round->duplicate()) server_set_.report_late_duplicate(*round->duplicate());

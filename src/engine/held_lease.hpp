@@ -36,14 +36,17 @@ class HeldLease {
   HeldLease(ServerSet& server_set, Resource resource, Token token, Fence fence, Hold hold = {},
             std::optional<Ttl> ttl = {});
 
+  /// A lease that this process keeps, as it was granted or handed over.
+  HeldLease(ServerSet& server_set, const Lease& lease);
+
   /// `asked` runs with the stop request each time that an answer to extend() contains one, even if
   /// that answer is late.
   void on_stop_request(std::function<void(const StopRequest&)> asked) { asked_ = std::move(asked); }
 
   /// One round (PROTOCOL R4, R5), decided as soon as the result is certain. It ends within the
   /// server timeout, and by `end`, when the lease ends for the caller whatever the answers. Once a
-  /// quorum has confirmed the lease in this round, servers that have lost it are healed in the
-  /// background. After release() no server is asked or healed.
+  /// quorum has confirmed the lease in this round, servers that have lost it, or its record, are
+  /// healed in the background. After release() no server is asked or healed.
   ///
   /// `by_hand`: the process is about to end, so there is no next round. Slower servers get a little
   /// more time, so that they can be healed if need be.
@@ -70,6 +73,8 @@ class HeldLease {
   Fence fence_;
   Hold hold_;
   std::optional<Ttl> ttl_;
+  Provenance provenance_;  ///< what was last known to be stored about the lease
+  Instant provenance_at_;  ///< when that was known
   std::function<void(const StopRequest&)> asked_ = [](const StopRequest&) {};
   std::shared_ptr<bool> released_;  ///< shared with the coroutines in the background
 };

@@ -33,7 +33,7 @@ LeaseKeeper::LeaseKeeper(ServerSet& server_set, const Lease& lease)
     disconnected_ = server_set.clock().make_event();  // never notified: its keeper does that
     next_round_ = round_after(last_round_);
   } else {
-    held_.emplace(server_set, lease.resource, lease.token, lease.fence, lease.hold, lease.ttl);
+    held_.emplace(server_set, lease);
     disconnected_ = server_set.disconnection_event();
     // Relative to the t0 of the grant, which follows from the deadline.
     next_round_ = round_after(lease.deadline - (redlock::deadline(Instant(), ttl_) - Instant()));

@@ -1,4 +1,6 @@
--- Restores a lease on a server that lost it, after a quorum extended it in the same round (R5).
+-- Restores a lease, or only its record, on a server that lost it, after a quorum extended it in the
+-- same round (R5). Never shortens a lease, and never replaces a record of ours, which may have a stop
+-- request.
 -- ARGV: token, ttl, fence, age, supervised, owner record, mode (x or s), slots as '1,4' or ''
 -- -> {'healed'} | {'gone', …} if it was released by hand or broken meanwhile
 --    | {'held', …} | an error
@@ -12,10 +14,15 @@ local last = counter(MAX_FENCE)
 local since = time - tonumber(ARGV.age)
 
 if ARGV.mode == WORD.alone then
-  if state ~= 'free' and value ~= token then return describe(WORD.held, value, type_name, time) end
-  local set = redis.pcall('SET', KEYS.lock, token, 'NX', 'PX', ARGV.ttl)
-  if not set and value ~= token then set = redis.error_reply(NOT_SET) end
-  if is_error(set) then return set end
+  if value == token then
+    if read_owner().lease == id then return {WORD.healed} end
+    ttl = math.max(ttl, redis.call('PTTL', KEYS.lock))
+  else
+    if state ~= 'free' then return describe(WORD.held, value, type_name, time) end
+    local set = redis.pcall('SET', KEYS.lock, token, 'NX', 'PX', ARGV.ttl)
+      or redis.error_reply(NOT_SET)
+    if is_error(set) then return set end
+  end
   write_owner(id, ARGV.fence, since, ARGV.supervised, ARGV.record, ttl)
 else
   if state ~= 'free' and value ~= SHARED then
@@ -26,8 +33,11 @@ else
       return describe(WORD.held, SHARED, nil, time)
     end
   end
-  local failure = add_share(id, ttl, {
-    fence = ARGV.fence, since = since, supervised = ARGV.supervised, record = ARGV.record
+  local ends = share_end(id, time)
+  local known = ends and read_share(redis.call('HGET', KEYS.shares, id))
+  local failure = add_share(id, math.max(ttl, (ends or 0) - time), {
+    fence = ARGV.fence, since = since, supervised = ARGV.supervised,
+    record = known and known.record or ARGV.record
   }, slots, time)
   if failure then return failure end
 end

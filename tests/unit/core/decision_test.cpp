@@ -152,6 +152,19 @@ TEST(AcquireTally, SeesADuplicateBeforeAllElse) {
   expect_each("g2 gg2 2.. dd2 AA2..", duplicate);
 }
 
+TEST(Inspection, DescribesALeaseByAServerThatHasItsRecord) {
+  Holder unknown;
+  unknown.id = LeaseId{"a"};
+  unknown.foreign = true;
+  Holder known;
+  known.id = unknown.id;
+  known.owner.emplace().host = "here";
+  const Inspection inspection = summarize({Taken{unknown}, Taken{unknown}, Taken{known}});
+  EXPECT_EQ(inspection.state, InspectState::held);
+  EXPECT_FALSE(inspection.holder->foreign);
+  EXPECT_EQ(inspection.holder->owner->host, "here");
+}
+
 TEST(AcquireTally, ReplacesAnEarlierVoteOfTheSameServer) {
   AcquireTally tally(3);
   tally.count(0, acquire_vote('g'));

@@ -153,6 +153,58 @@ TEST_F(HeldLeaseTest, IsNotTakenFromAnotherThatHasItOnAMinority) {
   EXPECT_EQ(world.store(2).lock(resource())->value, "theirs");
 }
 
+TEST_F(HeldLeaseTest, IsHealedInTheSameRoundOnceAWaiterHasUndoneItsGrant) {
+  Client& waiter = world.client(2);
+  world.store(2).lose_everything();
+  // A server takes its time to read the waiter's undo, and not that of the renewal.
+  waiter.server(2).fate_for[Question::undo] = {.request = 100ms};
+  EXPECT_FALSE(world.run(attempt(waiter.server_set, order(), waiter.interrupt)));
+  ASSERT_FALSE(remaining(2));
+  ASSERT_FALSE(world.store(2).is_free(resource()));
+  EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
+  world.settle_for(server_timeout);
+  EXPECT_TRUE(remaining(2));
+}
+
+TEST_F(HeldLeaseTest, IsNeverWrittenOverTheLeaseOfAnother) {
+  Client& other = world.client({.seed = 2, .servers = {2}});
+  world.store(2).lose_everything();
+  const auto theirs = world.run(attempt(other.server_set, order(), other.interrupt));
+  ASSERT_TRUE(theirs);
+  EXPECT_EQ(extend().decision, ExtendDecision::confirmed);
+  world.settle_for(2 * server_timeout);
+  EXPECT_EQ(world.store(2).lock(resource())->value, theirs->token.secret());
+  const std::size_t until_then = heals();
+  world.settle_for(5s);
+  EXPECT_EQ(heals(), until_then) << "for one server timeout only";
+}
+
+TEST_F(HeldLeaseTest, GetsItsRecordBackThoughEveryServerLostIt) {
+  HeldLease kept(client.server_set, *lease);
+  for (std::size_t i = 0; i < world.size(); ++i) world.store(i).forget_owner(resource());
+  EXPECT_EQ(world.run(kept.extend(ttl(10s))).decision, ExtendDecision::confirmed);
+  world.settle_for(10ms);
+  for (std::size_t i = 0; i < world.size(); ++i) {
+    const auto lock = world.store(i).lock(resource());
+    ASSERT_TRUE(lock);
+    EXPECT_FALSE(lock->foreign);
+    EXPECT_EQ(lock->owner.command, "make");
+    EXPECT_EQ(lock->fence, lease->fence);
+  }
+}
+
+TEST_F(HeldLeaseTest, KeepsTheRecordThatAServerHas) {
+  HeldLease kept(client.server_set, *lease);
+  Owner asked = order().owner;
+  asked.stop_request = StopRequest{"there", "you", "why"};
+  world.store(0).change_owner(resource(), asked);
+  world.store(1).forget_owner(resource());
+  EXPECT_EQ(world.run(kept.extend(ttl(10s))).decision, ExtendDecision::confirmed);
+  world.settle_for(10ms);
+  for (const std::size_t i : {0U, 1U})
+    EXPECT_TRUE(world.store(i).lock(resource())->owner.stop_request) << "server " << i;
+}
+
 TEST_F(HeldLeaseTest, IsNotHealedInARoundThatWasNotConfirmed) {
   world.store(2).lose_everything();
   client.server(0).fate.silent = true;

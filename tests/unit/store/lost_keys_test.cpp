@@ -26,6 +26,11 @@ class LostKeysTest : public ::testing::TestWithParam<ScriptStoreKind> {
     return drive_.run(server_.heal({deploy(), token(digit), ttl(), Fence(7), {}, Hold{true, slots}},
                                    drive_.soon()));
   }
+  HealVote restore(char digit, bool shared) {
+    const Provenance known{0ms, true, encode_owner(some_owner())};
+    return drive_.run(server_.heal(
+        {deploy(), token(digit), ttl(), Fence(7), known, Hold{shared, {}}}, drive_.soon()));
+  }
   ReleaseVote release(char digit) {
     return drive_.run(server_.release({deploy(), token(digit)}, drive_.soon()));
   }
@@ -83,6 +88,37 @@ TEST_P(LostKeysTest, AnExtensionRestoresTheTableOfSlots) {
     EXPECT_TRUE(answers<Extended>(extend('a', {0})));
     EXPECT_EQ(store_->run({"HGET", helper_.slots(), "0"}).text, id_of('a'));
     EXPECT_GT(store_->run({"PTTL", helper_.slots()}).integer, 40'000);
+  }
+}
+
+// --- the owner record ---
+
+TEST_P(LostKeysTest, ALostRecordIsRestoredAndItsLeaseIsNotShortened) {
+  for (const bool shared : {false, true}) {
+    store_->clear();
+    acquire('a', Mode{shared});
+    EXPECT_TRUE(answers<Extended>(extend('a')));
+    store_->run({"DEL", shared ? helper_.shares() : helper_.owner()});
+    const ExtendVote lost = extend('a');
+    ASSERT_TRUE(answers<Extended>(lost));
+    EXPECT_EQ(std::get<Extended>(lost).provenance.record, "");
+    EXPECT_TRUE(answers<Healed>(restore('a', shared)));
+    const ExtendVote back = extend('a');
+    ASSERT_TRUE(answers<Extended>(back));
+    EXPECT_EQ(decode_owner(std::get<Extended>(back).provenance.record)->host, some_owner().host);
+    for (const std::string& key : {deploy().key(), shared ? helper_.shares() : helper_.owner()})
+      EXPECT_GT(store_->run({"PTTL", key}).integer, 40'000) << key;
+  }
+}
+
+TEST_P(LostKeysTest, ARecordThatIsThereIsNotReplaced) {
+  for (const bool shared : {false, true}) {
+    store_->clear();
+    acquire('a', Mode{shared});
+    const AskRequest stop{deploy(), LeaseId{id_of('a')}, std::nullopt, {"there", "you", "why"}};
+    EXPECT_TRUE(answers<Taken>(drive_.run(server_.ask_holder(stop, drive_.soon()))));
+    EXPECT_TRUE(answers<Healed>(restore('a', shared)));
+    EXPECT_TRUE(std::get<Extended>(extend('a')).stop_request);
   }
 }
 
