@@ -203,6 +203,7 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::ve
   view.offered = all.quorum_where([](const auto& at) { return at.offered || at.granted; });
   view.has_largest = all.quorum_where([](const auto& at) { return at.max_ticket.has_value(); });
   view.cannot_publish = all.no_quorum_without([](const auto& at) { return at.cannot_publish; });
+  view.watches = all.any([](const auto& at) { return at.watches; });
   view.newer = all.any([](const auto& at) { return at.newer; });
   view.ahead = all.min_ahead();
   view.others = all.max_others();
@@ -225,8 +226,9 @@ Duration until_next_poll(const QueueView& view) {
   // We may be the only process that notices that the notified waiter does not poll.
   if (view.offered) return may_change + expiry_slack;
   Duration span = may_change + expiry_slack;
-  if (ahead == 1) span = may_change + second_slack;
-  if (ahead > 1) {
+  if (ahead == 1 || view.watches) {
+    span = may_change + second_slack;
+  } else if (ahead > 1) {
     // With an interval of n²/2 seconds at position n, the sum from the third position on is below
     // one poll a second.
     const auto position = static_cast<Milliseconds::rep>(std::min<std::size_t>(ahead + 1, 100));

@@ -35,14 +35,16 @@ struct QueueView {
   bool cannot_publish = false;  ///< a holder cannot notify a quorum's waiters when it releases
   bool newer = false;           ///< a waiter of a newer version comes first
   bool offered = false;  ///< a quorum is free, but the first waiter was notified and comes first
+  bool watches = false;  ///< we are to notice if the first waiter dies, which may not enter and
+                         ///< keeps others out
   /// The owner of a newer waiter that supersedes us, once so many servers report it that those that
   /// do not are no quorum.
   std::optional<Owner> superseded_by{};
   Room room = Room::unknown;
   std::size_t others = 0;  ///< number of waiters besides us, on the server with the most; only if
                            ///< the queue is bounded
-  /// The owner of the first waiter, if it takes several slots and not all of them are free,
-  /// although there are enough for us.
+  /// The owner of the first waiter, if not all of the slots that it takes are free, although there
+  /// are enough for us.
   std::optional<Owner> collector{};
 };
 
@@ -63,6 +65,9 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::ve
 /// first has died. The further back a waiter is, the more rarely it polls. So all waiters together
 /// cost the servers a few polls a second, however many they are and however short the leases, plus
 /// one poll each per max_poll_interval.
+///
+/// A waiter that watches over the first one polls as the second does, whatever its own position: at
+/// most two do.
 ///
 /// A waiter that knows that the lock is offered to another waiter polls when that waiter's time to
 /// answer has passed, whatever its own position. So a free lock passes over one stopped waiter a

@@ -164,13 +164,15 @@ struct QueueStatus {
   bool offered = false;                  ///< the lock is free, and the first waiter is notified
   bool newer = false;                    ///< the lock is free, and the first waiter runs a version
                                          ///< newer than ours
+  bool watches = false;                  ///< the first waiter may not enter and keeps others out,
+                                         ///< and we are to notice if it dies
   bool cannot_publish = false;           ///< a holder may not notify waiters when it releases
   std::string superseder{};              ///< the id of the waiter that supersedes us; empty: none
   std::optional<Owner> superseded_by{};  ///< the owner of that waiter
   std::optional<std::size_t> others{};   ///< number of waiters besides us, before or after us; only
                                          ///< if it was requested
-  /// The owner of the first waiter, if it takes several slots and not all of them are free,
-  /// although there are enough for us.
+  /// The owner of the first waiter, if not all of the slots that it takes are free, although there
+  /// are enough for us.
   std::optional<Owner> collector{};
 };
 

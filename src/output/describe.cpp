@@ -104,8 +104,13 @@ std::string freeing_advice(const Resource& resource, const Holder& holder) {
   return fmt::format("; `redlock-cli release {} --force` releases it now", key_option(resource));
 }
 
-/// Why a free slot is not granted: an earlier waiter is collecting several slots.
+/// Why a free slot is not granted: an earlier waiter is collecting several slots, or waits for one
+/// of fewer slots.
 std::string collector_text(const Owner& owner) {
+  if (owner.take == 1) {
+    return fmt::format("a slot is free, but {} waits for one of the first {} and comes first",
+                       owner_text(owner), owner.slots);
+  }
   return fmt::format("a slot is free, but {} waits for {} of them and comes first",
                      owner_text(owner), owner.take);
 }

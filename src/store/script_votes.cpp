@@ -123,6 +123,7 @@ std::optional<QueueStatus> queue_status_of(const Reply& reply) {
   queue.free_slots = part[at::free_slots].text.substr(0, Mode::max_slots);
   queue.offered = is(part[at::offered], protocol::offered);
   queue.newer = is(part[at::offered], protocol::offered_to_newer);
+  queue.watches = is(part[at::offered], protocol::watches);
   queue.cannot_publish = part[at::cannot_publish].integer > 0;
   queue.superseder = part[at::superseder].text;
   if (!queue.superseder.empty())

@@ -18,11 +18,12 @@
 --            whether we are in the queue (0 or NUMBER.queued_…),
 --            ms until something may change without a notification or -1, free slots,
 --            whether the lock is free for the first waiter, which has been notified
---            (0 or NUMBER.offered…), whether a holder cannot publish,
+--            (0 or NUMBER.offered…), or whether we watch over it (NUMBER.watches),
+--            whether a holder cannot publish,
 --            id and owner record of the waiter that supersedes us or '' '',
 --            number of other waiters or -1 (not requested),
---            owner record of the first waiter if it takes several slots and not all of them are
---            free, although there are enough for us; otherwise ''}
+--            owner record of the first waiter if not all of the slots that it takes are free,
+--            although there are enough for us; otherwise ''}
 local token, ttl, mode = ARGV.token, tonumber(ARGV.ttl), ARGV.mode
 local limit, waiter, ticket = tonumber(ARGV.slots), ARGV.waiter, tonumber(ARGV.ticket)
 local id, time = redis.sha1hex(token), now()
@@ -104,19 +105,23 @@ if superseder or needs_ticket
   local may_change, offered
   if may_enter then
     local first = first_in_queue(time)
-    local is_collecting = limit > 0 and first and first.id ~= waiter and state == 'shared'
-      and first.mode == WORD.slotted and not has_room(state, first, time)
+    local has_way = first and has_room(state, first, time)
+    local is_blocked = first and first.id ~= waiter and not has_way
     local due = first and first.notified > 0 and first.notified + TIME.notify_timeout + 1
     if first and first.opaque then
       offered = NUMBER.offered_to_newer
-    elseif due and has_room(state, first, time) then
+    elseif due and has_way then
       offered = NUMBER.offered
+    elseif is_blocked and waiter ~= '' and is_watcher(waiter, first) then
+      offered = NUMBER.watches
     end
     may_change = due and due - time or TIME.notify_timeout
-    if is_collecting then
-      -- For us it is as if the slots were taken, so there is no need to poll again soon.
+    if is_blocked and limit > 0 and first.mode == WORD.slotted then
       collector = first.record
-      may_change = first_end and first_end - time or remaining_ms(time)
+      -- For us it is as if the slots were taken, so only a watcher needs to poll again soon.
+      if offered ~= NUMBER.watches then
+        may_change = first_end and first_end - time or remaining_ms(time)
+      end
     end
   else
     -- If there is no slot for us, there is none for the first waiter either.

@@ -23,14 +23,14 @@ local function admits(state, mode)
   return state == 'free' or state == 'shared' and mode ~= WORD.alone
 end
 
--- Whether the lock, in this state, has room for the waiter. A waiter that takes several slots needs
--- all of them at the same time. While it is first, others wait for it; otherwise it might never get
--- them (M4).
+-- Whether the lock, in this state, has room for the waiter. A waiter for slots needs all that it takes
+-- at the same time, below its own limit. While it is first, others wait for it; otherwise it might
+-- never get them (M4).
 local function has_room(state, entry, time)
   if not admits(state, entry.mode) then return false end
   if state == 'free' or entry.mode ~= WORD.slotted then return true end
-  if take_of(entry.record) == 1 then return true end
-  local limit = math.min(number_in(entry.record, WORD.slots_field) or 0, NUMBER.max_slots)
+  local limit = math.min(
+    number_in(entry.record, WORD.slots_field) or NUMBER.max_slots, NUMBER.max_slots)
   return (find_slots(limit, take_of(entry.record), {}, time)) ~= nil
 end
 
@@ -115,6 +115,13 @@ local function is_subscribed(id)
   return is_error(counted) or counted[2] > 0
 end
 
+-- Whether the waiter polled so lately that it need not prove again that it runs. One that polls often
+-- has its own proof: its entry ends soon.
+local function has_just_polled(entry, time)
+  return not entry.opaque and not entry.polls and is_subscribed(entry.id)
+    and entry.ends - TIME.idle_life > time - TIME.notify_timeout
+end
+
 -- Publishes the word to the waiter. Drops a waiter that neither subscribes nor polls, as it has
 -- died. PUBLISH also counts clients that subscribe to patterns, such as a monitor; PUBSUB does not.
 -- If the user may not call PUBSUB, the count of PUBLISH has to suffice. -> whether the waiter is
@@ -172,22 +179,24 @@ local function notify_standbys(rank, host, word, others, time, except)
   end
 end
 
--- Notifies the first waiter; if it may acquire, others stand by. If another notified waiter of its
--- host did not poll, all waiters of that host right behind it are notified as well. So a dead host
--- costs two timeouts, however many of its waiters are queued. -> whether the first waiter is alive
+-- Notifies the first waiter. If it may acquire, others stand by; if it may not, it only has to show
+-- that it runs, as it keeps others out. If another notified waiter of its host did not poll, all
+-- waiters of that host right behind it are notified as well. So a dead host costs two timeouts,
+-- however many of its waiters are queued. -> whether the first waiter is alive
 local function notify_first(entry, state, time, except, polled)
   if entry.notified > 0 then return true end
   local may_enter = has_room(state, entry, time)
+  if not may_enter and has_just_polled(entry, time) then return true end
   local word = may_enter and WORD.granted or WORD.recheck
   if not notify(entry, time, word, polled) then return false end
-  if not may_enter then return true end
   local host, rank = host_of(entry.id), 1
   while host == absent_host do
     local id = redis.call('ZRANGE', KEYS.queue, rank, rank)[1]
     if not id or id == except or host_of(id) ~= host then break end
     local neighbour = living(id, time)
-    if neighbour and notify(neighbour, time, WORD.granted, polled) then rank = rank + 1 end
+    if neighbour and notify(neighbour, time, word, polled) then rank = rank + 1 end
   end
+  if not may_enter then return true end
   notify_standbys(1, host, WORD.standby, WORD.standby_later, time, except)
   return true
 end
@@ -211,6 +220,17 @@ local function deliver_to_first(word, time)
     local entry = first_in_queue(time)
     if not entry or deliver(entry, word) ~= false then return end
   end
+end
+
+-- Whether this waiter watches over the first one while that may not enter and keeps others out: the
+-- second does, and the first of another host.
+local function is_watcher(id, first)
+  local host = host_of(first.id)
+  for rank, other in ipairs(redis.call('ZRANGE', KEYS.queue, 1, MANY)) do
+    if other == id and rank == 1 then return true end
+    if host_of(other) ~= host then return other == id end
+  end
+  return false
 end
 
 -- Puts the first waiter on standby unless it may acquire, as it may not know when the lock ends.
@@ -297,15 +317,16 @@ local function number_of_others(id)
 end
 
 -- Drops dead waiters while `limit` or more others are queued: killed waiters must not fill the
--- queue (Q10).
+-- queue (Q10). Ends when `limit` others are known to live.
 local function drop_absent(limit, id, time)
-  local rank = 0
-  while rank < MANY and number_of_others(id) >= limit do
+  local rank, alive = 0, 0
+  while alive < limit and number_of_others(id) >= limit do
     local other = redis.call('ZRANGE', KEYS.queue, rank, rank)[1]
     if not other then return end
     local entry = living(other, time)
     if entry and (other == id or entry.polls or is_subscribed(other)) then
       rank = rank + 1
+      if other ~= id then alive = alive + 1 end
     else
       drop(other)
     end

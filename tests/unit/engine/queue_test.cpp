@@ -1128,6 +1128,58 @@ TEST(SeveralSlots, AreCollectedWithoutThoseBehindPassingOrPolling) {
   }
 }
 
+TEST(SeveralSlots, AreNotKeptForACollectorThatDiedOrStandsStill) {
+  for (const std::size_t servers : {1U, 3U}) {
+    for (const auto ends : {&Crowd::dies, &Crowd::stops}) {
+      Crowd crowd(servers);
+      crowd.comes(for_hours, {true, 3}, 10min);
+      crowd.world.settle_for(20ms);
+      crowd.come(1, {true, 3, 3});
+      crowd.come(1, {true, 3});
+      crowd.world.settle_for(10s);
+      ASSERT_EQ(crowd.served, up_to(1));
+      ends(crowd.member(1));
+      crowd.wait_for(2, 3s);
+      EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 2})) << servers;
+    }
+  }
+}
+
+TEST(SeveralSlots, AreNotKeptForTheCollectorsOfAHostThatIsGone) {
+  Crowd crowd(3);
+  crowd.comes(for_hours, {true, 3}, 10min);
+  crowd.world.settle_for(20ms);
+  for (std::size_t i = 0; i < 20; ++i) {
+    crowd.comes(for_hours, {true, 3, 3}, 30s, "gone");
+    crowd.world.settle_for(20ms);
+  }
+  crowd.comes(for_hours, {true, 3}, 30s, "elsewhere");
+  crowd.world.settle_for(10s);
+  for (std::size_t i = 1; i <= 20; ++i) Crowd::stops(crowd.member(i));
+  crowd.wait_for(2, 5s);
+  EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 21}));
+}
+
+// A waiter for one of two slots keeps out those for one of five, whatever is free of the other
+// three.
+TEST(SeveralSlots, BehindAWaiterForFewerAreNotPolledForInVain) {
+  Crowd crowd(1);
+  for (std::size_t i = 0; i < 2; ++i) {
+    crowd.comes(for_hours, {true, 2}, 10min);
+    crowd.world.settle_for(20ms);
+  }
+  crowd.come(1, {true, 2});
+  crowd.come(20, {true, 5});
+  ASSERT_EQ(crowd.served, up_to(2));
+  const std::size_t before = crowd.questions_to(0);
+  crowd.world.settle_for(60s);
+  const double a_second = static_cast<double>(crowd.questions_to(0) - before) / 60;
+  EXPECT_LE(a_second, 2.5 + 21 / 15.0);
+  crowd.releases(crowd.member(0));
+  crowd.wait_for(6, 1s);
+  EXPECT_EQ(crowd.served, up_to(6)) << "one of the two slots, and the three others";
+}
+
 TEST(SeveralSlots, ThatAreLeftByOneThatGaveUpGoToAllBehindIt) {
   Crowd crowd(3);
   for (std::size_t i = 0; i < 2; ++i) {

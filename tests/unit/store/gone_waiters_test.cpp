@@ -77,6 +77,28 @@ TEST_F(GoneWaitersTest, WithoutTheRightToPubsubAMonitorCountsAsAWaiter) {
   EXPECT_TRUE(std::holds_alternative<Queued>(come_behind()));
 }
 
+TEST_F(GoneWaitersTest, DoNotFillABoundedQueueHoweverManyWaitBeforeThem) {
+  constexpr std::size_t living = 70;
+  redis_({"SET", deploy().key(), "theirs"});
+  Command subscribe_all{"SUBSCRIBE"};
+  const auto queue = [this](std::size_t ticket) {
+    const std::string id = "0123abcd." + std::to_string(ticket);
+    redis_({"ZADD", helper_.queue(), std::to_string(ticket), id});
+    redis_({"HSET", helper_.waiters(), id,
+            "x 0 " + std::to_string((server_time() + 30s).count()) + " 0 0 {}"});
+    return id;
+  };
+  for (std::size_t i = 1; i <= living; ++i) subscribe_all.push_back(helper_.wake(queue(i)));
+  for (std::size_t i = 1; i <= 30; ++i) queue(living + i);
+  const auto waiters = subscribe(subscribe_all);
+  AcquireRequest wanted{deploy(), token('b'), ttl(), some_owner()};
+  wanted.entry = QueueEntry{"me", 1000, true, 30s};
+  wanted.max_waiting = living + 1;
+  const AcquireVote vote = drive_.run(server_.acquire(wanted, drive_.soon()));
+  ASSERT_TRUE(std::holds_alternative<Held>(vote));
+  EXPECT_EQ(std::get<Held>(vote).queue.others, living);
+}
+
 TEST_F(GoneWaitersTest, NoWaiterWasNotifiedInTheFuture) {
   const auto waiter = subscribe({"SUBSCRIBE", helper_.wake(first)});
   queue_first(server_time() + 600s);
