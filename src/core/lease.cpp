@@ -1,8 +1,27 @@
 #include "core/lease.hpp"
 
 #include <algorithm>
+#include <functional>
+
+#include "core/decision.hpp"
 
 namespace redlock {
+
+void LeaseClaims::note(std::size_t server, Instant t0, std::optional<Instant> deadline) {
+  auto& last = last_.at(server);
+  if (!last || last->t0 <= t0) last = Claim{t0, deadline};
+}
+
+std::optional<Instant> LeaseClaims::deadline() const {
+  std::vector<Instant> deadlines;
+  for (const auto& claim : last_) {
+    if (claim && claim->deadline) deadlines.push_back(*claim->deadline);
+  }
+  const std::size_t quorum = quorum_of(last_.size());
+  if (deadlines.size() < quorum) return std::nullopt;
+  std::ranges::sort(deadlines, std::greater());
+  return deadlines[quorum - 1];
+}
 
 void LeaseLife::confirm(Instant t0, Instant deadline) {
   // A round that began after the deadline proves that the lease had expired, whether or not the

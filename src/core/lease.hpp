@@ -1,5 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <vector>
+
 #include "core/types.hpp"
 #include "core/vote.hpp"
 #include "support/boot_clock.hpp"
@@ -36,6 +40,29 @@ struct Lease {
 };
 
 enum class LeaseState { held, lost, expired };
+
+/// What each server said last about a lease that is extended round after round (PROTOCOL R3, R4).
+/// Pure. An answer counts whenever it comes, but only until a request that was asked later is
+/// answered.
+class LeaseClaims {
+ public:
+  explicit LeaseClaims(std::size_t servers) : last_(servers) {}
+
+  /// A server answered the request that was asked at `t0`: it has the lease for as long as the
+  /// `deadline`, or not at all (nullopt).
+  void note(std::size_t server, Instant t0, std::optional<Instant> deadline);
+
+  /// Until when a quorum has the lease: the quorum-th largest deadline. nullopt if no quorum has
+  /// it.
+  [[nodiscard]] std::optional<Instant> deadline() const;
+
+ private:
+  struct Claim {
+    Instant t0;
+    std::optional<Instant> deadline;
+  };
+  std::vector<std::optional<Claim>> last_;
+};
 
 /// The state of a lease from its grant to its end. Pure: takes instants, returns states. A held
 /// lease becomes `lost` when a quorum reports that it is not ours, or `expired` when the deadline

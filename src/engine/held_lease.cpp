@@ -58,26 +58,35 @@ Instant end_of_lingering(const Clock& clock, Instant t0) {
   return now + std::max<Duration>(now - t0, min_lingering);
 }
 
+/// What a round of extensions shares with its lease, which may have ended when an answer comes.
+struct LeaseLinks {
+  std::function<void(const StopRequest&)> asked;  ///< see HeldLease::on_stop_request
+  std::function<void()> late;                     ///< see HeldLease::on_late_answer
+  std::shared_ptr<LeaseClaims> claims;
+  std::shared_ptr<const bool> released;
+};
+
 /// One round of questions to extend a lease. Shared with the questions, whose answers may come
 /// after the decision: then a server that lost the lease is still healed.
 class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
  public:
-  ExtendRound(ServerSet& server_set, ExtendRequest request, Hold hold,
-              std::function<void(const StopRequest&)> asked, std::shared_ptr<const bool> released)
+  ExtendRound(ServerSet& server_set, ExtendRequest request, Hold hold, LeaseLinks links, Instant t0)
       : server_set_(server_set),
         request_(std::move(request)),
         hold_(std::move(hold)),
-        asked_(std::move(asked)),
-        released_(std::move(released)),
+        links_(std::move(links)),
+        t0_(t0),
         ballot_(std::make_shared<Ballot<ExtendTally>>(server_set)) {}
 
   void ask_all(Instant answer_by) {
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
+      ExtendRequest request = request_;
+      request.late = [self = shared_from_this(), i](const ExtendVote& vote) {
+        self->take_late(i, vote);
+      };
       ask(
           server_set_, ballot_, i,
-          [request = request_, answer_by](LockServer& server) {
-            return server.extend(request, answer_by);
-          },
+          [request, answer_by](LockServer& server) { return server.extend(request, answer_by); },
           [self = shared_from_this(), i](const ExtendVote& vote) { self->take(i, vote); });
     }
   }
@@ -114,17 +123,41 @@ class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
 
   [[nodiscard]] const ExtendTally& tally() const { return ballot_->tally; }
 
+  /// Until when a lease is good that this round extended, whenever the answers come.
+  [[nodiscard]] Instant deadline() const { return redlock::deadline(t0_, request_.ttl); }
+
   /// A server whose vote showed that it is the same one as another.
   [[nodiscard]] std::optional<std::size_t> duplicate() const { return duplicate_; }
 
  private:
   void take(std::size_t server, const ExtendVote& vote) {
-    // The request of a single server is enough: stopping is always safe (R12).
-    const auto* extended = std::get_if<Extended>(&vote);
-    if (extended != nullptr && extended->stop_request) asked_(*extended->stop_request);
+    note(server, vote);
     // The tally has replaced this vote by a fault: its process also voted as another server.
     if (!is_fault(vote) && is_fault(*tally().vote_of(server))) duplicate_ = server;
     if (heal_) heal_if_needed(server, vote);
+  }
+
+  /// An answer after the server timeout. The round is over, and nothing is healed by it.
+  void take_late(std::size_t server, const ExtendVote& vote) {
+    if (*links_.released) return;
+    const std::optional<Instant> before = links_.claims->deadline();
+    ballot_->tally.count(server, vote);
+    note(server, vote);
+    if (links_.claims->deadline() > before) links_.late();
+  }
+
+  void note(std::size_t server, const ExtendVote& vote) {
+    // The request of a single server is enough: stopping is always safe (R12).
+    const auto* extended = std::get_if<Extended>(&vote);
+    if (extended != nullptr && extended->stop_request) links_.asked(*extended->stop_request);
+
+    // A duplicate has no claim of its own.
+    const ExtendVote& counted = *tally().vote_of(server);
+    if (std::holds_alternative<Extended>(counted)) {
+      links_.claims->note(server, t0_, deadline());
+    } else if (std::holds_alternative<NotOurs>(counted)) {
+      links_.claims->note(server, t0_, std::nullopt);
+    }
   }
 
   [[nodiscard]] bool all_voted() const {
@@ -166,12 +199,12 @@ class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
   asio::awaitable<void> heal(std::size_t server, bool waits) {
     const Clock& clock = server_set_.clock();
     const Instant end = clock.now() + server_set_.server_timeout();
-    for (unsigned k = 0; !*released_; ++k) {
+    for (unsigned k = 0; !*links_.released; ++k) {
       if (waits) {
         const Instant next = clock.now() + unavailable_delay(k, server_set_.random());
         if (next >= end) co_return;
         co_await sleep_until(clock, next);
-        if (*released_) co_return;
+        if (*links_.released) co_return;
       }
       const Instant answer_by = clock.now() + server_set_.server_timeout();
       const HealVote vote = co_await server_set_.server(server).heal(*heal_, answer_by);
@@ -183,8 +216,8 @@ class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
   ServerSet& server_set_;
   ExtendRequest request_;
   Hold hold_;
-  std::function<void(const StopRequest&)> asked_;
-  std::shared_ptr<const bool> released_;
+  LeaseLinks links_;
+  Instant t0_;
   std::shared_ptr<Ballot<ExtendTally>> ballot_;
   std::optional<HealRequest> heal_;  ///< set once the round is confirmed
   std::optional<std::size_t> duplicate_;
@@ -323,6 +356,7 @@ HeldLease::HeldLease(ServerSet& server_set, Resource resource, Token token, Fenc
       hold_(std::move(hold)),
       ttl_(ttl),
       provenance_at_(server_set.clock().now()),
+      claims_(std::make_shared<LeaseClaims>(server_set.size())),
       released_(std::make_shared<bool>(false)) {}
 
 HeldLease::HeldLease(ServerSet& server_set, const Lease& lease)
@@ -335,8 +369,8 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   result.t0 = server_set_.clock().now();
   if (*released_) co_return result;
   const auto round = std::make_shared<ExtendRound>(
-      server_set_, ExtendRequest{resource_, token_, ttl, hold_.slots, fence_}, hold_, asked_,
-      released_);
+      server_set_, ExtendRequest{resource_, token_, ttl, hold_.slots, fence_}, hold_,
+      LeaseLinks{asked_, late_, claims_, released_}, result.t0);
   round->ask_all(std::min(end, result.t0 + server_set_.server_timeout()));
   co_await round->decided();
 
@@ -346,7 +380,7 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   result.faults = faults_among(server_set_, vote_of);
   if (result.decision != ExtendDecision::confirmed) co_return result;
 
-  result.deadline = deadline(result.t0, ttl);
+  result.deadline = round->deadline();
   const Instant now = server_set_.clock().now();
   if (auto provenance = round->provenance()) {
     provenance_ = std::move(*provenance);

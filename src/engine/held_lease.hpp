@@ -52,6 +52,11 @@ class HeldLease {
   /// more time, so that they can be healed if need be.
   asio::awaitable<ExtendResult> extend(Ttl ttl, Instant end = Instant::max(), bool by_hand = false);
 
+  /// Until when a quorum has the lease, by the last answer of each server, whether it came in time
+  /// or late: the `late` event is notified when one is late. nullopt if no quorum has it.
+  [[nodiscard]] std::optional<Instant> claimed_until() const { return claims_->deadline(); }
+  void on_late_answer(std::function<void()> notify) { late_ = std::move(notify); }
+
   /// Compare-and-delete on every server. A server that refuses is asked again, with back-off.
   /// Waits, within the server timeout, for every server that answered our last question. If the ttl
   /// is known, the ServerSet keeps trying in the background at each server that has not confirmed
@@ -76,6 +81,8 @@ class HeldLease {
   Provenance provenance_;  ///< what was last known to be stored about the lease
   Instant provenance_at_;  ///< when that was known
   std::function<void(const StopRequest&)> asked_ = [](const StopRequest&) {};
+  std::function<void()> late_ = [] {};
+  std::shared_ptr<LeaseClaims> claims_;
   std::shared_ptr<bool> released_;  ///< shared with the coroutines in the background
 };
 

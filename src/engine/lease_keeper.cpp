@@ -30,14 +30,19 @@ LeaseKeeper::LeaseKeeper(ServerSet& server_set, const Lease& lease)
       life_(lease.deadline),
       last_round_(server_set.clock().now()) {
   if (lease.keeping == Keeping::inherited) {
-    disconnected_ = server_set.clock().make_event();  // never notified: its keeper does that
+    wake_ = server_set.clock().make_event();  // never notified: its keeper does that
     next_round_ = round_after(last_round_);
   } else {
     held_.emplace(server_set, lease);
-    disconnected_ = server_set.disconnection_event();
+    wake_ = server_set.disconnection_event();
+    held_->on_late_answer([wake = wake_] { wake->notify(); });
     // Relative to the t0 of the grant, which follows from the deadline.
-    next_round_ = round_after(lease.deadline - (redlock::deadline(Instant(), ttl_) - Instant()));
+    next_round_ = round_after(t0_of(lease.deadline));
   }
+}
+
+Instant LeaseKeeper::t0_of(Instant deadline) const {
+  return deadline - (redlock::deadline(Instant(), ttl_) - Instant());
 }
 
 /// When the next round is due after one that began at `t0`.
@@ -52,10 +57,20 @@ Instant LeaseKeeper::round_after(Instant t0) const {
 asio::awaitable<void> LeaseKeeper::wait() {
   const Clock& clock = server_set_.clock();
   Instant due = std::min(next_round_, deadline());
-  while (clock.now() < due) {
-    const bool disconnected = co_await disconnected_->wait_until(due);
+  while (clock.now() < due && !late_deadline()) {
+    const bool disconnected = co_await wake_->wait_until(due);
     if (disconnected) due = std::min(due, std::max(clock.now(), last_round_ + disconnect_interval));
   }
+}
+
+std::optional<Instant> LeaseKeeper::late_deadline() const {
+  const auto claimed = held_ ? held_->claimed_until() : std::nullopt;
+  return claimed > deadline() ? claimed : std::nullopt;
+}
+
+LeaseExtended LeaseKeeper::extended(Instant t0, Instant until, bool after_trouble) {
+  life_.confirm(t0, until);
+  return {deadline(), after_trouble};
 }
 
 asio::awaitable<ExtendResult> LeaseKeeper::ask() {
@@ -68,6 +83,8 @@ asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> LeaseKe
   if (life_.state(clock.now()) != LeaseState::held)
     co_return LeaseEnded{LeaseState::expired, std::nullopt};
 
+  if (const auto until = late_deadline()) co_return extended(t0_of(*until), *until, false);
+
   last_round_ = clock.now();
   ExtendResult round = co_await ask();
   if (round.decision == ExtendDecision::lost) {
@@ -78,12 +95,13 @@ asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> LeaseKe
   if (life_.state(clock.now()) != LeaseState::held)
     co_return LeaseEnded{LeaseState::expired, std::nullopt};
   if (round.decision == ExtendDecision::confirmed) {
-    life_.confirm(round.t0, round.deadline);
     next_round_ = round_after(round.t0);
-    co_return LeaseExtended{deadline(), std::exchange(failures_, 0) > 0};
+    co_return extended(round.t0, round.deadline, std::exchange(failures_, 0) > 0);
   }
   next_round_ = clock.now() + unavailable_delay(failures_, server_set_.random());
   ++failures_;
+  // The trouble goes on until a quorum answers in time.
+  if (const auto until = late_deadline()) co_return extended(t0_of(*until), *until, false);
   co_return LeaseInTrouble{std::move(round.faults), failures_ == 1};
 }
 

@@ -40,8 +40,9 @@ struct LeaseEnded {
 ///     for (;;) { event = co_await keeper.next(); … until LeaseEnded, or until the caller stops
 ///     asking }
 ///
-/// Only a round that a quorum confirmed moves the deadline. The new deadline counts from the time
-/// of the question, never from that of the reply.
+/// Only what a quorum confirmed moves the deadline. The new deadline counts from the time of the
+/// question, never from that of the reply, so an answer that comes too late for its round counts as
+/// well.
 class LeaseKeeper {
  public:
   /// `lease` is as granted or inherited.
@@ -62,6 +63,11 @@ class LeaseKeeper {
   asio::awaitable<void> wait();
   asio::awaitable<ExtendResult> ask();
   [[nodiscard]] Instant round_after(Instant t0) const;
+  /// When a round began that moved the deadline to this instant.
+  [[nodiscard]] Instant t0_of(Instant deadline) const;
+  /// The deadline after late answers of a quorum, if it is later than deadline().
+  [[nodiscard]] std::optional<Instant> late_deadline() const;
+  LeaseExtended extended(Instant t0, Instant until, bool after_trouble);
 
   ServerSet& server_set_;
   Resource resource_;
@@ -69,7 +75,7 @@ class LeaseKeeper {
   Ttl ttl_;
   std::optional<HeldLease> held_;
   LeaseLife life_;
-  std::shared_ptr<Event> disconnected_;
+  std::shared_ptr<Event> wake_;  ///< notified when a server ends its connection or answers late
   Instant next_round_;
   Instant last_round_;
   unsigned failures_ = 0;  ///< in a row

@@ -67,6 +67,9 @@ struct ExtendRequest {
   Slots slots{};  ///< a lease with other slots counts as not ours
   Fence fence{};  ///< the lease's fence, for servers that granted it late with
                   ///< another one; 0: unknown
+
+  /// Runs if the server answers after the deadline, at most once; null: such an answer is dropped.
+  std::function<void(const ExtendVote&)> late{};
 };
 
 struct HealRequest {
@@ -163,9 +166,9 @@ struct LockList {
 /// this host, or of a simulation.
 ///
 /// Each question is asked once, and always answered by `deadline`: a server's silence is a Fault,
-/// never an exception. Questions reach the server in order while its connection lives. Requests are
-/// copied, so they may be temporaries. Single-threaded. The server must outlive the questions under
-/// way.
+/// never an exception. Only an extension may be answered once more after that. Questions reach the
+/// server in order while its connection lives. Requests are copied, so they may be temporaries.
+/// Single-threaded. The server must outlive the questions under way.
 class LockServer {
  public:
   virtual ~LockServer() = default;

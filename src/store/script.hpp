@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/vote.hpp"
 #include "support/boot_clock.hpp"
 
 namespace redlock {
@@ -39,13 +41,6 @@ inline constexpr std::string_view none = "none";
 extern const std::string_view undo;
 }  // namespace scripts
 
-/// A script with its data.
-struct ScriptCall {
-  const Script* script;
-  std::vector<std::string> keys;
-  std::vector<std::string> arguments;  ///< the last one is the script's name
-};
-
 /// The reply of a script or a command, in the five types of RESP2.
 struct Reply {
   enum class Type { nil, integer, text, status, error, array };
@@ -54,6 +49,16 @@ struct Reply {
   std::int64_t integer = 0;
   std::string text;             ///< of text, status and error
   std::vector<Reply> elements;  ///< of array
+};
+
+/// A script with its data.
+struct ScriptCall {
+  const Script* script;
+  std::vector<std::string> keys;
+  std::vector<std::string> arguments;  ///< the last one is the script's name
+
+  /// Runs if the reply comes after the deadline, at most once; null: such a reply is dropped.
+  std::function<void(const Reply&, const ServerFacts&)> late{};
 };
 
 /// A time span from a server. Limited so that it cannot overflow, whatever the server's clock is or

@@ -9,6 +9,13 @@ const Fault* denial_in(const Vote& vote) {
   return fault != nullptr && fault->kind == FaultKind::denied ? fault : nullptr;
 }
 
+ExtendVote extend_vote_from(const ScriptReply& reply, const ServerFacts& server) {
+  ExtendVote vote = extend_vote(reply);
+  if (auto* extended = std::get_if<Extended>(&vote)) extended->server = server;
+  if (auto* not_ours = std::get_if<NotOurs>(&vote)) not_ours->server = server;
+  return vote;
+}
+
 }  // namespace
 
 asio::awaitable<AcquireVote> ScriptedServer::acquire(AcquireRequest request, Instant deadline) {
@@ -24,10 +31,14 @@ asio::awaitable<RaiseVote> ScriptedServer::raise_fence(RaiseRequest request, Ins
 }
 
 asio::awaitable<ExtendVote> ScriptedServer::extend(ExtendRequest request, Instant deadline) {
-  ExtendVote vote = extend_vote(co_await call(extend_call(request), deadline));
-  if (auto* extended = std::get_if<Extended>(&vote)) extended->server = facts();
-  if (auto* not_ours = std::get_if<NotOurs>(&vote)) not_ours->server = facts();
-  co_return vote;
+  ScriptCall extension = extend_call(request);
+  if (request.late) {
+    extension.late = [late = request.late](const Reply& reply, const ServerFacts& server) {
+      late(extend_vote_from(reply, server));
+    };
+  }
+  const ScriptReply reply = co_await call(std::move(extension), deadline);
+  co_return extend_vote_from(reply, facts());
 }
 
 asio::awaitable<HealVote> ScriptedServer::heal(HealRequest request, Instant deadline) {

@@ -90,7 +90,8 @@ void Connection::start(Instant deadline) {
 }
 
 asio::awaitable<Result<Reply, Fault>> Connection::request(EncodedCommand command,
-                                                          ReplyLimits limits, Instant deadline) {
+                                                          ReplyLimits limits, Instant deadline,
+                                                          Answered late) {
   const auto self = shared_from_this();
   const Instant asked = clock_.now();
   auto open = std::make_shared<Open>();
@@ -106,6 +107,8 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(EncodedCommand command
   if (open->answer) co_return std::move(*open->answer);
 
   late_ = true;
+  open->answered.reset();
+  open->then = std::move(late);
   // A server that has answered remains the master until no new connection opens, or the sentinels
   // name another.
   if (!answered_) transport_->disown();

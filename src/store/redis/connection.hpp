@@ -51,13 +51,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Begins to connect. Call it once.
   void start(Instant deadline);
 
-  /// Sends a command and waits for its reply until `deadline`. Error replies are returned as
-  /// replies; if the login was refused, every answer is that fault.
-  asio::awaitable<Result<Reply, Fault>> request(EncodedCommand command, ReplyLimits limits,
-                                                Instant deadline);
-
-  /// Receives the result of a posted command: the reply, or the fault that ended the connection.
+  /// Receives the result of a command that no coroutine waits for: the reply, or the fault that
+  /// ended the connection.
   using Answered = std::function<void(const Result<Reply, Fault>&)>;
+
+  /// Sends a command and waits for its reply until `deadline`. Error replies are returned as
+  /// replies; if the login was refused, every answer is that fault. `late` runs if the reply comes
+  /// after the deadline; null: that reply is dropped.
+  asio::awaitable<Result<Reply, Fault>> request(EncodedCommand command, ReplyLimits limits,
+                                                Instant deadline, Answered late = nullptr);
 
   /// Sends a command after all others. `answered` may be null. It runs once, unless the connection
   /// is destroyed before the answer.

@@ -194,6 +194,18 @@ asio::awaitable<Result<RedisServer::Types, Fault>> RedisServer::types_of(
   co_return Types{std::move(*replies), link};
 }
 
+Connection::Answered RedisServer::late_answer_to(const ScriptCall& call,
+                                                 const std::shared_ptr<Link>& link) const {
+  // A late answer says nothing of the replicas.
+  if (!call.late || options_.replicas > 0) return nullptr;
+  return [late = call.late, connection = std::weak_ptr(link->connection),
+          &clock = clock_](const Result<Reply, Fault>& reply) {
+    const auto alive = connection.lock();
+    if (alive && reply && reply->type != Reply::Type::error)
+      late(*reply, greeted_facts(alive->greeting(), clock.now()));
+  };
+}
+
 asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Link> link,
                                                               const ScriptCall& call, bool asking,
                                                               Instant deadline) {
@@ -201,7 +213,8 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Li
   const Command asking_command{"ASKING"};  // for one command
 
   if (asking) connection.post(asking_command);
-  auto reply = co_await connection.request(script_command(call), ReplyLimits{}, deadline);
+  auto reply = co_await connection.request(script_command(call), ReplyLimits{}, deadline,
+                                           late_answer_to(call, link));
   if (!reply || !is_noscript_reply(*reply)) co_return reply;
 
   if (asking) connection.post(asking_command);

@@ -112,6 +112,10 @@ class RedisServer final : public RedisVote {
   asio::awaitable<Result<Reply, Fault>> ask_on(std::shared_ptr<Link> link, const ScriptCall& call,
                                                bool asking, Instant deadline);
 
+  /// What to do with an answer to the call that comes on this connection after its deadline.
+  [[nodiscard]] Connection::Answered late_answer_to(const ScriptCall& call,
+                                                    const std::shared_ptr<Link>& link) const;
+
   /// What follows from an error reply: the reply, or the fault if the call must not be repeated.
   Result<Reply, Fault> refused(Link& link, UndoableCall& undoable, Reply error);
 

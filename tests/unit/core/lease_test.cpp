@@ -11,6 +11,27 @@ constexpr Instant start{1000s};
 
 constexpr Instant end = start + 10s;
 
+TEST(LeaseClaims, LastUntilTheQuorumthLargestDeadline) {
+  LeaseClaims claims(3);
+  EXPECT_FALSE(claims.deadline());
+  claims.note(0, start, end);
+  EXPECT_FALSE(claims.deadline());
+  claims.note(1, start + 2s, end + 2s);
+  EXPECT_EQ(claims.deadline(), end) << "each counts from its own request";
+  claims.note(2, start + 4s, end + 4s);
+  EXPECT_EQ(claims.deadline(), end + 2s);
+}
+
+TEST(LeaseClaims, AreTheAnswersToTheRequestsThatWereAskedLast) {
+  LeaseClaims claims(1);
+  claims.note(0, start + 2s, std::nullopt);
+  claims.note(0, start, end);
+  EXPECT_FALSE(claims.deadline()) << "the lease was lost after this answer";
+  claims.note(0, start + 4s, end + 4s);
+  claims.note(0, start + 3s, std::nullopt);
+  EXPECT_EQ(claims.deadline(), end + 4s) << "the lease was healed after that answer";
+}
+
 TEST(LeaseLife, IsHeldUntilTheDeadline) {
   LeaseLife life(end);
   EXPECT_EQ(life.deadline(), end);

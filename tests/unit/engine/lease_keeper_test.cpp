@@ -34,11 +34,14 @@ class LeaseKeeperTest : public testing::Test {
     return std::holds_alternative<Kind>(event) ? std::get<Kind>(event) : Kind{};
   }
 
-  /// Everything up to an event of this kind: how many in trouble, and how many of them first.
+  /// Everything up to an event of this kind: how many in trouble, and how many of them first. Late
+  /// answers extend the lease, and do not end the trouble.
   template <class Kind>
   Kind expect_after_trouble() {
     for (;;) {
       const Event event = next();
+      const auto* late = std::get_if<LeaseExtended>(&event);
+      if (late != nullptr && !late->after_trouble) continue;
       if (const auto* found = std::get_if<Kind>(&event)) return *found;
       const auto* trouble = std::get_if<LeaseInTrouble>(&event);
       if (trouble == nullptr) {
@@ -131,6 +134,46 @@ TEST_F(LeaseKeeperTest, DoesNotMindAWallClockThatJumps) {
     EXPECT_LE(world.now() - before, 3s);
     EXPECT_GT(extended.deadline, world.now() + 8s);
   }
+}
+
+TEST_F(LeaseKeeperTest, KeepsALeaseThatServersExtendLate) {
+  client.every_server({.reply = server_timeout * 3 / 2});
+  std::size_t extended = 0;
+  bool in_trouble = false;
+  while (world.since_start() < 60s) {
+    const Event event = next();
+    ASSERT_FALSE(std::holds_alternative<LeaseEnded>(event));
+    if (const auto* late = std::get_if<LeaseExtended>(&event)) {
+      ++extended;
+      EXPECT_FALSE(late->after_trouble) << "they still answer late";
+    } else {
+      EXPECT_FALSE(std::exchange(in_trouble, true) && std::get<LeaseInTrouble>(event).first);
+    }
+    EXPECT_GT(keeper->deadline(), world.now());
+  }
+  EXPECT_GT(extended, 10U);
+  client.every_server({});
+  for (;;) {
+    const Event event = next();
+    const auto* again = std::get_if<LeaseExtended>(&event);
+    if (again != nullptr && again->after_trouble) break;
+    ASSERT_LT(world.since_start(), 90s);
+  }
+}
+
+TEST_F(LeaseKeeperTest, CountsALateAnswerFromItsQuestion) {
+  client.every_server({.reply = server_timeout * 3 / 2});
+  const Instant asked = world.now() + 3s;
+  expect<LeaseInTrouble>();
+  const LeaseExtended extended = expect<LeaseExtended>();
+  EXPECT_EQ(extended.deadline, granted_until(asked));
+}
+
+TEST_F(LeaseKeeperTest, DoesNotCountALateAnswerOfAMinority) {
+  client.every_server({.silent = true});
+  client.server(0).fate = {.reply = server_timeout * 3 / 2};
+  EXPECT_EQ(expect_after_trouble<LeaseEnded>().state, LeaseState::expired);
+  EXPECT_EQ(world.now(), lease->deadline);
 }
 
 TEST_F(LeaseKeeperTest, ExtendsEveryThirdOfTheTtl) {

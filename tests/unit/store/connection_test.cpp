@@ -151,6 +151,29 @@ TEST_F(ConnectionTest, HandsOnErrorReplies) {
   }());
 }
 
+TEST_F(ConnectionTest, PassesALateAnswerOnToWhoWantsIt) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const auto connection = connect();
+    Peer peer = co_await opened(connection);
+    std::vector<std::string> late;
+    const Connection::Answered note = [&late](const Result<Reply, Fault>& reply) {
+      late.push_back(reply ? reply->text : reply.error().text);
+    };
+    auto answer = drive_.start(
+        connection->request(words("EVAL late"), ReplyLimits{}, clock_.now() + 1s, note));
+    co_await peer.expect(wire("EVAL late"));
+    clock_.advance(1s);
+    expect_fault(co_await answer.get(), FaultKind::silent, "no answer within 1s");
+    EXPECT_TRUE(late.empty());
+    EXPECT_FALSE(connection->usable());
+    co_await peer.send("$3\r\none\r\n");
+    peer.close();
+    auto gone = ask(connection, "PING");
+    co_await gone.get();
+    EXPECT_EQ(late, std::vector<std::string>{"one"});
+  }());
+}
+
 TEST_F(ConnectionTest, IsNotToBeUsedAfterALateAnswer) {
   drive_.run([this]() -> asio::awaitable<void> {
     const auto connection = connect();
