@@ -16,14 +16,14 @@ BUILD_PACKAGES=(
 )
 
 # Beyond BUILD_PACKAGES: for preset dev, and a developer's first test.
-FIRST_TEST_PACKAGES=(libgtest-dev redis-server bats bats-assert bats-support bash-builtins)
+FIRST_TEST_PACKAGES=(lld libgtest-dev redis-server bats bats-assert bats-support bash-builtins)
 
 # Beyond BUILD_PACKAGES; clang's runtime, whose name carries a version, is added by
 # ensure_test_packages.
 TEST_PACKAGES=(
   "${FIRST_TEST_PACKAGES[@]}"
   python3-redis python3-jsonschema jq
-  zsh fish bash-completion dash mandoc groff-base binutils clang clang-format clangd lld iproute2 procps util-linux
+  zsh fish bash-completion dash mandoc groff-base binutils clang clang-format clangd iproute2 procps util-linux
   strace spin tcc less openssl
   make sqlite3 postgresql tmux
 )

@@ -51,7 +51,7 @@ debian() {
   ensure_packages debootstrap
   # Without what only fuzzing and the model need.
   for package in "${TEST_PACKAGES[@]}"; do
-    [[ $package =~ ^(clang|clangd|lld|spin|tcc)$ ]] || tests+=("$package")
+    [[ $package =~ ^(clang|clangd|spin|tcc)$ ]] || tests+=("$package")
   done
   case $compiler in
     g++) ;;

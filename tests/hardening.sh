@@ -32,7 +32,7 @@ expect 'not marked as a position-independent program' 'FLAGS_1.* PIE' "$dynamic"
 expect 'no part is read-only after relocation' '^ *GNU_RELRO ' "$headers"
 expect 'symbols are looked up late, so their table stays writable' \
   'FLAGS_1.* NOW|BIND_NOW' "$dynamic"
-expect 'the stack is executable' '^ *GNU_STACK .* RW +0x' "$headers"
+expect 'the stack is executable' '^ *GNU_STACK .* RW +[0-9]' "$headers"
 expect 'no stack protector' '^__stack_chk_fail$' "$imported"
 ((expect_fortified == 0)) ||
   expect 'no _FORTIFY_SOURCE' '^__(memcpy|read|snprintf|strcpy|memset|longjmp)_chk$' "$imported"
