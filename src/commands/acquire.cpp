@@ -12,10 +12,13 @@
 #include <string>
 #include <string_view>
 
+#include "commands/acquire_output.hpp"
 #include "commands/acquisition.hpp"
-#include "commands/background_holder.hpp"
 #include "commands/command_error.hpp"
+#include "commands/held_script.hpp"
+#include "commands/hold_report.hpp"
 #include "commands/leftovers.hpp"
+#include "commands/wait.hpp"
 #include "guard/front.hpp"
 #include "output/standard_error.hpp"
 #include "proc/descriptors.hpp"
@@ -65,34 +68,101 @@ std::optional<Unwritten> print_for_script(std::string_view text, const Finish& f
   return std::nullopt;
 }
 
-asio::awaitable<Finish> acquire_and_print(Session& session, Acquisition& acquisition,
-                                          guard::SignalGate& gate) {
-  AcquireOutput output = co_await acquisition.acquire();
-  if (const auto unwritten = print_for_script(output.text, output.finish, gate)) {
-    if (output.leases) output = co_await acquisition.undo(output.leases, unwritten->why);
-    if (unwritten->signal != 0) output.finish = Finish{0, unwritten->signal};
+/// An acquire that does everything in this process: without --while-pid and --detach.
+class AcquireHere {
+ public:
+  /// All must outlive it.
+  AcquireHere(Session& session, const AcquireOptions& options, guard::SignalGate& gate)
+      : session_(session),
+        gate_(gate),
+        report_(session, options, "acquire"),
+        state_(report_.state),
+        acquisition_(session, options, demands_of(options)),
+        output_(options, session.json()) {
+    spawn(session.io().get_executor(), [this] { return read_signals(); });
   }
-  const CloseMode mode = output.leases ? CloseMode::linger : CloseMode::drain;
-  co_await session.server_set().close(mode);
-  co_return output.finish;
-}
 
-asio::awaitable<void> read_signals(Session& session, guard::SignalGate& gate,
-                                   Acquisition& acquisition) {
-  Readable readable(session.io().get_executor(), gate.fd());
-  for (;;) {
-    while (const auto signal = gate.read()) acquisition.on_signal(signal->number);
-    co_await readable.wait();
+  asio::awaitable<Finish> live() {
+    const auto granted = co_await acquisition_.acquire();
+    state_.waited = acquisition_.waited();
+    bool handed_over = false;
+    if (granted) {
+      handed_over = co_await hand_over(**granted);
+    } else {
+      give_up(granted.error());
+    }
+    const CloseMode mode = handed_over ? CloseMode::linger : CloseMode::drain;
+    co_await session_.server_set().close(mode);
+    co_return Finish{state_.outcome.exit_code, state_.signal};
   }
-}
 
-/// Without --while-pid and --detach: does everything in this process.
+ private:
+  asio::awaitable<void> read_signals() {
+    Readable readable(session_.io().get_executor(), gate_.fd());
+    for (;;) {
+      while (const auto signal = gate_.read()) {
+        if (!guard::ends_a_wait(signal->number)) continue;
+        state_.signal = signal->number;
+        session_.interrupt().raise();
+      }
+      co_await readable.wait();
+    }
+  }
+
+  void give_up(const NotGranted& why) {
+    if (why.interrupted) {
+      state_.outcome = report_.outcome_of(output::CommandResult::interrupted, {});
+      state_.outcome.exit_code = exit_code_of({0, state_.signal});
+    } else {
+      report_.conclude(why.outcome);
+    }
+    report_not_acquired(session_, state_.outcome, state_.waited);
+    print_failure();
+  }
+
+  /// Returns whether the script has the leases.
+  asio::awaitable<bool> hand_over(HeldSet& leases) {
+    state_.leases = leases.leases();
+    report_acquired(session_, state_.leases, state_.waited);
+    const auto text = output_.write(state_.leases);
+    std::optional<Unwritten> unwritten;
+    if (text) {
+      unwritten = print_for_script(*text, Finish{}, gate_);
+      if (!unwritten) {
+        state_.outcome = report_.outcome_of(output::CommandResult::acquired, {});
+        co_return true;
+      }
+      state_.signal = unwritten->signal;
+    }
+    const SetReleaseResult released = co_await leases.release(/*by_hand=*/false);
+    report_.released(released, acquisition_.ended());
+    output_.take_back();
+    report_.undone(text ? unwritten->why : text.error());
+    if (!text) print_failure();
+    co_return false;
+  }
+
+  void print_failure() {
+    const Finish finish{state_.outcome.exit_code, state_.signal};
+    const auto unwritten =
+        print_for_script(output_.failure_text(state_.outcome).text, finish, gate_);
+    if (unwritten && unwritten->signal != 0) state_.signal = unwritten->signal;
+  }
+
+  Session& session_;
+  guard::SignalGate& gate_;
+  HoldReport report_;
+  output::RunState& state_;  ///< of the report
+  Acquisition acquisition_;
+  AcquireOutput output_;
+};
+
 Finish acquire_here(const AcquireOptions& options, const SessionOptions& about,
                     guard::SignalGate& gate) {
   Session session(about, options.servers, options.server_timeout);
-  Acquisition acquisition(session, options, ::getpgrp());
-  spawn(session.io().get_executor(), [&] { return read_signals(session, gate, acquisition); });
-  const Finish finish = session.run(acquire_and_print(session, acquisition, gate));
+  const ScriptListeners listeners(session, options, ::getpgrp());
+  AcquireHere here(session, options, gate);
+  const Finish finish = session.run(here.live());
   release_leftovers(about, options.servers, session);
   return finish;
 }
@@ -104,8 +174,7 @@ Finish acquire_in_background(AcquireOptions& options, const SessionOptions& abou
   proc::require_spare_descriptors(descriptors_of_holder(options.servers));
   guard::Front front(gate, options.background->stop, /*shares_group=*/false, std::nullopt, nullptr);
   const auto cookies = options.background->process ? proc::CiCookies::hide : proc::CiCookies::keep;
-  if (front.fork_holder(start.argc, start.argv, cookies))
-    hold_in_background(about, options, front, gate);
+  if (front.fork_holder(start.argc, start.argv, cookies)) hold_script(about, options, front, gate);
 
   output::StandardError::of_process().forget();
   const guard::HolderExit holder_exit = front.guard();

@@ -4,95 +4,67 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
-#include "commands/finish.hpp"
 #include "commands/options.hpp"
 #include "commands/parent_links.hpp"
 #include "commands/session.hpp"
 #include "engine/waiter.hpp"
-#include "output/event_writer.hpp"
-#include "output/json.hpp"
-#include "output/printer.hpp"
+#include "output/outcome.hpp"
 
 namespace redlock::commands {
 
-/// What `acquire` returns to the script.
-struct AcquireOutput {
-  Finish finish;
-  std::string text;                 ///< for stdout: the tokens, exports or JSON
-  std::shared_ptr<HeldSet> leases;  ///< null: no lease was acquired
-  std::string short_text{};         ///< after a failure: `text` without the keys
+/// What a command demands of its leases, besides its LockOptions.
+struct Demands {
+  std::string_view command;    ///< `run` or `acquire`
+  Duration needed_validity{};  ///< each lease must last for so long when the last one is granted
+  std::string own_for{};       ///< the option that needs leases of its own, which no other process
+                               ///< keeps; empty: a parent lease will do
+  std::string own_advice{};    ///< what to do instead of using that option here
+  std::string not_granted{};   ///< appended to the message of a failed wait
+  bool records_skips = false;  ///< the servers count the waits that end without the lock
+  std::optional<Duration> once_per{};  ///< learn of a success in this time
+  bool renews_all = false;  ///< each of several leases must last for a full ttl at the end
+  std::shared_ptr<ParentLinks> links{};  ///< see make_orders()
 };
 
-/// One `acquire`, from the wait to its output, with its events. Writes the token file; the caller
-/// writes stdout.
+/// Why there are no leases.
+struct NotGranted {
+  output::Outcome outcome;  ///< unless `interrupted`
+  std::optional<StopRequest> stop_request{};
+  bool interrupted = false;  ///< by the session's interrupt, and not by a stop request
+};
+
+/// Acquires the leases of one command, all or none.
 class Acquisition {
  public:
-  /// `job_group`: see Printer. Throws std::system_error.
-  Acquisition(Session& session, const AcquireOptions& options, pid_t job_group)
-      : session_(session),
-        options_(options),
-        printer_(session.console(), session.clock(), options.resources, job_group, session.json(),
-                 /*reports_end=*/true),
-        began_(session.clock().now()),
-        parents_(std::make_shared<ParentLinks>(session.io().get_executor(), session.clock(),
-                                               session.interrupt(), [](int) {})) {
-    session.events().add(printer_);
-    if (options.events_fd) {
-      event_writer_.emplace(*options.events_fd, options.resources);
-      session.events().add(*event_writer_);
-    }
-  }
+  /// `session` and `options` must outlive it.
+  Acquisition(Session& session, const LockOptions& options, Demands demands);
 
-  /// If the signal ends a wait, cancels as cancel() does, and the process will die of the signal.
-  void on_signal(int signal);
+  /// Waits for the leases as the options say. It may be called again once they are released: that
+  /// continues the wait, whose time has gone on, and makes no newer waiter of this one.
+  asio::awaitable<Result<std::shared_ptr<HeldSet>, NotGranted>> acquire();
 
-  /// Makes acquire() end without leases, unless it is about to return some. `why` is for the user;
-  /// of several calls the first counts.
-  void cancel(std::string why);
+  [[nodiscard]] const Demands& demands() const noexcept { return demands_; }
 
-  asio::awaitable<AcquireOutput> acquire();
-
-  /// When the last lock was granted, which is when held times begin. Valid after an acquire() that
-  /// returned leases.
-  [[nodiscard]] Instant granted_at() const noexcept { return granted_at_; }
-
-  /// The output of acquire() did not reach the script: releases the leases and removes the token
-  /// file. `why` is for the user.
-  asio::awaitable<AcquireOutput> undo(std::shared_ptr<HeldSet> leases, std::string why);
-
-  /// Releases the leases that acquire() returned.
-  asio::awaitable<void> release(HeldSet& leases);
-
-  /// Writes an event to --events-fd only, because it is reported to the user in another way.
-  void write_event(const output::event::Any& event);
+  /// When the wait ended, which is when held times begin; and its length so far.
+  [[nodiscard]] Instant ended() const noexcept { return ended_; }
+  [[nodiscard]] Duration waited() const noexcept { return ended_ - began_; }
 
  private:
-  /// Why acquire() must end without leases.
-  struct Cancellation {
-    int signal;       ///< 0: no signal was sent
-    std::string why;  ///< empty if there was a signal
-  };
-
-  [[nodiscard]] output::Outcome outcome_of(output::CommandResult result, std::string message) const;
-  AcquireOutput end_cancelled() const;
-  AcquireOutput refuse_parent_lease() const;
-  AcquireOutput fail_to_renew(const ExtendResult& renewed) const;
-  AcquireOutput fail(const output::Outcome& outcome) const;
-  AcquireOutput fail_after_release(const std::string& why) const;
-  AcquireOutput conclude(const output::Outcome& outcome, bool acquired) const;
-  [[nodiscard]] AcquireOutput output_without_leases(const output::Outcome& outcome,
-                                                    Finish finish) const;
-  [[nodiscard]] std::string text_of(const HeldSet& leases, const LeaseHandle& handle) const;
+  asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait(
+      std::vector<AcquireOrder> orders);
+  asio::awaitable<std::optional<NotGranted>> find_obstacle(HeldSet& leases);
+  [[nodiscard]] NotGranted failed(const WaitFailure& failure) const;
+  [[nodiscard]] NotGranted needs_own_lease() const;
+  [[nodiscard]] NotGranted not_renewed(const ExtendResult& renewed) const;
 
   Session& session_;
-  const AcquireOptions& options_;
-  output::Printer printer_;
-  std::optional<output::EventWriter> event_writer_;  ///< of --events-fd
+  const LockOptions& options_;
+  Demands demands_;
   Instant began_;
-  Instant granted_at_;
-  std::shared_ptr<ParentLinks> parents_;  ///< for --while-pid; ignores signals from the parents
-  std::optional<Cancellation> cancelled_;
+  Instant ended_;
+  std::shared_ptr<Supersession> supersession_;  ///< of each wait; null before the first
 };
 
 }  // namespace redlock::commands

@@ -83,6 +83,10 @@ output::Outcome outcome_of_early_stop(std::string_view command, const LockOption
   return outcome;
 }
 
+StopReason reason_of(const StopRequest& request) {
+  return request.newer ? StopReason::replaced : StopReason::request;
+}
+
 int signal_of_end(const output::RunState& state) {
   const CommandResult result = state.outcome.result;
   const bool is_own = result == CommandResult::released || result == CommandResult::parent_gone ||

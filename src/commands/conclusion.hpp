@@ -21,6 +21,9 @@ output::Outcome outcome_of_end(const output::RunState& state, const RunOptions& 
 output::Outcome outcome_of_early_stop(std::string_view command, const LockOptions& options,
                                       const StopRequest& request);
 
+/// Why the command under a lease is stopped after this request.
+guard::StopReason reason_of(const StopRequest& request);
+
 /// The signal to die of, if the command died of one and outcome_of_end() reports the command's own
 /// end; else 0.
 int signal_of_end(const output::RunState& state);

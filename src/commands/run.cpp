@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "commands/command_error.hpp"
-#include "commands/holder.hpp"
+#include "commands/held_command.hpp"
 #include "guard/front.hpp"
 #include "output/describe.hpp"
 #include "output/event_writer.hpp"
@@ -151,7 +151,7 @@ Finish run(const RunOptions& options, const SessionOptions& about, const Start& 
 
   guard::Front front(gate, options.stop, in_job, options.status_fd, isolation.cgroup());
   if (front.fork_holder(start.argc, start.argv, proc::CiCookies::hide))
-    hold(about, options, front, gate, start.inherited, isolation, event_writer.get());
+    hold_command(about, options, front, gate, start.inherited, isolation, event_writer.get());
 
   output::StandardError::of_process().forget();
   const guard::HolderExit holder_exit = front.guard();

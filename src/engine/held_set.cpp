@@ -1,6 +1,7 @@
 #include "engine/held_set.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "support/spawn.hpp"
 
@@ -31,6 +32,9 @@ bool is_obeyed(const std::optional<Place>& ours, const StopRequest& request) {
 
 }  // namespace
 
+HeldSet::HeldSet(ServerSet& server_set, Interrupt& interrupt)
+    : server_set_(server_set), interrupt_(interrupt) {}
+
 void HeldSet::add(const Lease& lease) {
   leases_.push_back(lease);
   keepers_.emplace_back(server_set_, lease);
@@ -43,21 +47,39 @@ void HeldSet::add(const Lease& lease) {
   }
   if (lease.stop_request && is_obeyed(lease.place, *lease.stop_request))
     note_stop_request(lease.resource, *lease.stop_request);
-  if (events_) start(keepers_.size() - 1);
+  if (kept_) start(keepers_.size() - 1);
 }
 
-void HeldSet::keep(SetEvents events) {
-  const bool first = !events_.has_value();
-  events_ = std::move(events);
-  for (std::size_t i = 0; first && i < keepers_.size(); ++i) start(i);
-  if (ended_) events_->ended(ended_->resource, ended_->event);
-  if (stop_requested_) events_->stop_requested(*stop_requested_);
+void HeldSet::keep() {
+  if (std::exchange(kept_, true)) return;
+  for (std::size_t i = 0; i < keepers_.size(); ++i) start(i);
+}
+
+asio::awaitable<std::optional<SetEvent>> HeldSet::next() {
+  if (!changed_) {
+    changed_ = server_set_.clock().make_event();
+    if (stop_requested_) note(*stop_requested_);
+    if (ended_) note(*ended_);
+  }
+  const auto self = shared_from_this();
+  while (events_.empty() && !released_) co_await changed_->wait_until(Instant::max());
+  if (released_) co_return std::nullopt;
+  std::optional<SetEvent> event = std::move(events_.front());
+  events_.pop_front();
+  co_return event;
+}
+
+void HeldSet::note(SetEvent event) {
+  if (!changed_) return;
+  events_.push_back(std::move(event));
+  changed_->notify();
 }
 
 void HeldSet::note_stop_request(const Resource& resource, const StopRequest& request) {
   if (released_ || stop_requested_) return;
   stop_requested_.emplace(StopRequested{resource, request});
-  if (events_) events_->stop_requested(*stop_requested_);
+  interrupt_.raise();
+  note(*stop_requested_);
 }
 
 Instant HeldSet::deadline() const {
@@ -83,13 +105,13 @@ asio::awaitable<void> HeldSet::keep_alive(std::size_t index) {
     const auto event = co_await keepers_[index].next();
     if (released_) co_return;
     if (const auto* extended = std::get_if<LeaseExtended>(&event)) {
-      events_->extended(extended->after_trouble);
+      note(SetExtended{extended->after_trouble});
     } else if (const auto* trouble = std::get_if<LeaseInTrouble>(&event)) {
-      events_->in_trouble(resource, *trouble);
+      note(SetInTrouble{resource, *trouble});
     } else {
       if (ended_) co_return;
-      ended_.emplace(Ended{resource, std::get<LeaseEnded>(event)});
-      events_->ended(ended_->resource, ended_->event);
+      ended_.emplace(SetEnded{resource, std::get<LeaseEnded>(event)});
+      note(*ended_);
       co_return;
     }
   }
@@ -111,6 +133,7 @@ asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration expire
                                                    std::optional<Owner> finished,
                                                    std::optional<RunRecord> run) {
   released_ = true;
+  if (changed_) changed_->notify();
   std::vector<std::size_t> own;
   for (std::size_t i = leases_.size(); i-- > 0;) {
     if (leases_[i].keeping == Keeping::own) own.push_back(i);

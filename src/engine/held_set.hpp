@@ -2,33 +2,41 @@
 
 #include <asio/awaitable.hpp>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "engine/lease_keeper.hpp"
 
 namespace redlock {
 
-/// A stop request, and the lock whose holder it is for.
+/// What happens to the leases of a set while they are kept.
+
+/// A quorum confirmed one of the leases; HeldSet::deadline() may have moved.
+struct SetExtended {
+  bool after_trouble;  ///< rounds of this lease before this one failed
+};
+
+/// A round for one of the leases found no quorum. Reported for every such round.
+struct SetInTrouble {
+  Resource resource;
+  LeaseInTrouble trouble;
+};
+
+/// One of the leases ended, and the set with it. At most once.
+struct SetEnded {
+  Resource resource;
+  LeaseEnded end;
+};
+
+/// A stop request, and the lock whose holder it is for. At most once.
 struct StopRequested {
   Resource resource;
   StopRequest request;
 };
 
-/// Events of the leases of a set while they are kept.
-struct SetEvents {
-  /// A quorum confirmed one of the leases; deadline() may have moved.
-  std::function<void(bool after_trouble)> extended = [](bool) {};
-  std::function<void(const Resource&, const LeaseInTrouble&)> in_trouble =
-      [](const Resource&, const LeaseInTrouble&) {};
-  /// One of the leases ended, and the set with it. At most once.
-  std::function<void(const Resource&, const LeaseEnded&)> ended = [](const Resource&,
-                                                                     const LeaseEnded&) {};
-  /// A stop request came for one of the leases. At most once.
-  std::function<void(const StopRequested&)> stop_requested = [](const StopRequested&) {};
-};
+using SetEvent = std::variant<SetExtended, SetInTrouble, SetEnded, StopRequested>;
 
 /// The result of releasing a set: the worst result of any of its leases.
 struct SetReleaseResult {
@@ -39,23 +47,24 @@ struct SetReleaseResult {
 
 /// Several leases that count as one, valid while all of them are. Usually there is only one. Each
 /// is extended separately.
+///
+///     set->keep();
+///     for (;;) { event = co_await set->next(); … until nullopt }
 class HeldSet : public std::enable_shared_from_this<HeldSet> {
  public:
-  /// How the first lease to end did so.
-  struct Ended {
-    Resource resource;
-    LeaseEnded event;
-  };
-
-  /// `server_set` must outlive the executor's run().
-  explicit HeldSet(ServerSet& server_set) : server_set_(server_set) {}
+  /// `interrupt` is raised by a stop request: its holder must not wait for anything more. Both must
+  /// outlive the executor's run().
+  HeldSet(ServerSet& server_set, Interrupt& interrupt);
 
   void add(const Lease& lease);
 
   /// Extends all leases in the background until release(), including those that are added later.
-  /// When one ends, the others are kept until the command under them is stopped. A second call
-  /// replaces the events; an end or a stop request that came before is reported again at once.
-  void keep(SetEvents events);
+  /// When one ends, the others are kept until the command under them is stopped.
+  void keep();
+
+  /// The next event; nullopt once the set is released. The first call begins with a stop request
+  /// and an end that came before it; other events before it are forgotten. One coroutine at a time.
+  asio::awaitable<std::optional<SetEvent>> next();
 
   /// The leases in the order in which they were added. Their deadlines are those of the grant.
   [[nodiscard]] const std::vector<Lease>& leases() const noexcept { return leases_; }
@@ -89,14 +98,19 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
  private:
   void start(std::size_t index);
   void note_stop_request(const Resource& resource, const StopRequest& request);
+  void note(SetEvent event);
   asio::awaitable<void> keep_alive(std::size_t index);
 
   ServerSet& server_set_;
+  Interrupt& interrupt_;
   std::vector<Lease> leases_;
   std::deque<LeaseKeeper> keepers_;  ///< one for each of leases_; a deque, so that none moves
-  std::optional<SetEvents> events_;  ///< nullopt until keep()
-  std::optional<Ended> ended_;
+  bool kept_ = false;
+  std::optional<SetEnded> ended_;
   std::optional<StopRequested> stop_requested_;
+  std::deque<SetEvent> events_;     ///< not returned by next() yet
+  std::unique_ptr<Event> changed_;  ///< notified of each of them, and of release(); null: next()
+                                    ///< was not called yet
   bool released_ = false;
 };
 

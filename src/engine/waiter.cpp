@@ -165,7 +165,7 @@ SetWaiter::SetWaiter(ServerSet& server_set, std::vector<AcquireOrder> orders, Wa
       policy_(policy),
       interrupt_(interrupt),
       began_(server_set.clock().now()),
-      set_(std::make_shared<HeldSet>(server_set)) {}
+      set_(std::make_shared<HeldSet>(server_set, interrupt)) {}
 
 asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> SetWaiter::next() {
   for (;;) {
@@ -217,7 +217,7 @@ asio::awaitable<void> SetWaiter::give_up() {
   waiter_.reset();
   if (set_->leases().empty()) co_return;
   (void)co_await set_->release(/*by_hand=*/false);
-  set_ = std::make_shared<HeldSet>(server_set_);
+  set_ = std::make_shared<HeldSet>(server_set_, interrupt_);
 }
 
 /// Whether the holder is our own parent lease, which could not be inherited because no quorum
@@ -232,9 +232,7 @@ asio::awaitable<bool> SetWaiter::complete_with(Lease lease) {
   set_->add(lease);
   if (set_->stop_requested()) co_return false;
   if (set_->leases().size() < orders_.size()) {
-    SetEvents events;
-    events.stop_requested = [&interrupt = interrupt_](const StopRequested&) { interrupt.raise(); };
-    set_->keep(std::move(events));
+    set_->keep();
     co_return false;
   }
   if (is_good()) co_return true;

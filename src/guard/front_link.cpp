@@ -44,10 +44,11 @@ bool is_hung_up(int fd) noexcept {
 
 }  // namespace
 
-FrontLink::FrontLink(asio::any_io_executor executor, const Clock& clock, Channel channel,
-                     SignalGate& gate, pid_t front, std::optional<pid_t> job_group)
+FrontLink::FrontLink(asio::any_io_executor executor, const Clock& clock, Interrupt& interrupt,
+                     Channel channel, SignalGate& gate, pid_t front, std::optional<pid_t> job_group)
     : executor_(std::move(executor)),
       clock_(clock),
+      interrupt_(interrupt),
       gate_(gate),
       front_(front),
       job_group_(job_group),
@@ -56,8 +57,7 @@ FrontLink::FrontLink(asio::any_io_executor executor, const Clock& clock, Channel
       signals_readable_(executor_, gate.fd()),
       event_(clock.make_event()) {}
 
-void FrontLink::start(Handlers handlers, Shield shield) {
-  handlers_ = std::move(handlers);
+void FrontLink::start(Shield shield) {
   shield_ = std::move(shield);
   const auto self = shared_from_this();
   if (shield_.pid != 0) spawn(executor_, [self] { return self->listen_to_shield(); });
@@ -135,7 +135,7 @@ void FrontLink::on_guard_killed(StopReason which) {
   }
   if (!killed_guard_) killed_guard_ = which;
   if (supervisor_ != nullptr) supervisor_->kill(which);
-  handlers_.guard_gone();
+  interrupt_.raise();
 }
 
 // --- The start of the command ---
@@ -168,14 +168,15 @@ void FrontLink::take_signal(const PassedSignal& signal) {
   if (supervisor_ != nullptr) {
     spawn(executor_, [self = shared_from_this(), signal] { return self->pass_on(signal); });
   } else if (ends_a_wait(signal.number)) {
-    handlers_.wait_ended(signal.number);
+    wait_ended_by_ = signal.number;
+    interrupt_.raise();
   }
 }
 
 asio::awaitable<void> FrontLink::pass_on(PassedSignal signal) {
   supervisor_->note_signals(proc::mask_of(signal.number));
   const Reached reached = co_await reached_by(signal);
-  if (handlers_.passed_on) handlers_.passed_on(signal.number, reached);
+  if (also_) also_(signal.number, reached);
   supervisor_->pass_on(signal.number, reached);
 }
 

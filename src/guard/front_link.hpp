@@ -27,25 +27,16 @@ namespace redlock::guard {
 /// front process or the shield is killed, and reports to the front process. Single-threaded.
 class FrontLink : public std::enable_shared_from_this<FrontLink> {
  public:
-  struct Handlers {
-    /// A signal that ends a wait was passed on while no command runs.
-    std::function<void(int signal)> wait_ended;
-    /// The front process or the shield was killed. Called once for each, after Supervisor::kill()
-    /// if a command runs.
-    std::function<void()> guard_gone;
-    /// A signal is being passed on to the command; `reached`: which processes its sender has
-    /// reached.
-    std::function<void(int signal, Reached reached)> passed_on{};
-  };
-
-  /// `gate` and `clock` must outlive the executor's run(). `front`: the front process, which is not
-  /// our parent when there is a Shield. `job_group`: the process group that the command joins;
-  /// nullopt: it gets one of its own.
-  FrontLink(asio::any_io_executor executor, const Clock& clock, Channel channel, SignalGate& gate,
-            pid_t front, std::optional<pid_t> job_group = std::nullopt);
+  /// `front`: the front process, which is not our parent when there is a Shield. `job_group`: the
+  /// process group that the command joins; nullopt: it gets one of its own. `interrupt` is raised
+  /// by a signal that ends a wait, and when the front process or the shield was killed. It, `gate`
+  /// and `clock` must outlive the executor's run().
+  FrontLink(asio::any_io_executor executor, const Clock& clock, Interrupt& interrupt,
+            Channel channel, SignalGate& gate, pid_t front,
+            std::optional<pid_t> job_group = std::nullopt);
 
   /// Starts reading. `shield`: as become_shield() returned it.
-  void start(Handlers handlers, Shield shield = {});
+  void start(Shield shield = {});
 
   // --- Before the command starts ---
 
@@ -71,7 +62,16 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   /// Handles a signal from a parent run as if the front process had passed it on.
   void take_signal(const PassedSignal& signal);
 
+  /// From here on `also` gets each signal that is passed on, and which processes its sender has
+  /// reached.
+  void also_pass_on(std::function<void(int signal, Reached reached)> also) {
+    also_ = std::move(also);
+  }
+
   [[nodiscard]] std::optional<pid_t> job_group() const noexcept { return job_group_; }
+
+  /// The last signal that ended a wait, passed on while no command ran; 0: none.
+  [[nodiscard]] int wait_ended_by() const noexcept { return wait_ended_by_; }
 
   /// Which other guard was killed first; nullopt: none. After that the command is killed, and no
   /// wait continues.
@@ -111,6 +111,7 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
 
   asio::any_io_executor executor_;
   const Clock& clock_;
+  Interrupt& interrupt_;
   SignalGate& gate_;
   pid_t front_;
   std::optional<pid_t> job_group_;
@@ -119,14 +120,15 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   Readable signals_readable_;
   Shield shield_;
   std::unique_ptr<Event> event_;  ///< notified of an answer, and of the end of the front process
-  Handlers handlers_;
-  Supervisor* supervisor_ = nullptr;  ///< of the command, once that was started; else null
-  SharedPage* page_ = nullptr;        ///< set while the command runs in our job and can be paused
+  std::function<void(int, Reached)> also_;  ///< also_pass_on()
+  Supervisor* supervisor_ = nullptr;        ///< of the command, once that was started; else null
+  SharedPage* page_ = nullptr;  ///< set while the command runs in our job and can be paused
   /// When each signal to this process was last read, by number and sender.
   std::map<std::pair<int, pid_t>, Instant> got_;
   std::set<Event*> twin_awaited_;                    ///< notified when a signal is added to got_
   std::map<std::string, std::string> notification_;  ///< not sent yet
   bool notifying_ = false;                           ///< one was sent and not confirmed yet
+  int wait_ended_by_ = 0;
   int questions_ = 0;
   int answers_ = 0;  ///< the number of the last question that was answered
   bool handed_over_ = false;

@@ -117,6 +117,22 @@ struct Stopping {
   std::optional<StopRequest> request{};  ///< for guard::StopReason::request and replaced
 };
 
+/// The process of --while-pid is about to be stopped, or to run on without the lock. Precedes the
+/// stop signal, because the user of the process must learn why it dies.
+struct ScriptStopping {
+  pid_t pid;
+  Stopping stopping;
+  std::optional<Lost> lost;  ///< if that is why
+  guard::OnLost on_lost;     ///< what happens then
+};
+
+/// Not all processes of --while-pid were dead when the lease ended.
+struct ScriptUnsafe {
+  pid_t pid;
+  std::vector<pid_t> left;  ///< those that could not be killed
+  Duration late;            ///< after the end of the lease
+};
+
 /// These processes survive SIGKILL, so the lock is kept.
 struct Unkillable {
   std::vector<pid_t> pids;
@@ -185,8 +201,9 @@ struct NotAcquired {
 
 using Any = std::variant<Waiting, StillWaiting, HeldAroundUs, WaitEnded, Superseded, Fresh,
                          Acquired, ReleasedWhilePaused, Renewed, RenewalFailed, VotesChanged, Lost,
-                         Strained, Stopping, Unkillable, Awaiting, Ended, NestedRunsLive, Released,
-                         ReleasePending, NotRecorded, LeftRunning, Concluded, NotAcquired>;
+                         Strained, Stopping, ScriptStopping, ScriptUnsafe, Unkillable, Awaiting,
+                         Ended, NestedRunsLive, Released, ReleasePending, NotRecorded, LeftRunning,
+                         Concluded, NotAcquired>;
 
 }  // namespace event
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/protocol.hpp"
+#include "guard/notice.hpp"
 #include "guard/signals.hpp"
 #include "output/describe.hpp"
 #include "output/past_runs.hpp"
@@ -30,6 +31,12 @@ std::string grant_text(const event::Acquired& acquired) {
                       acquired.servers == 1 ? "" : "s");
   const std::string faults = output::faults_text(acquired.faults);
   return faults.empty() ? text : text + "; " + faults;
+}
+
+/// `demo: lost: it has expired`. `keys`: all keys of the command.
+std::string lost_text(const std::string& keys, const event::Lost& lost) {
+  return lost.resource ? fmt::format("{}: lost: {}", key_text(*lost.resource), lost.reason)
+                       : fmt::format("{}: {}", keys, lost.reason);
 }
 
 }  // namespace
@@ -150,9 +157,8 @@ void Printer::print(const event::VotesChanged& changed) {
 }
 
 void Printer::print(const event::Lost& lost) {
-  const std::string text = lost.resource
-                               ? fmt::format("{}: lost: {}", key_text(*lost.resource), lost.reason)
-                               : fmt::format("{}: {}", key_, lost.reason);
+  if (script_ != nullptr) return;  // print(ScriptStopping) has reported it
+  const std::string text = lost_text(key_, lost);
   console_.error(text);
   console_.audit(text);
   status(fmt::format("lost {}: {}", key_, lost.reason));
@@ -169,6 +175,7 @@ void Printer::print(const event::Strained& strained) {
 }
 
 void Printer::print(const event::Stopping& stopping) {
+  if (script_ != nullptr) return;  // print(ScriptStopping) has reported it
   notify_service("STOPPING", "1");
   if (stopping.why == guard::StopReason::parent_gone) {
     return console_.error(fmt::format(
@@ -185,6 +192,39 @@ void Printer::print(const event::Stopping& stopping) {
   if (stopping.why != guard::StopReason::max_hold) return;  // print(Lost) has reported the loss
   console_.error(fmt::format("{}: held for {}, the limit of --max-hold; stopping the command", key_,
                              format_duration(*stopping.max_hold)));
+}
+
+void Printer::print(const event::ScriptStopping& script) {
+  std::string text;
+  if (script.lost) {
+    const std::string_view what_next =
+        script.on_lost == guard::OnLost::kill   ? "stopping it and its descendants"
+        : script.on_lost == guard::OnLost::term ? "sending it the stop signal"
+                                                : "it runs on without the lock";
+    text = fmt::format("{}; process {} relies on the lock: {}", lost_text(key_, *script.lost),
+                       script.pid, what_next);
+  } else {
+    const event::Stopping& stopping = script.stopping;
+    const std::string why = stopping.request ? output::asked_text(*stopping.request)
+                                             : fmt::format("held for {}, the limit of --max-hold",
+                                                           format_duration(*stopping.max_hold));
+    text = fmt::format("{}: {}; stopping process {} and its descendants", key_, why, script.pid);
+  }
+  guard::post_notice(*script_, text);
+}
+
+void Printer::print(const event::ScriptUnsafe& unsafe) {
+  const std::string time = format_duration(std::chrono::ceil<Milliseconds>(unsafe.late));
+  guard::post_notice(
+      *script_,
+      unsafe.left.empty()
+          ? fmt::format(
+                "{}: UNSAFE: the descendants of process {} were seen dead only {} after the "
+                "end of the lease",
+                key_, unsafe.pid, time)
+          : fmt::format("{}: UNSAFE: processes could not be killed and still run, {} after the end "
+                        "of the lease: {}",
+                        key_, time, fmt::join(unsafe.left, " ")));
 }
 
 void Printer::print(const event::Unkillable& unkillable) {

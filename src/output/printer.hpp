@@ -11,6 +11,7 @@
 #include "output/event.hpp"
 #include "output/wait_line.hpp"
 #include "output/wait_report.hpp"
+#include "proc/watched_process.hpp"
 #include "support/clock.hpp"
 
 namespace redlock::output {
@@ -34,6 +35,10 @@ class Printer final : public output::EventListener {
   /// command was skipped (--once-per).
   void notify(NotifyService service) { service_ = std::move(service); }
 
+  /// For --while-pid: what stops the process is reported to its own stderr and to the system log,
+  /// because no process waits for our exit status. `script` must outlive this.
+  void speak_to(const proc::WatchedProcess& script) { script_ = &script; }
+
   void on(const output::event::Any& event, Milliseconds at) override;
 
  private:
@@ -51,6 +56,8 @@ class Printer final : public output::EventListener {
   void print(const output::event::Lost& lost);
   void print(const output::event::Strained& strained);
   void print(const output::event::Stopping& stopping);
+  void print(const output::event::ScriptStopping& script);
+  void print(const output::event::ScriptUnsafe& unsafe);
   void print(const output::event::Unkillable& unkillable);
   void print(const output::event::Awaiting& awaiting);
   void print(const output::event::Ended& ended);
@@ -73,8 +80,9 @@ class Printer final : public output::EventListener {
   bool json_;
   bool reports_end_;
   NotifyService service_;
-  std::optional<WaitReport> wait_;  ///< of the current wait
-  std::optional<WaitLine> line_;    ///< the status line that shows wait_
+  const proc::WatchedProcess* script_ = nullptr;  ///< speak_to()
+  std::optional<WaitReport> wait_;                ///< of the current wait
+  std::optional<WaitLine> line_;                  ///< the status line that shows wait_
   bool wait_shown_ = false;
   bool reported_unsubscribed_ = false;
   bool reported_cannot_publish_ = false;

@@ -144,6 +144,18 @@ process [0-9]* relies on the lock: " \
   refute grep -q UNSAFE "$(background_stdout log)"
 }
 
+@test "a lost lease of --detach is reported in the system log, once" {
+  as_root
+  start_log read
+  run -0 "$(with_log)" "$BATS_TEST_TMPDIR/dev" redlock-cli acquire -k demo --detach --max-hold 1h \
+    -t 10s --token-file "$BATS_TEST_TMPDIR/lease" --syslog
+  find_holder
+  redis 0 set demo theirs ex 60
+  wait_until is_dead "$HOLDER"
+  wait_until grep -q "demo: lost: it is held by a foreign client" "$(background_stdout log)"
+  assert_equal "$(grep -c "demo: lost: " "$(background_stdout log)")" 1
+}
+
 @test "a system log that hangs delays nothing" {
   as_root
   start_log full

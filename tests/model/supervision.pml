@@ -188,7 +188,7 @@ active proctype Front() provided (front == ALIVE) {
   atomic { armed = false; front_killing = false; front = ENDED }
 }
 
-/* ---- The holder process: HolderProcess::run_command(), LeaseKeeper and Supervisor::finish(). ---- */
+/* ---- The holder process: HeldCommand::start(), Holder::hold(), LeaseKeeper and Supervisor::finish(). ---- */
 
 #ifdef STOP_UNTOLD
 #define told false

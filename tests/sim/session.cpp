@@ -212,44 +212,53 @@ asio::awaitable<std::optional<Lease>> Session::acquire_bare(ServerSet& server_se
   }
 }
 
-void Session::keep(const std::shared_ptr<HeldSet>& set) {
-  SetEvents events;
-  events.extended = [this, set = set.get()](bool) {
-    for (const Lease& lease : set->leases()) {
-      // Only the keeper knows which round it was. It began no sooner than the deadline says.
-      const Instant asked = set->deadline() - (redlock::deadline(Instant(), lease.ttl) - Instant());
-      world_.referee(lease.resource)
-          .extended(*process_, lease.token, set->deadline(), process_->true_time(asked));
+asio::awaitable<void> Session::watch(std::shared_ptr<HeldSet> set) {
+  for (;;) {
+    const auto event = co_await set->next();
+    if (!event) co_return;
+    std::visit([&](const auto& what) { note(*set, what); }, *event);
+  }
+}
+
+void Session::note(const HeldSet& set, const SetExtended&) {
+  for (const Lease& lease : set.leases()) {
+    // Only the keeper knows which round it was. It began no sooner than the deadline says.
+    const Instant asked = set.deadline() - (redlock::deadline(Instant(), lease.ttl) - Instant());
+    world_.referee(lease.resource)
+        .extended(*process_, lease.token, set.deadline(), process_->true_time(asked));
+  }
+}
+
+void Session::note(const HeldSet&, const SetInTrouble& event) {
+  world_.referee(event.resource).in_trouble(*process_, event.trouble);
+}
+
+void Session::note(const HeldSet& set, const SetEnded& event) {
+  const Resource& resource = event.resource;
+  for (const Lease& lease : set.leases()) {
+    if (lease.resource == resource)
+      world_.referee(resource).ended(*process_, lease.token, event.end);
+  }
+  lease_ended_ = true;
+  if (world_.schedule().keeps_leases)
+    world_.referee(resource).violate("kept", process_->name() + " loses its lease without need");
+  event_->notify();
+}
+
+void Session::note(const HeldSet& set, const StopRequested& asked) {
+  Referee& referee = world_.referee(asked.resource);
+  for (const Lease& lease : set.leases()) {
+    if (lease.resource != asked.resource) continue;
+    if (!asked.request.newer) {
+      referee.stop_requested(*process_, lease.token, asked.request.reason);
+    } else if (plan_.replaces) {
+      referee.replaced(*process_, *asked.request.newer);
+    } else {
+      referee.violate("stop", process_->name() + " is replaced, and was not to be");
     }
-  };
-  events.in_trouble = [this](const Resource& resource, const LeaseInTrouble& trouble) {
-    world_.referee(resource).in_trouble(*process_, trouble);
-  };
-  events.ended = [this, set = set.get()](const Resource& resource, const LeaseEnded& end) {
-    for (const Lease& lease : set->leases()) {
-      if (lease.resource == resource) world_.referee(resource).ended(*process_, lease.token, end);
-    }
-    lease_ended_ = true;
-    if (world_.schedule().keeps_leases)
-      world_.referee(resource).violate("kept", process_->name() + " loses its lease without need");
-    event_->notify();
-  };
-  events.stop_requested = [this, set = set.get()](const StopRequested& asked) {
-    Referee& referee = world_.referee(asked.resource);
-    for (const Lease& lease : set->leases()) {
-      if (lease.resource != asked.resource) continue;
-      if (!asked.request.newer) {
-        referee.stop_requested(*process_, lease.token, asked.request.reason);
-      } else if (plan_.replaces) {
-        referee.replaced(*process_, *asked.request.newer);
-      } else {
-        referee.violate("stop", process_->name() + " is replaced, and was not to be");
-      }
-    }
-    stop_requested_ = true;
-    event_->notify();
-  };
-  set->keep(std::move(events));
+  }
+  stop_requested_ = true;
+  event_->notify();
 }
 
 asio::awaitable<void> Session::leave_out(std::shared_ptr<HeldSet> set) {
@@ -272,7 +281,8 @@ RunRecord Session::record_of(Instant began) const {
 
 asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
   const Lease lease = set->leases().front();
-  keep(set);
+  set->keep();
+  world_.start([this, set] { return watch(set); });
   if (plan_.hand_extend_at) {
     world_.in(*plan_.hand_extend_at, [this, lease] {
       world_.start([this, lease] { return extend_by_hand(lease, plan_.hand_ttl); });
@@ -351,15 +361,17 @@ asio::awaitable<void> Session::work_below(Process& inner, const Token& parent,
     bool over = false;
     const std::unique_ptr<Event> event = inner.make_event();
     referee.relied_on(inner, parent, set->deadline());
-    SetEvents events;
-    events.extended = [&inner, &referee, parent, set = set.get()](bool) {
-      referee.relied_on(inner, parent, set->deadline());
-    };
-    events.ended = [&over, event = event.get()](const Resource&, const LeaseEnded&) {
-      over = true;
-      event->notify();
-    };
-    set->keep(std::move(events));
+    set->keep();
+    world_.start([&, set]() -> asio::awaitable<void> {
+      for (;;) {
+        const auto what = co_await set->next();
+        if (!what) co_return;
+        if (std::holds_alternative<SetExtended>(*what))
+          referee.relied_on(inner, parent, set->deadline());
+        over = over || std::holds_alternative<SetEnded>(*what);
+        if (over) event->notify();
+      }
+    });
     const Instant end = inner.now() + plan_.nested_work;
     while (!over && inner.now() < std::min(end, set->deadline()))
       co_await event->wait_until(std::min(end, set->deadline()));

@@ -105,7 +105,11 @@ class Session {
   asio::awaitable<void> leave_out(std::shared_ptr<HeldSet> set);
   [[nodiscard]] RunRecord record_of(Instant began) const;
   asio::awaitable<void> work_by_hand(Lease lease);
-  void keep(const std::shared_ptr<HeldSet>& set);
+  asio::awaitable<void> watch(std::shared_ptr<HeldSet> set);
+  void note(const HeldSet& set, const SetExtended& event);
+  void note(const HeldSet& set, const SetInTrouble& event);
+  void note(const HeldSet& set, const SetEnded& event);
+  void note(const HeldSet& set, const StopRequested& asked);
   /// A nested run, as this run's command starts it: it relies on the parent lease while that is
   /// valid.
   asio::awaitable<void> nest(Lease parent);

@@ -197,26 +197,37 @@ class HeldSetTest : public SetWaiterTest {
  protected:
   HeldSetTest() { set = wait(once).set; }
 
-  SetEvents events() {
-    SetEvents events;
-    events.extended = [this](bool) { ++extended; };
-    events.in_trouble = [this](const Resource&, const LeaseInTrouble&) { ++in_trouble; };
-    events.ended = [this](const Resource& key, const LeaseEnded& end) {
-      ended.push_back(key);
-      states.push_back(end.state);
-    };
-    events.stop_requested = [this](const StopRequested& asked) {
-      stop_requests.push_back(asked.request.reason);
-    };
-    return events;
+  /// Keeps the set, and reads its events.
+  void keep(const std::shared_ptr<HeldSet>& which) {
+    which->keep();
+    read(which);
+  }
+
+  void read(const std::shared_ptr<HeldSet>& which) {
+    world.start([this, which]() -> asio::awaitable<void> {
+      for (;;) {
+        const auto event = co_await which->next();
+        if (!event) co_return;
+        note(*event);
+      }
+    });
   }
 
   std::shared_ptr<HeldSet> set;
   std::size_t extended = 0;
-  std::size_t in_trouble = 0;
   std::vector<Resource> ended;
   std::vector<LeaseState> states;
   std::vector<std::string> stop_requests;
+
+  void note(const SetEvent& event) {
+    extended += std::holds_alternative<SetExtended>(event) ? 1 : 0;
+    if (const auto* end = std::get_if<SetEnded>(&event)) {
+      ended.push_back(end->resource);
+      states.push_back(end->end.state);
+    }
+    if (const auto* asked = std::get_if<StopRequested>(&event))
+      stop_requests.push_back(asked->request.reason);
+  }
 
   /// Asks the holder of this lease, at these servers.
   void ask(const Lease& lease, const std::string& reason, std::vector<std::size_t> servers = {}) {
@@ -227,21 +238,19 @@ class HeldSetTest : public SetWaiterTest {
 };
 
 TEST_F(HeldSetTest, ReportsTheFirstStopRequestOnce) {
-  set->keep(events());
+  keep(set);
   ask(set->leases()[1], "first");
   world.settle_for(10s);
   ask(set->leases()[0], "second");
   world.settle_for(10s);
   EXPECT_EQ(stop_requests, std::vector<std::string>{"first"});
   EXPECT_FALSE(set->lost()) << "it is kept until the command has ended";
-
-  set->keep(events());
-  EXPECT_EQ(stop_requests, (std::vector<std::string>{"first", "first"}));
+  EXPECT_TRUE(client.interrupt.raised());
 }
 
 TEST_F(HeldSetTest, ObeysARequestThatOneServerHasAndAnswersLate) {
   client.server(2).fate.reply = 300ms;  // long after the quorum
-  set->keep(events());
+  keep(set);
   ask(set->leases()[0], "late", {2});
   world.settle_for(10s);
   EXPECT_EQ(stop_requests, std::vector<std::string>{"late"});
@@ -255,9 +264,9 @@ TEST_F(HeldSetTest, MakesRoomForANewerRunAlone) {
       stop_requests.clear();
       Lease lease = set->leases()[0];
       if (replaces) lease.place = ours;
-      const auto held = std::make_shared<HeldSet>(client.server_set);
+      const auto held = std::make_shared<HeldSet>(client.server_set, client.interrupt);
       held->add(lease);
-      held->keep(events());
+      keep(held);
       Owner owner = order().owner;
       owner.stop_request = StopRequest{"web1", "alice", "newer", other};
       world.store(1).change_owner(resource("a"), owner);
@@ -270,7 +279,7 @@ TEST_F(HeldSetTest, MakesRoomForANewerRunAlone) {
 }
 
 TEST_F(HeldSetTest, IgnoresARequestForAnotherLease) {
-  set->keep(events());
+  keep(set);
   Lease other = set->leases()[0];
   other.id = LeaseId{"0123"};
   ask(other, "for another");
@@ -279,7 +288,7 @@ TEST_F(HeldSetTest, IgnoresARequestForAnotherLease) {
 }
 
 TEST_F(HeldSetTest, GivesTheRequestToAServerThatLostTheLease) {
-  set->keep(events());
+  keep(set);
   const Lease& lease = set->leases()[0];
   ask(lease, "heal it", {0});
   world.store(1).lose_everything();
@@ -290,7 +299,7 @@ TEST_F(HeldSetTest, GivesTheRequestToAServerThatLostTheLease) {
 }
 
 TEST_F(HeldSetTest, ReceivesARequestAtTwoServersThoughOneForgetsItAndTheThirdAnswersLate) {
-  set->keep(events());
+  keep(set);
   ask(set->leases()[0], "why", {0, 1});
   world.store(1).lose_everything();
   client.server(2).fate.reply = 300ms;
@@ -302,7 +311,7 @@ TEST_F(HeldSetTest, ReceivesARequestAtTwoServersThoughOneForgetsItAndTheThirdAns
 
 // To ask again is how `stop` looks.
 TEST_F(HeldSetTest, ReceivesARequestThatAFailOverLostWhenItIsRepeated) {
-  set->keep(events());
+  keep(set);
   std::vector<local::Keyspace::Entries> replicas;
   for (std::size_t i = 0; i < world.size(); ++i)
     replicas.push_back(world.server(i).keyspace().live());
@@ -317,7 +326,7 @@ TEST_F(HeldSetTest, ReceivesARequestThatAFailOverLostWhenItIsRepeated) {
 }
 
 TEST_F(HeldSetTest, KeepsAllAliveUntilItIsReleased) {
-  set->keep(events());
+  keep(set);
   world.settle_for(20s);
   EXPECT_TRUE(is_ours("a"));
   EXPECT_TRUE(is_ours("b"));
@@ -330,7 +339,7 @@ TEST_F(HeldSetTest, KeepsAllAliveUntilItIsReleased) {
 }
 
 TEST_F(HeldSetTest, EndsAsSoonAsOneEnds) {
-  set->keep(events());
+  keep(set);
   drop("b");
   for (std::size_t i = 0; i < world.size(); ++i)
     world.store(i).hold_foreign(resource("b"), "theirs", std::nullopt);
@@ -340,12 +349,15 @@ TEST_F(HeldSetTest, EndsAsSoonAsOneEnds) {
   EXPECT_TRUE(set->lost());
 }
 
-TEST_F(HeldSetTest, ReportsPastEventsToALaterListener) {
-  set->keep(events());
+TEST_F(HeldSetTest, BeginsForALaterReaderWithTheStopRequestAndTheEnd) {
+  set->keep();
+  ask(set->leases()[1], "why");
+  world.settle_for(10s);
   hold("a", std::nullopt);
   world.settle_for(5s);
-  ended.clear();
-  set->keep(events());
+  read(set);
+  world.settle_for(10ms);
+  EXPECT_EQ(stop_requests, std::vector<std::string>{"why"});
   EXPECT_EQ(ended, std::vector<Resource>{resource("a")});
 }
 

@@ -121,26 +121,21 @@ TEST_F(InheritedLeaseTest, DistinguishesOneThatEndsTooSoonFromOneThatIsGone) {
 
 TEST_F(InheritedLeaseTest, IsNeitherExtendedNorReleased) {
   const auto set = take(nested(/*guarded=*/true)).value();
-  bool ended = false;
-  SetEvents events;
-  events.ended = [&ended](const Resource&, const LeaseEnded& end) {
-    ended = true;
-    EXPECT_EQ(end.state, LeaseState::expired);
-  };
-  set->keep(std::move(events));
+  set->keep();
   world.settle_for(20s);  // no client extends it
-  EXPECT_TRUE(ended);
+  EXPECT_TRUE(set->lost());
+  EXPECT_LE(set->deadline(), world.now());
   EXPECT_TRUE(client.server(0).asked(Question::extend).empty());
   EXPECT_EQ(world.run(set->release(/*by_hand=*/false)).result.decision, ReleaseDecision::released);
   EXPECT_TRUE(client.server(0).asked(Question::release).empty());
 }
 
 TEST_F(InheritedLeaseTest, LastsAsLongAsItsGuardKeepsIt) {
-  auto kept = std::make_shared<HeldSet>(keeper.server_set);
+  auto kept = std::make_shared<HeldSet>(keeper.server_set, keeper.interrupt);
   kept->add(*outer);
-  kept->keep({});
+  kept->keep();
   const auto set = take(nested(/*guarded=*/true)).value();
-  set->keep({});
+  set->keep();
   world.settle_for(60s);
   EXPECT_FALSE(set->lost());
   EXPECT_GT(set->deadline(), world.now());
@@ -151,7 +146,7 @@ TEST_F(InheritedLeaseTest, LastsAsLongAsItsGuardKeepsIt) {
 
 TEST_F(LeftByHand, IsExtendedButNotReleased) {
   const auto set = take(nested(/*guarded=*/false)).value();
-  set->keep({});
+  set->keep();
   world.settle_for(30s);
   EXPECT_FALSE(set->lost());
   (void)world.run(set->release(/*by_hand=*/false));

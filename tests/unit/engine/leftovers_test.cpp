@@ -71,7 +71,7 @@ TEST_F(Leftovers, ARefusedReleaseGoesOnInTheBackground) {
 }
 
 TEST_F(Leftovers, OfSeveralLeasesDelayTheEndNoLongerThanThoseOfOne) {
-  const auto set = std::make_shared<HeldSet>(client.server_set);
+  const auto set = std::make_shared<HeldSet>(client.server_set, client.interrupt);
   for (const char* key : {"a", "b", "c"}) {
     AcquireOrder one = order(lease_ttl);
     one.resource = unit::resource(key);

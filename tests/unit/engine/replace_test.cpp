@@ -97,14 +97,11 @@ class Runs {
     EXPECT_TRUE(running().empty()) << number << " runs beside another";
     run.runs = true;
     started.push_back(number);
-    const std::shared_ptr<redlock::Event> changed = run.client.process.make_event();
-    SetEvents events;
-    events.stop_requested = [&run, changed](const StopRequested& asked) {
-      run.stopped = asked.request;
-      changed->notify();
-    };
-    run.leases->keep(std::move(events));
-    while (!run.stopped) co_await changed->wait_until(Instant::max());
+    run.leases->keep();
+    while (!run.stopped) {
+      const auto event = co_await run.leases->next();
+      if (const auto* asked = std::get_if<StopRequested>(&*event)) run.stopped = asked->request;
+    }
     co_await sleep_until(run.client.process, run.client.process.now() + stopping);
     run.runs = false;
     (void)co_await run.leases->release(/*by_hand=*/false);
