@@ -93,7 +93,8 @@ bool HeldCommand::is_fresh() const {
 /// watch by then.
 asio::awaitable<Started> HeldCommand::start_once_agreed(Instant granted) {
   state_.acquired_at = session_.clock().wall();
-  supervisor_.emplace(session_.clock(), options_.stop, front_.page(), isolation_, events());
+  supervisor_.emplace(session_.clock(), options_.stop, front_.page(), isolation_,
+                      [this](bool got_stop_signal) { link_.command_ended(got_stop_signal); });
   nested_ = std::make_shared<NestedRuns>(session_.io().get_executor(), session_.clock(),
                                          leases_->leases(), [this] { changed_->notify(); });
   if (const auto forked = fork(); !forked) co_return fail_to_start(forked.error());
@@ -133,6 +134,7 @@ Started HeldCommand::start_now() {
   }
   state_.started_at = session_.clock().wall();
   link_.command_started(*supervisor_, front_.page());
+  spawn(session_.io().get_executor(), [this] { return report_news(); });
   front_.inherited().close(std::nullopt);
   return Started::yes;
 }
@@ -164,26 +166,29 @@ void HeldCommand::stop(StopReason why) {
   changed_->notify();
 }
 
-guard::SupervisorEvents HeldCommand::events() {
-  guard::SupervisorEvents events;
-  events.ended = [this](bool got_stop_signal) { link_.command_ended(got_stop_signal); };
-  events.stopping = [this](StopReason why, const guard::Delay& delay) {
-    report_.stopping(why, delay, options_.stop);
-  };
-  events.strained = [this](const StopCost& cost, Duration needed) {
-    report_.add(event::Strained{cost, needed, options_.ttl});
-  };
-  events.awaiting = [this](const std::vector<pid_t>& pids) { report_.add(event::Awaiting{pids}); };
-  events.unkillable = [this](const std::vector<pid_t>& pids) {
-    report_.add(event::Unkillable{pids});
-  };
-  return events;
+asio::awaitable<void> HeldCommand::report_news() {
+  for (;;) {
+    const guard::CommandNews news = co_await supervisor_->next_news();
+    report(news);
+  }
+}
+
+void HeldCommand::report(const guard::CommandNews& news) {
+  if (const auto* began = std::get_if<guard::StopBegan>(&news))
+    report_.stopping(began->why, began->delay, options_.stop);
+  if (const auto* strained = std::get_if<guard::IsStrained>(&news))
+    report_.add(event::Strained{strained->cost, strained->needed, options_.ttl});
+  if (const auto* awaits = std::get_if<guard::AwaitsGroup>(&news))
+    report_.add(event::Awaiting{awaits->pids});
+  if (const auto* survives = std::get_if<guard::SurvivesKill>(&news))
+    report_.add(event::Unkillable{survives->pids});
 }
 
 // --- Its end ---
 
 asio::awaitable<Parting> HeldCommand::finish() {
   guard::CommandEnd end = co_await supervisor_->finish();
+  while (const auto news = supervisor_->take_news()) report(*news);
   state_.end = std::move(end);
 
   // By this name, processes that the command left running see that we no longer wait for them

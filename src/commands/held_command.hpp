@@ -43,7 +43,8 @@ class HeldCommand final : public Guarded {
   Result<void, guard::ExecFailure> fork();
   Started start_now();
   Started fail_to_start(const guard::ExecFailure& failure);
-  guard::SupervisorEvents events();
+  asio::awaitable<void> report_news();
+  void report(const guard::CommandNews& news);
 
   asio::awaitable<bool> outlast_nested_runs();
   [[nodiscard]] bool nested_runs_may_go_on() const;

@@ -35,10 +35,7 @@ HeldScript::HeldScript(Session& session, AcquireOptions& options, guard::FrontLi
       output_(options, session.json()),
       changed_(session.clock().make_event()) {
   if (process_ == nullptr) return;
-  guard::ProcessGuardEvents events;
-  events.before_stop = [this](StopReason why) { announce_stop(why); };
-  events.stopping = [this](StopReason why) { report_.stopping(why, {}, plan_); };
-  guard_.emplace(session.clock(), *process_, plan_, std::move(events));
+  guard_.emplace(session.clock(), *process_, plan_);
   spawn(session_.io().get_executor(), [this] { return watch_process(); });
 }
 
@@ -115,9 +112,9 @@ void HeldScript::lease_has_ended(const SetEnded& event) {
   changed_->notify();
 }
 
-void HeldScript::stop(StopReason) {
+void HeldScript::stop(StopReason why) {
   // Without a process there is nothing that we could stop.
-  if (guard_) guard_->stop_on_request();
+  if (guard_) guard_->stop_for(why);
 }
 
 /// The user of the process must learn why it dies, before it does.
@@ -125,7 +122,7 @@ void HeldScript::announce_stop(StopReason why) {
   event::ScriptStopping script{process_->pid(), report_.stopping_event(why, plan_), std::nullopt,
                                plan_.on_lost};
   if (why == StopReason::lease) {
-    report_.note_loss({});
+    report_.note_loss(guard_->worst_delay());
     script.lost = event::Lost{report_.state.loss->resource, report_.state.loss->reason};
   }
   report_.add(script);
@@ -152,7 +149,14 @@ asio::awaitable<void> HeldScript::finish_at_max_hold() {
 }
 
 asio::awaitable<Parting> HeldScript::finish_process() {
-  const guard::GuardEnd end = co_await guard_->guard();
+  guard::GuardEnd end;
+  const auto why = co_await guard_->until_stop_is_due();
+  if (why) {
+    announce_stop(*why);
+    co_await guard_->send_stop_signal();
+    report_.stopping(*why, guard_->worst_delay(), plan_);
+    end = co_await guard_->finish();
+  }
   if (!end.left.empty() || end.late > Duration::zero())
     report_.add(event::ScriptUnsafe{process_->pid(), {end.left.begin(), end.left.end()}, end.late});
   // With several locks, the others must not become free while the process still runs, whether or

@@ -17,12 +17,10 @@ constexpr Milliseconds grace_interval{10};
 
 }  // namespace
 
-ProcessGuard::ProcessGuard(const Clock& clock, proc::WatchedProcess& process, StopPlan plan,
-                           ProcessGuardEvents events)
+ProcessGuard::ProcessGuard(const Clock& clock, proc::WatchedProcess& process, StopPlan plan)
     : clock_(clock),
       process_(process),
       plan_(plan),
-      events_(std::move(events)),
       event_(clock.make_event()),
       schedule_(plan),
       meter_(plan.measure_interval, clock.now()) {}
@@ -46,8 +44,8 @@ void ProcessGuard::lease_is_released() {
   event_->notify();
 }
 
-void ProcessGuard::stop_on_request() {
-  schedule_.ask(StopReason::request);
+void ProcessGuard::stop_for(StopReason why) {
+  schedule_.ask(why);
   event_->notify();
 }
 
@@ -55,60 +53,53 @@ void ProcessGuard::process_has_ended() {
   event_->notify();
 }
 
-asio::awaitable<GuardEnd> ProcessGuard::guard() {
-  GuardEnd end;
-  const StopStep stop = co_await until_stop_is_due();
-  if (!stop.why) co_return end;
-  events_.before_stop(*stop.why);
-
-  if (const Instant kill_at = schedule_.kill_at(); kill_at != Instant::max()) {
-    co_await send_stop_signal(kill_at, proc::WatchedProcess::Reach::stopped);
-    events_.stopping(*stop.why);
-    co_await until_all_ended();
-    end.left = co_await kill_all();
-    end.late = std::max(Duration::zero(), clock_.now() - schedule_.deadline());
-    co_return end;
-  }
-
-  if (stop.action == StopAction::terminate)
-    co_await send_stop_signal(clock_.now() + plan_.grace, proc::WatchedProcess::Reach::known);
-  events_.stopping(*stop.why);
-  while (!process_.ended() && !schedule_.is_lost() && !released_)
-    co_await event_->wait_until(Instant::max());
-  co_return end;
-}
-
-/// Waits until the process must be stopped, and returns how; without a reason if it has ended, or
-/// its lease was released.
-asio::awaitable<StopStep> ProcessGuard::until_stop_is_due() {
+asio::awaitable<std::optional<StopReason>> ProcessGuard::until_stop_is_due() {
   while (!process_.ended() && !released_) {
     const Instant now = clock_.now();
-    const StopStep step = schedule_.step(now);
-    if (step.action != StopAction::wait) co_return step;
+    stop_ = schedule_.step(now);
+    if (stop_.action != StopAction::wait) co_return stop_.why;
     if (now >= meter_.next()) {
       measure(now);
       continue;
     }
-    const Instant next = std::min(step.next, meter_.next());
-    if (!co_await event_->wait_until(next)) meter_.note_timer(next, clock_.now());
+    const Instant next = std::min(stop_.next, meter_.next());
+    const bool notified = co_await event_->wait_until(next);
+    if (!notified) meter_.note_timer(next, clock_.now());
   }
-  co_return StopStep();
+  co_return std::nullopt;
+}
+
+/// The processes are held still for at most half of the time until KILL, and get the signal at once
+/// if that time has come.
+asio::awaitable<void> ProcessGuard::send_stop_signal() {
+  if (stop_.action == StopAction::warn) co_return;
+  const bool ends_with_kill = schedule_.kill_at() != Instant::max();
+  const auto reach =
+      ends_with_kill ? proc::WatchedProcess::Reach::stopped : proc::WatchedProcess::Reach::known;
+  // A process that cannot be stopped, such as one that waits for a disk, must not use up the whole
+  // grace of the others.
+  const Instant began = clock_.now();
+  const Instant kill_at = ends_with_kill ? schedule_.kill_at() : began + plan_.grace;
+  co_await hold_still(began + (kill_at - began) / 2);
+  process_.signal(plan_.stop_signal, reach);
+}
+
+asio::awaitable<GuardEnd> ProcessGuard::finish() {
+  GuardEnd end;
+  if (schedule_.kill_at() == Instant::max()) {
+    while (!process_.ended() && !schedule_.is_lost() && !released_)
+      co_await event_->wait_until(Instant::max());
+    co_return end;
+  }
+  co_await until_all_ended();
+  end.left = co_await kill_all();
+  end.late = std::max(Duration::zero(), clock_.now() - schedule_.deadline());
+  co_return end;
 }
 
 void ProcessGuard::measure(Instant now) {
   if (const auto cost = meter_.step({process_.pid()}, now))
     schedule_.need_margin(needed_margin(plan_.margin, *cost));
-}
-
-/// Holds the processes still for at most half of the time until `kill_at`, then sends the stop
-/// signal and CONT. Sends it at once if `kill_at` has passed.
-asio::awaitable<void> ProcessGuard::send_stop_signal(Instant kill_at,
-                                                     proc::WatchedProcess::Reach reach) {
-  // A process that cannot be stopped, such as one that waits for a disk, must not use up the whole
-  // grace of the others.
-  const Instant began = clock_.now();
-  co_await hold_still(began + (kill_at - began) / 2);
-  process_.signal(plan_.stop_signal, reach);
 }
 
 asio::awaitable<void> ProcessGuard::hold_still(Instant until) {

@@ -3,7 +3,6 @@
 #include <sys/types.h>
 
 #include <asio/awaitable.hpp>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -15,14 +14,6 @@
 #include "support/clock.hpp"
 
 namespace redlock::guard {
-
-/// Called when something happens that the user should learn of at once; each at most once.
-struct ProcessGuardEvents {
-  /// The process is about to be stopped; no signal is sent before this returns.
-  std::function<void(StopReason)> before_stop;
-  /// The stop signal was sent, unless the lease is lost and OnLost is warn, which sends none.
-  std::function<void(StopReason)> stopping;
-};
 
 /// What is left when a guard has done its work.
 struct GuardEnd {
@@ -42,10 +33,10 @@ struct GuardEnd {
 class ProcessGuard {
  public:
   /// `clock` and `process` must outlive it.
-  ProcessGuard(const Clock& clock, proc::WatchedProcess& process, StopPlan plan,
-               ProcessGuardEvents events);
+  ProcessGuard(const Clock& clock, proc::WatchedProcess& process, StopPlan plan);
 
-  /// Call it before guard(). `granted`: when the lease was granted; max_hold counts from there.
+  /// Call it before until_stop_is_due(). `granted`: when the lease was granted; max_hold counts
+  /// from there.
   void arm(Instant deadline, Instant granted);
 
   /// The lease was extended. An earlier deadline is ignored.
@@ -60,21 +51,28 @@ class ProcessGuard {
   /// Another process has released the lease, so there is nothing left to guard. Final.
   void lease_is_released();
 
-  /// The holder was asked to stop: does now what the end of max_hold does.
-  void stop_on_request();
+  /// Stops the process although the lease is valid.
+  void stop_for(StopReason why);
 
   /// The process has ended: its pidfd is readable.
   void process_has_ended();
 
-  /// Returns once the process has ended, the lease is released, or the plan is carried out. If the
-  /// plan lets the process run on without the lease, returns when the lease or the process has
-  /// ended. Call it once.
-  asio::awaitable<GuardEnd> guard();
+  /// The longest recent delay of this process.
+  [[nodiscard]] Delay worst_delay() const noexcept { return meter_.worst_delay(); }
+
+  /// Waits until the process must be stopped, and returns why; nullopt: it has ended, or the lease
+  /// was released. The process has got no signal yet. Call these three once each, in this order.
+  asio::awaitable<std::optional<StopReason>> until_stop_is_due();
+
+  /// Sends the stop signal that is due, unless the lease is lost and OnLost is warn.
+  asio::awaitable<void> send_stop_signal();
+
+  /// Carries out the rest of the plan. If the plan lets the process run on without the lease,
+  /// returns when the lease or the process has ended.
+  asio::awaitable<GuardEnd> finish();
 
  private:
   void measure(Instant now);
-  asio::awaitable<StopStep> until_stop_is_due();
-  asio::awaitable<void> send_stop_signal(Instant kill_at, proc::WatchedProcess::Reach reach);
   asio::awaitable<void> hold_still(Instant until);
   asio::awaitable<void> until_all_ended();
   asio::awaitable<std::set<pid_t>> kill_all();
@@ -82,10 +80,10 @@ class ProcessGuard {
   const Clock& clock_;
   proc::WatchedProcess& process_;
   StopPlan plan_;
-  ProcessGuardEvents events_;
   std::unique_ptr<Event> event_;  ///< notified by each function that reports something
   StopSchedule schedule_;
   StopMeter meter_;
+  StopStep stop_;          ///< how the stop began
   bool released_ = false;  ///< another process has released the lease
 };
 

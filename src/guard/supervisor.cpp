@@ -46,12 +46,13 @@ bool is_dying(pid_t pid) {
 }  // namespace
 
 Supervisor::Supervisor(const Clock& clock, StopPlan plan, SharedPage& page,
-                       const Isolation& isolation, SupervisorEvents events)
+                       const Isolation& isolation, std::function<void(bool)> on_end)
     : clock_(clock),
       plan_(plan),
       page_(page),
       isolation_(isolation),
-      events_(std::move(events)),
+      on_end_(std::move(on_end)),
+      has_news_(clock.make_event()),
       schedule_(plan),
       signals_(plan.stop_signal, page.signals_of_front),
       tree_(page.target),
@@ -184,6 +185,23 @@ void Supervisor::on_child() {
   event_->notify();
 }
 
+asio::awaitable<CommandNews> Supervisor::next_news() {
+  while (news_.empty()) co_await has_news_->wait_until(Instant::max());
+  co_return *take_news();
+}
+
+std::optional<CommandNews> Supervisor::take_news() {
+  if (news_.empty()) return std::nullopt;
+  CommandNews first = std::move(news_.front());
+  news_.pop_front();
+  return first;
+}
+
+void Supervisor::add_news(CommandNews news) {
+  news_.push_back(std::move(news));
+  has_news_->notify();
+}
+
 asio::awaitable<CommandEnd> Supervisor::finish() {
   bool dead = true;  // whether all processes that had to be killed are dead
   const bool must_kill = co_await until_over();
@@ -248,7 +266,7 @@ void Supervisor::stop(const StopStep& step) {
   if (!step.why) return;
   start_hook(word_of(*step.why), schedule_.kill_at());
   // After the signal, which no message may delay.
-  events_.stopping(*step.why, meter_.worst_delay());
+  add_news(StopBegan{*step.why, meter_.worst_delay()});
 }
 
 /// What else is due while the command runs or its rest is waited for.
@@ -257,7 +275,7 @@ void Supervisor::tend(Instant now) {
   if (now >= report_awaiting_at_) {
     report_awaiting_at_ = Instant::max();
     const auto awaited = rest_of_group();
-    if (!schedule_.is_stopping() && !awaited.empty()) events_.awaiting(awaited);
+    if (!schedule_.is_stopping() && !awaited.empty()) add_news(AwaitsGroup{awaited});
   }
   if (now >= meter_.next()) measure(now);
 }
@@ -330,7 +348,7 @@ asio::awaitable<bool> Supervisor::kill_all() {
       co_return dead;
     }
     if (now >= next_report && !tree_.made_progress()) {
-      events_.unkillable(tree_.descendants());
+      add_news(SurvivesKill{tree_.descendants()});
       next_report = now + unkillable_interval;
     }
     co_await sleep_until(clock_, step.next);
@@ -393,7 +411,7 @@ void Supervisor::note_end(int status) {
   const Instant now = clock_.now();
   ended_ = Ending{status, now};
   // May call note_signals() for signals that were still on their way to us.
-  events_.ended(page_.stopping || page_.stopped_by_front);
+  on_end_(page_.stopping || page_.stopped_by_front);
 
   ended_->by_signal = signals_.has_ended_command(status, now, plan_.grace);
   const bool was_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
@@ -416,7 +434,8 @@ void Supervisor::measure(Instant now) {
   const Duration needed = needed_margin(plan_.margin, *cost);
   schedule_.need_margin(needed);
   page_.set_margin(schedule_.margin());
-  if (needed > plan_.max_margin && !std::exchange(strained_, true)) events_.strained(*cost, needed);
+  if (needed > plan_.max_margin && !std::exchange(strained_, true))
+    add_news(IsStrained{*cost, needed});
 }
 
 }  // namespace redlock::guard

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <asio/awaitable.hpp>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "core/stop_schedule.hpp"
@@ -48,21 +50,32 @@ struct CommandEnd {
   std::string hook_failure;  ///< StopHook::failure()
 };
 
-/// Called when something happens that the user should learn of at once.
-struct SupervisorEvents {
-  /// The command itself has ended; its descendants may live on. `got_stop_signal`: a guard sent it
-  /// the stop signal.
-  std::function<void(bool got_stop_signal)> ended;
-  /// The stop signal was sent; with the longest recent delay of this process. Called once.
-  std::function<void(StopReason, const Delay&)> stopping;
-  /// These processes survive KILL; called after a second, then every minute.
-  std::function<void(const std::vector<pid_t>&)> unkillable;
-  /// A signal ended the command; the lease is kept until these processes of its group have ended,
-  /// too. Called once, a second later.
-  std::function<void(const std::vector<pid_t>&)> awaiting;
-  /// Stopping may take longer than the ttl allows; called once.
-  std::function<void(const StopCost&, Duration needed)> strained;
+/// What the user should learn of at once while a Supervisor guards a command.
+
+/// The stop signal was sent. At most once.
+struct StopBegan {
+  StopReason why;
+  Delay delay;  ///< the longest recent one of this process
 };
+
+/// These processes survive KILL. After a second, then every minute.
+struct SurvivesKill {
+  std::vector<pid_t> pids;
+};
+
+/// A signal ended the command; the lease is kept until these processes of its group have ended,
+/// too. At most once, a second later.
+struct AwaitsGroup {
+  std::vector<pid_t> pids;
+};
+
+/// Stopping may take longer than the ttl allows. At most once.
+struct IsStrained {
+  StopCost cost;
+  Duration needed;
+};
+
+using CommandNews = std::variant<StopBegan, SurvivesKill, AwaitsGroup, IsStrained>;
 
 /// Guards the command in the holder process: it never lets the command outlive the lease. It knows
 /// only the deadline of the lease; other code renews the lease and calls move_deadline().
@@ -86,9 +99,16 @@ struct SupervisorEvents {
 /// computed when it started.
 class Supervisor {
  public:
-  /// All must outlive it.
+  /// All must outlive it. `on_end` is called when the command itself has ended, while its
+  /// descendants may live on, and may call note_signals(). `got_stop_signal`: a guard sent it the
+  /// stop signal.
   Supervisor(const Clock& clock, StopPlan plan, SharedPage& page, const Isolation& isolation,
-             SupervisorEvents events);
+             std::function<void(bool got_stop_signal)> on_end);
+
+  /// The next news; one coroutine at a time. Those that nobody has waited for stay until
+  /// take_news(), which returns nullopt if there are none.
+  asio::awaitable<CommandNews> next_news();
+  std::optional<CommandNews> take_news();
 
   /// Forks the command, ready to start. Do not call it after start(). `hook`: what to run when it
   /// is stopped; nullopt: no hook. `inherited` must outlive this.
@@ -179,6 +199,7 @@ class Supervisor {
 
   void reap();
   void note_end(int status);
+  void add_news(CommandNews news);
   void measure(Instant now);
   void disarm();
   void end_namespace();
@@ -200,7 +221,9 @@ class Supervisor {
   StopPlan plan_;
   SharedPage& page_;
   const Isolation& isolation_;
-  SupervisorEvents events_;
+  std::function<void(bool)> on_end_;
+  std::deque<CommandNews> news_;     ///< not taken yet
+  std::unique_ptr<Event> has_news_;  ///< notified of each of them
   StopSchedule schedule_;
   SignalRecord signals_;
   ProcessTree tree_;

@@ -46,13 +46,7 @@ GuardOutcome guarded(pid_t pid, const StopPlan& with,
   JumpingClock clock(io.get_executor());
   GuardOutcome outcome;
   std::function<void()> when_stopping;
-  ProcessGuardEvents events;
-  events.before_stop = [&](StopReason why) { outcome.before_stop.push_back(why); };
-  events.stopping = [&](StopReason why) {
-    outcome.stopping.push_back(why);
-    if (when_stopping) when_stopping();
-  };
-  ProcessGuard guard(clock, *process, with, std::move(events));
+  ProcessGuard guard(clock, *process, with);
   guard.arm(clock.now() + lease_span, clock.now());
   redlock::spawn(io.get_executor(), [&]() -> asio::awaitable<void> {
     Readable ended(io.get_executor(), process->fd());
@@ -60,7 +54,14 @@ GuardOutcome guarded(pid_t pid, const StopPlan& with,
     guard.process_has_ended();
   });
   redlock::spawn(io.get_executor(), [&]() -> asio::awaitable<void> {
-    outcome.end = co_await guard.guard();
+    const auto why = co_await guard.until_stop_is_due();
+    if (why) {
+      outcome.before_stop.push_back(*why);
+      co_await guard.send_stop_signal();
+      outcome.stopping.push_back(*why);
+      if (when_stopping) when_stopping();
+      outcome.end = co_await guard.finish();
+    }
     io.stop();
   });
   const auto settle = [&io] { io.poll(); };
@@ -265,8 +266,9 @@ TEST(ProcessGuard, KillsAtTheEndOfMaxHoldWhateverOnLostIs) {
 }
 
 TEST(ProcessGuard, KillsOnAStopRequestWhateverOnLostIs) {
-  expect_killed_whatever_on_lost_says(
-      10min, StopReason::request, [](const GuardScene& scene) { scene.guard.stop_on_request(); });
+  expect_killed_whatever_on_lost_says(10min, StopReason::request, [](const GuardScene& scene) {
+    scene.guard.stop_for(StopReason::request);
+  });
 }
 
 TEST(ProcessGuard, OfMaxHoldAndTheEndOfTheLeaseTheFirstDecides) {

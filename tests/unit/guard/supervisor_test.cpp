@@ -43,18 +43,17 @@ void supervise(const StopPlan& with, const std::string& script, When when,
     JumpingClock clock(io.get_executor());
     const SharedPagePtr page = make_shared_page();
     const auto isolation = Isolation::make(IsolationMode::none, false);
-    SupervisorEvents events;
     std::function<void()> after_end;
-    events.ended = [&](bool) {
-      if (after_end) asio::post(io, after_end);
-    };
-    events.stopping = [](StopReason, const Delay&) {};
-    events.strained = [](const StopCost&, Duration) {};
     std::function<void()> when_awaiting;
-    events.awaiting = [&when_awaiting](const std::vector<pid_t>&) {
-      if (when_awaiting) when_awaiting();
-    };
-    Supervisor supervisor(clock, with, *page, *isolation, std::move(events));
+    Supervisor supervisor(clock, with, *page, *isolation, [&](bool) {
+      if (after_end) asio::post(io, after_end);
+    });
+    redlock::spawn(io.get_executor(), [&]() -> asio::awaitable<void> {
+      for (;;) {
+        const CommandNews news = co_await supervisor.next_news();
+        if (when_awaiting && std::holds_alternative<AwaitsGroup>(news)) when_awaiting();
+      }
+    });
     redlock::spawn(io.get_executor(), [&]() -> asio::awaitable<void> {
       for (Readable readable(io.get_executor(), gate.fd());;) {
         while (gate.read()) supervisor.on_child();
