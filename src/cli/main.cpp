@@ -30,6 +30,7 @@
 #include "output/standard_error.hpp"
 #include "support/environment.hpp"
 #include "support/text.hpp"
+#include "support/trace.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -52,6 +53,7 @@ commands::Finish dispatch(const CommandLine& line, const commands::Start& start)
   // Shells run this when they start, so an error in the settings must not make it fail.
   if (line.command->bit == for_completion) return completion_command(line);
 
+  if (const auto begun = begin_trace(); !begun) throw CommandError(ExitCode::config, begun.error());
   const Settings settings(line);
   if (line.command->bit == for_run && settings.get(option::json))
     output::StandardError::of_process().write_json();

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "engine/server_set.hpp"
+#include "engine/vote_trace.hpp"
 #include "support/spawn.hpp"
+#include "support/trace.hpp"
 
 namespace redlock {
 
@@ -75,6 +77,7 @@ void ask(ServerSet& server_set, std::shared_ptr<Ballot<Tally>> ballot, std::size
         [&server_set, ballot = std::move(ballot), index, question = std::move(question),
          then = std::move(then)]() -> asio::awaitable<void> {
           auto vote = co_await question(server_set.server(index));
+          if (is_traced()) trace("vote", server_set.server(index).name() + ": " + vote_text(vote));
           const auto* fault = std::get_if<Fault>(&vote);
           server_set.note_answer(index, fault != nullptr ? std::optional(*fault) : std::nullopt);
           ballot->tally.count(index, vote);

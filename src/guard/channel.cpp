@@ -12,6 +12,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "support/trace.hpp"
+
 namespace redlock::guard {
 namespace {
 
@@ -81,6 +83,19 @@ UniqueFd detach(msghdr& packet) {
   return UniqueFd(file);
 }
 
+/// The message in a line of the trace. Its text may contain a token.
+std::string shown(const Message& message) {
+  static constexpr std::array words{"signal",   "handed_over", "go",     "may_start",
+                                    "waiting",  "started",     "paused", "notify",
+                                    "notified", "ended",       "exited", "died"};
+  std::string text = words.at(static_cast<std::size_t>(message.kind));
+  text += " " + std::to_string(message.number);
+  if (message.kind == Message::Kind::signal)
+    text += " from " + std::to_string(message.sender) + (message.reached_job ? ", in the job" : "");
+  if (!message.text.empty()) text += ", " + std::to_string(message.text.size()) + " bytes";
+  return text;
+}
+
 }  // namespace
 
 std::pair<Channel, Channel> Channel::make_pair() {
@@ -113,6 +128,7 @@ bool Channel::send(const Message& message) const {
   do {
     sent = ::sendmsg(fd_.get(), &packet, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
+  if (is_traced()) trace("channel", (sent < 0 ? "not sent: " : "sent: ") + shown(message));
   return sent >= 0;
 }
 
@@ -142,9 +158,10 @@ std::pair<std::optional<Message>, Channel::Empty> Channel::receive() const {
   } else {
     text.resize(static_cast<std::size_t>(length) - sizeof header);
   }
-  return {
-      Message{header.kind, header.number, std::move(text), header.sender, header.reached_job != 0},
-      Empty::nothing_yet};
+  Message message{header.kind, header.number, std::move(text), header.sender,
+                  header.reached_job != 0};
+  if (is_traced()) trace("channel", "received: " + shown(message));
+  return {std::move(message), Empty::nothing_yet};
 }
 
 }  // namespace redlock::guard

@@ -14,6 +14,7 @@
 #include "guard/notify_socket.hpp"
 #include "proc/cpu_share.hpp"
 #include "proc/title.hpp"
+#include "support/trace.hpp"
 
 namespace redlock::guard {
 namespace {
@@ -48,6 +49,7 @@ bool Front::fork_holder(int argc, char** argv, proc::CiCookies cookies) {
   if (child < 0) fail("fork");
   if (child == 0) {
     front_end_.reset();
+    set_trace_name("holder");
     if (cookies == proc::CiCookies::hide) proc::hide_ci_cookies();
     if (shielded) {
       proc::set_title(proc::shield_title, argc, argv);
@@ -57,6 +59,7 @@ bool Front::fork_holder(int argc, char** argv, proc::CiCookies cookies) {
     return true;
   }
   holder_end_.reset();
+  set_trace_name("front");
 
   watchdog_.watch_over(child, shielded);
   if (witness != 0) watchdog_.add_witness(witness);

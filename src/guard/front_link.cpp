@@ -9,6 +9,7 @@
 
 #include "proc/control_group.hpp"
 #include "support/spawn.hpp"
+#include "support/trace.hpp"
 
 namespace redlock::guard {
 namespace {
@@ -35,6 +36,18 @@ std::optional<proc::SignalState> settled_state(pid_t pid) {
     if (!state || state->is_dying || state->is_settled || BootClock::now() >= limit) return state;
     std::this_thread::sleep_for(state_interval);
   }
+}
+
+std::string word_of(Reached reached) {
+  switch (reached) {
+    case Reached::none:
+      return "none";
+    case Reached::job:
+      return "the job";
+    case Reached::everything:
+      break;
+  }
+  return "everything";
 }
 
 bool is_hung_up(int fd) noexcept {
@@ -133,6 +146,9 @@ void FrontLink::on_guard_killed(StopReason which) {
   } else if (std::exchange(shield_.pid, 0) == 0) {
     return;
   }
+  if (is_traced())
+    trace("guard",
+          which == StopReason::front_killed ? "the front process is gone" : "the shield is gone");
   if (!killed_guard_) killed_guard_ = which;
   if (supervisor_ != nullptr) supervisor_->kill(which);
   interrupt_.raise();
@@ -176,6 +192,7 @@ void FrontLink::take_signal(const PassedSignal& signal) {
 asio::awaitable<void> FrontLink::pass_on(PassedSignal signal) {
   supervisor_->note_signals(proc::mask_of(signal.number));
   const Reached reached = co_await reached_by(signal);
+  if (is_traced()) trace("signal", signal_name(signal.number) + " has reached " + word_of(reached));
   if (also_) also_(signal.number, reached);
   supervisor_->pass_on(signal.number, reached);
 }
@@ -193,6 +210,8 @@ asio::awaitable<Reached> FrontLink::reached_by(PassedSignal signal) {
   // If the signal has reached the job already, passing it on is not urgent, so there is more time.
   const Duration time = signal.reached_job ? twin_memory : sweep_timeout;
   const bool one_by_one = co_await gets_too(signal, clock_.now() + time);
+  if (one_by_one && is_traced())
+    trace("signal", signal_name(signal.number) + ": the holder process got it, too");
   if (one_by_one) co_return is_managed ? Reached::everything : Reached::none;
   co_return signal.reached_job ? Reached::job : Reached::none;
 }

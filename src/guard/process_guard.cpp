@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/validity.hpp"
+#include "guard/step_trace.hpp"
 
 namespace redlock::guard {
 namespace {
@@ -57,6 +58,7 @@ asio::awaitable<std::optional<StopReason>> ProcessGuard::until_stop_is_due() {
   while (!process_.ended() && !released_) {
     const Instant now = clock_.now();
     stop_ = schedule_.step(now);
+    trace_step(stop_);
     if (stop_.action != StopAction::wait) co_return stop_.why;
     if (now >= meter_.next()) {
       measure(now);
@@ -133,6 +135,7 @@ asio::awaitable<std::set<pid_t>> ProcessGuard::kill_all() {
     const bool progress = killed || left.size() < fewest;
     fewest = std::min(fewest, left.size());
     const StopStep step = schedule_.after_pass(began, clock_.now(), progress);
+    trace_step(step);
     if (step.action == StopAction::give_up) co_return process_.living();
     co_await sleep_until(clock_, step.next);
   }

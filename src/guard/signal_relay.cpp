@@ -4,7 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
+
+#include "support/trace.hpp"
 
 namespace redlock::guard {
 namespace {
@@ -16,7 +20,15 @@ constexpr Milliseconds group_delivery{10};
 /// back for ever.
 constexpr Milliseconds witness_timeout{3000};
 
-PassedSignal passed(const ReceivedSignal& signal, bool reached_job) {
+void trace_verdict(const ReceivedSignal& signal, std::string_view verdict) {
+  if (!is_traced()) return;
+  const std::string sender = signal.from_kernel ? "the kernel" : std::to_string(signal.sender);
+  trace("signal", signal_name(signal.number) + " from " + sender + ": " + std::string(verdict));
+}
+
+/// `why`: what proves who has received it.
+PassedSignal passed(const ReceivedSignal& signal, bool reached_job, std::string_view why) {
+  trace_verdict(signal, why);
   return {signal.number, signal.sender, reached_job};
 }
 
@@ -43,7 +55,12 @@ std::vector<PassedSignal> SignalRelay::due() {
     // Ask even for a command outside our group: saw() removes the report, which must not count for
     // a later signal.
     const bool witnessed = witness_ && witness_->saw(held.signal, held.got_at - twin_memory);
-    signals.push_back(passed(held.signal, witnessed && held.is_in_group));
+    const std::string_view why = !witness_    ? "passed on: there is no witness"
+                                 : !witnessed ? "passed on: the witness did not get it"
+                                 : held.is_in_group
+                                     ? "passed on: the witness got it, and so the job"
+                                     : "passed on: the command has left the witness's group";
+    signals.push_back(passed(held.signal, witnessed && held.is_in_group, why));
   }
   held_ = std::move(undecided);
   return signals;
@@ -63,7 +80,8 @@ std::vector<PassedSignal> SignalRelay::command_starts() {
 std::vector<PassedSignal> SignalRelay::back_to_waiting() {
   has_command_ = false;
   Signals signals;
-  for (const Held& held : std::exchange(held_, {})) signals.push_back(passed(held.signal, false));
+  for (const Held& held : std::exchange(held_, {}))
+    signals.push_back(passed(held.signal, false, "passed on: it ends the wait"));
   return signals;
 }
 
@@ -78,7 +96,8 @@ void SignalRelay::read_gate(Signals& signals) {
     if (signal->number == SIGCHLD) continue;  // the end of the channel shows it
     if (has_command_) got_.note(signal->number, BootClock::now());
     if (!has_command_) {
-      if (ends_a_wait(signal->number)) signals.push_back(passed(*signal, false));
+      if (ends_a_wait(signal->number))
+        signals.push_back(passed(*signal, false, "passed on: it ends the wait"));
     } else if (shares_group_) {
       read_in_job(*signal, signals);
     } else {
@@ -91,9 +110,13 @@ void SignalRelay::read_in_job(const ReceivedSignal& signal, Signals& signals) {
   const bool is_in_group = is_command_in_group();
   if (!ends_a_wait(signal.number)) {
     // Shells and terminals send these to whole groups, so a command in our group has received it.
-    if (!is_in_group) signals.push_back(passed(signal, false));
+    if (is_in_group) {
+      trace_verdict(signal, "not passed on: it goes to whole groups");
+    } else {
+      signals.push_back(passed(signal, false, "passed on: the command has left the group"));
+    }
   } else if (is_typed(signal)) {
-    signals.push_back(passed(signal, is_in_group));
+    signals.push_back(passed(signal, is_in_group, "passed on: it was typed"));
   } else {
     hold(signal, is_in_group);
   }

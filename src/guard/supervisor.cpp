@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "guard/step_trace.hpp"
 #include "proc/cpu_share.hpp"
 #include "proc/title.hpp"
+#include "support/trace.hpp"
 
 namespace redlock::guard {
 namespace {
@@ -165,6 +167,9 @@ void Supervisor::pass_on_to_command(int signal, Reached reached) {
     note_signals(proc::mask_of(signal));
     to_group = plan_.signal_to == SignalTo::group && ::getpgid(pid_) == pid_;
     ::kill(to_group ? -pid_ : pid_, signal);
+    if (is_traced())
+      trace("signal", signal_name(signal) + (to_group ? " sent to group " : " sent to command ") +
+                          std::to_string(pid_));
   }
   signals_.note_reached(signal, to_group);
 }
@@ -242,6 +247,7 @@ asio::awaitable<bool> Supervisor::until_over() {
     }
 
     const StopStep step = schedule_.step(now);
+    trace_step(step);
     if (step.action == StopAction::kill) co_return true;
     if (step.action != StopAction::wait) {
       stop(step);
@@ -343,6 +349,7 @@ asio::awaitable<bool> Supervisor::kill_all() {
     const bool dead = tree_.kill_and_reap(pass + death_timeout, &page_.killing_at);
     const Instant now = clock_.now();
     const StopStep step = schedule_.after_pass(pass, now, tree_.made_progress());
+    trace_step(step);
     if (dead || step.action == StopAction::give_up) {
       reap();
       co_return dead;
@@ -414,6 +421,8 @@ void Supervisor::note_end(int status) {
   on_end_(page_.stopping || page_.stopped_by_front);
 
   ended_->by_signal = signals_.has_ended_command(status, now, plan_.grace);
+  if (is_traced())
+    trace("signal", ended_->by_signal ? "one has ended the command" : "none has ended the command");
   const bool was_killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   ended_->rest_may_stay_at = was_killed ? now + clean_up_delay : now;
   if (!awaits_group()) return;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <thread>
 
+#include "guard/step_trace.hpp"
 #include "proc/process_stat.hpp"
 
 namespace redlock::guard {
@@ -72,6 +73,7 @@ std::optional<HolderExit> Watchdog::watch(Instant now) {
 
   for (;;) {
     const StopStep step = schedule_.step(now);
+    trace_step(step);
     switch (step.action) {
       case StopAction::terminate:
         // Set before the signal is sent, so that the holder process knows the cause when it sees
@@ -128,6 +130,7 @@ HolderExit Watchdog::take_over(HolderExit::Source source) {
     const bool dead = kill_and_confirm(pass + death_timeout);
     const Instant now = BootClock::now();
     const StopStep step = schedule_.after_pass(pass, now, tree_.made_progress());
+    trace_step(step);
     if (dead && now > schedule_.deadline() && plan_.on_lost == OnLost::kill)
       holder_exit.late = now - schedule_.deadline();
     if (!dead && step.action == StopAction::give_up) {
