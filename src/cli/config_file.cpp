@@ -28,6 +28,7 @@
 #include "cli/spelling.hpp"
 #include "commands/command_error.hpp"
 #include "store/registry.hpp"
+#include "support/kernel_calls.hpp"
 #include "support/text.hpp"
 #include "support/unique_fd.hpp"
 
@@ -55,14 +56,14 @@ constexpr std::size_t max_bytes = std::size_t{1024} * 1024;
 void refuse_other_writers(const std::string& path, int fd, Found found) {
   if (found == Found::by_name) return;
   struct stat info {};
-  if (::fstat(fd, &info) != 0) refuse(path, std::strerror(errno));
+  if (kernel::fstat(fd, info) != 0) refuse(path, std::strerror(errno));
   const bool is_device = S_ISCHR(info.st_mode);
   if (!is_device && (info.st_mode & S_IWOTH) != 0)
     refuse(path, "every user of this machine can write to it; chmod o-w");
-  if (found == Found::in_home && info.st_uid != 0 && info.st_uid != ::geteuid()) {
+  if (found == Found::in_home && info.st_uid != 0 && info.st_uid != kernel::effective_user()) {
     refuse(path, fmt::format("it belongs to another user (uid {}); set HOME to the home of uid {}, "
                              "or name the file with --config",
-                             info.st_uid, ::geteuid()));
+                             info.st_uid, kernel::effective_user()));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "support/environment.hpp"
+#include "support/kernel_calls.hpp"
 
 namespace redlock::cli {
 namespace {
@@ -35,8 +36,8 @@ std::optional<UserDirectory> user_config_directory() {
 /// Whether the directory belongs to another user and may not even be searched for the file.
 bool is_closed_to_us(const std::string& home, const std::string& path) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) == 0 || errno != EACCES) return false;
-  return ::stat(home.c_str(), &info) != 0 || info.st_uid != ::geteuid();
+  if (kernel::stat(path.c_str(), info) == 0 || errno != EACCES) return false;
+  return kernel::stat(home.c_str(), info) != 0 || info.st_uid != kernel::effective_user();
 }
 
 }  // namespace
@@ -58,7 +59,7 @@ ConfigPaths config_paths(const std::optional<std::string>& chosen) {
 
 bool is_withheld(const std::string& path) {
   struct stat info {};
-  return path == system_config && ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+  return path == system_config && kernel::stat(path.c_str(), info) == 0 && S_ISREG(info.st_mode) &&
          info.st_uid == 0 && ::access(path.c_str(), R_OK) != 0 && errno == EACCES;
 }
 

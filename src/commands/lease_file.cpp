@@ -141,9 +141,9 @@ Result<LeaseHandle, std::string> read_lease_file(const std::string& path) {
     return failure(path, "is a symbolic link; a lease file must be a file of your own");
   if (!fd) return system_failure(path);
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) return system_failure(path);
+  if (kernel::fstat(fd.get(), info) != 0) return system_failure(path);
   if (!S_ISREG(info.st_mode)) return failure(path, "is not a regular file");
-  if (info.st_uid != ::geteuid())
+  if (info.st_uid != kernel::effective_user())
     return failure(path, "belongs to another user; a lease file must be your own");
   if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     return failure(

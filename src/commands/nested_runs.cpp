@@ -15,6 +15,7 @@
 #include "proc/process_stat.hpp"
 #include "proc/title.hpp"
 #include "support/digest.hpp"
+#include "support/kernel_calls.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock::commands {
@@ -49,7 +50,7 @@ std::optional<ucred> peer_of(const UniqueFd& connection) {
 
 /// Accepts our own user and root; as root, accepts every user, because a job may change its user.
 bool may_connect(const ucred& peer) {
-  return ::geteuid() == 0 || peer.uid == 0 || peer.uid == ::geteuid();
+  return kernel::effective_user() == 0 || peer.uid == 0 || peer.uid == kernel::effective_user();
 }
 
 /// The process group of the front process of a run; 0 if it is unknown. The holder process is its
@@ -154,7 +155,7 @@ bool NestedRuns::accept_one() {
 }
 
 bool NestedRuns::has_room_for(uid_t user) const {
-  const auto is_other = [](uid_t one) { return one != 0 && one != ::geteuid(); };
+  const auto is_other = [](uid_t one) { return one != 0 && one != kernel::effective_user(); };
   const auto found = pending_.find(user);
   const int of_user = found == pending_.end() ? 0 : found->second;
   if (!is_other(user)) return of_user < max_pending;

@@ -8,13 +8,15 @@
 #include <cstdio>
 #include <memory>
 
+#include "support/kernel_calls.hpp"
+
 namespace redlock::commands {
 namespace {
 
 /// The user's name, from /etc/passwd if possible: the name service takes longer than two round
 /// trips to a server on this host, and almost every user is in the file.
 std::string user_name() {
-  const uid_t uid = ::geteuid();
+  const uid_t uid = kernel::effective_user();
   const std::unique_ptr<FILE, int (*)(FILE*)> local(std::fopen("/etc/passwd", "re"),
                                                     [](FILE* file) { return std::fclose(file); });
   while (const passwd* entry = local ? ::fgetpwent(local.get()) : nullptr) {

@@ -162,15 +162,7 @@ void Front::wait_for_event() {
 
 /// Instant::max(): never.
 void Front::arm(Instant when) {
-  itimerspec at{};
-  if (when != Instant::max()) {
-    const auto since_boot = std::max(when.time_since_epoch(), Duration(1));
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
-    at.it_value.tv_sec = seconds.count();
-    at.it_value.tv_nsec = (since_boot - seconds).count();
-  }
-  if (::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &at, nullptr) != 0)
-    fail("timerfd_settime");
+  if (!set_boot_timer(timer_.get(), when)) fail("timerfd_settime");
   armed_ = when;
 }
 

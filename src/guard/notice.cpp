@@ -34,7 +34,7 @@ void write_to_stderr_of(pid_t pid, const UniqueFd& pidfd, const std::string& lin
   // Reopening uses our privileges, which must not exceed those of the process.
   const std::string place = "/proc/" + std::to_string(pid);
   struct stat info {};
-  if (!file && ::stat(place.c_str(), &info) == 0 && info.st_uid == ::geteuid()) {
+  if (!file && kernel::stat(place.c_str(), info) == 0 && info.st_uid == kernel::effective_user()) {
     const std::string path = place + "/fd/2";
     file.reset(::open(path.c_str(), O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   }
@@ -60,9 +60,9 @@ std::future<void> begin(std::function<void()> work) {
 }  // namespace
 
 void post_notice(const proc::WatchedProcess& process, const std::string& text) {
-  const auto last = std::chrono::steady_clock::now() + max_delay;
+  const auto last = BootClock::now() + max_delay;
   const auto logged = begin([text, last] {
-    while (!write_to_syslog(LOG_ERR, text) && std::chrono::steady_clock::now() < last)
+    while (!write_to_syslog(LOG_ERR, text) && BootClock::now() < last)
       std::this_thread::sleep_for(log_interval);
   });
   // The thread may hang and outlive `process`, so it gets its own descriptor.

@@ -8,7 +8,8 @@
 namespace redlock {
 
 /// CLOCK_BOOTTIME as a chrono clock. It never steps, and it keeps counting while the machine is
-/// suspended, as a lease on a server keeps expiring. CLOCK_MONOTONIC would stop.
+/// suspended, as a lease on a server keeps expiring. CLOCK_MONOTONIC would stop. All clocks here
+/// are the kernel's, as the timers are: a library that fakes the time (faketime) cannot part them.
 struct BootClock {
   using duration = std::chrono::nanoseconds;
   using rep = duration::rep;
@@ -33,6 +34,10 @@ using Milliseconds = std::chrono::milliseconds;
 constexpr Instant later(Instant from, Duration span) noexcept {
   return span < Instant::max() - from ? from + span : Instant::max();
 }
+
+/// Sets a timer of timerfd_create(CLOCK_BOOTTIME) to expire at `when`, or never: Instant::max().
+/// Returns false and sets errno on failure.
+bool set_boot_timer(int timer, Instant when) noexcept;
 
 /// How long the machine has been suspended since boot (CLOCK_BOOTTIME minus CLOCK_MONOTONIC).
 Duration time_suspended() noexcept;

@@ -134,14 +134,8 @@ class TimerQueue final : public asio::execution_context::service {
   }
 
   void set(Instant when) {
-    const auto since_boot = std::max(when.time_since_epoch(), Duration(1));  // 0 would disarm it
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
-    itimerspec at{};
-    at.it_value.tv_sec = seconds.count();
-    at.it_value.tv_nsec = (since_boot - seconds).count();
-    if (::timerfd_settime(timer_->native_handle(), TFD_TIMER_ABSTIME, &at, nullptr) != 0) {
+    if (!set_boot_timer(timer_->native_handle(), when))
       throw std::system_error(errno, std::generic_category(), "timerfd_settime");
-    }
     armed_ = when;
   }
 

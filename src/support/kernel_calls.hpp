@@ -1,15 +1,38 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
 
-/// System calls that some libcs do not wrap: glibc has close_range since 2.34 and the pidfd calls
-/// since 2.36, musl 1.2.3 has none of them. Errors are in errno; see the manual pages.
 namespace redlock {
+
+/// System calls that are answered by the kernel alone: a preloaded library (faketime, fakeroot)
+/// that wraps libc's functions neither sees nor changes them. For every clock that decides, and for
+/// both sides of every check of ownership. Errors are in errno. Async-signal-safe.
+///
+/// On other processors than 64-bit x86 and ARM these are libc's functions.
+namespace kernel {
+
+timespec clock(clockid_t id) noexcept;
+
+/// timerfd_settime(2) with TFD_TIMER_ABSTIME.
+int set_timer(int timer, const itimerspec& at) noexcept;
+
+uid_t effective_user() noexcept;
+int stat(const char* path, struct stat& status) noexcept;
+int fstat(int fd, struct stat& status) noexcept;
+int fstatat(int directory, const char* path, struct stat& status, int flags) noexcept;
+int fchown(int fd, uid_t user, gid_t group) noexcept;
+
+}  // namespace kernel
+
+// System calls that some libcs do not wrap: glibc has close_range since 2.34 and the pidfd calls
+// since 2.36, musl 1.2.3 has none of them. Errors are in errno; see the manual pages.
 
 inline int close_range(unsigned first, unsigned last, unsigned flags) noexcept {
   return static_cast<int>(::syscall(SYS_close_range, first, last, flags));

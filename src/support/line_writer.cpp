@@ -12,6 +12,7 @@
 #include <system_error>
 #include <thread>
 
+#include "support/boot_clock.hpp"
 #include "support/brief_write.hpp"
 #include "support/open_anew.hpp"
 
@@ -55,11 +56,11 @@ bool LineWriter::write(std::string_view line) {
 }
 
 bool LineWriter::write_within(Milliseconds max_wait, std::string_view line) {
-  const auto last = std::chrono::steady_clock::now() + max_wait;
+  const auto last = BootClock::now() + max_wait;
   for (bool begun = false;;) {
     begun = begun || write(line);
     if (begun && complete()) return true;
-    if (!is_full_ || std::chrono::steady_clock::now() >= last) return false;
+    if (!is_full_ || BootClock::now() >= last) return false;
     std::this_thread::sleep_for(retry_interval);
   }
 }

@@ -15,8 +15,8 @@ BEAT = 0.05
 
 
 class Arena:
-    """`program`, `witness`, `clock`: paths of redlock-cli, of the witness and of the library that
-    steps the wall clock; `votes`: how many; `guard`: --restart-guard, seconds."""
+    """`program`, `witness`, `clock`: paths of redlock-cli, of the witness and of shifted-clock,
+    under which contenders run; `votes`: how many; `guard`: --restart-guard, seconds."""
 
     def __init__(self, directory, history, deployment, seed, votes, guard, paths):
         self.directory = directory
@@ -42,10 +42,7 @@ class Arena:
         return self.deployment.urls(host)
 
     def environment(self, host):
-        environment = {"PATH": os.environ["PATH"], "HOME": self.directory, "LC_ALL": "C"}
-        environment["LD_PRELOAD"] = self.clock
-        environment["CLOCK_STEP_FILE"] = self.clock_file(host)
-        return environment
+        return {"PATH": os.environ["PATH"], "HOME": self.directory, "LC_ALL": "C"}
 
     def clock_file(self, host):
         return os.path.join(self.directory, f"clock{host}")

@@ -99,7 +99,7 @@ class Run:
         self.errors = Errors()
         witness = [arena.witness, arena.directory, arena.history.path, self.id, contender.key]
         ttl = options.pop("ttl")
-        words = [arena.program, "run", "-k", contender.key, "-S", arena.urls(contender.host)]
+        words = [arena.clock, arena.clock_file(contender.host), arena.program, "run", "-k", contender.key, "-S", arena.urls(contender.host)]
         words += ["--ttl", f"{ttl}s", "--grace", f"{GRACE}s"]
         words += arena.deployment.options
         timeout = min(ttl, max(TTLS)) / SERVER_TIMEOUTS_IN_A_TTL

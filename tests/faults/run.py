@@ -6,8 +6,8 @@ usage: run.py [--seed N] [--seconds N] [--profile NAME,…] [--history FILE] [--
 Contenders run redlock-cli again and again (contenders.py) while a nemesis draws faults from the
 seed (nemesis.py); what happens is written to a history (history.py), which the checker reads at the
 end (checker.py). The seconds are those of all profiles together, without the time that each takes
-to come to its end. Needs REDLOCK_CLI, FAULT_WITNESS and CLOCK_STEP: paths of the program, of
-witness.cpp and of clock_step.cpp as built.
+to come to its end. Needs REDLOCK_CLI, FAULT_WITNESS, CLOCK_STEP and SHIFTED_CLOCK: paths of
+the program, of witness.cpp, clock_step.cpp and tools/shifted_clock.cpp as built.
 
 Exit status: 0 when the profiles within the promise showed no violation, and those outside of it one
 at least that a fence would have stopped; else 1, and the histories are kept and named.
@@ -155,7 +155,7 @@ def run_profile(name, seed, seconds, path):
 
 
 def run_in(directory, profile, history, seed, seconds):
-    paths = [os.environ["REDLOCK_CLI"], os.environ["FAULT_WITNESS"], os.environ["CLOCK_STEP"]]
+    paths = [os.environ["REDLOCK_CLI"], os.environ["FAULT_WITNESS"], os.environ["SHIFTED_CLOCK"]]
     deployment = profile.make(directory, seed, history.path)
     arena = Arena(directory, history, deployment, seed, profile.servers, profile.guard, paths)
     try:

@@ -91,9 +91,10 @@ Result<UniqueFd, Fault> open_own(const Location& location) {
   const std::string name = location.directory.substr(slash + 1);
   const UniqueFd above(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   struct stat status {};
-  if (!above || ::fstat(above.get(), &status) != 0)
+  if (!above || kernel::fstat(above.get(), status) != 0)
     return refused(location, "cannot be made: " + parent + ": " + errno_text(errno));
-  if (any_user_may_remove_files(status) || (status.st_uid != 0 && status.st_uid != ::geteuid())) {
+  if (any_user_may_remove_files(status) ||
+      (status.st_uid != 0 && status.st_uid != kernel::effective_user())) {
     return refused(location, "is not safe: others may take it away from " + parent);
   }
   UniqueFd fd(::openat(above.get(), name.c_str(), open_flags));
@@ -148,7 +149,7 @@ microseconds since_boot(const Clock& clock) {
 /// The kernel's number for this process's time namespace; 0 if the kernel has no time namespaces.
 std::uint64_t time_namespace() {
   struct stat status {};
-  return ::stat("/proc/self/ns/time", &status) == 0 ? status.st_ino : 0;
+  return kernel::stat("/proc/self/ns/time", status) == 0 ? status.st_ino : 0;
 }
 
 /// The content of the clock file: the offset to add to the time since boot, and the time namespace
@@ -179,7 +180,8 @@ std::optional<Base> decode(std::string_view text) {
 void touch(const UniqueFd& file) {
   constexpr time_t day = 24 * 3600;
   struct stat about {};
-  if (::fstat(file.get(), &about) == 0 && about.st_mtim.tv_sec < ::time(nullptr) - day)
+  if (kernel::fstat(file.get(), about) == 0 &&
+      about.st_mtim.tv_sec < kernel::clock(CLOCK_REALTIME).tv_sec - day)
     (void)::futimens(file.get(), nullptr);
 }
 
@@ -221,7 +223,7 @@ void remove_other_clocks(const Directory& directory, const std::string& ours) {
 Result<Location, std::string> parse_location(std::string_view url) {
   const std::string_view path = url.substr(scheme.size());
   // It depends on the effective user, and on no environment variable, as cron and sudo remove them.
-  const std::string own = "/run/lock/redlock-cli-" + std::to_string(::geteuid());
+  const std::string own = "/run/lock/redlock-cli-" + std::to_string(kernel::effective_user());
   if (path.empty()) return Location{own, true};
   if (!path.starts_with('/'))
     return unexpected(std::string("it needs an absolute path: local:/directory"));
@@ -240,10 +242,10 @@ Result<Directory, Fault> open_directory(const Location& location) {
 
   struct stat status {};
   struct statfs system {};
-  if (::fstat(fd->get(), &status) != 0 || ::fstatfs(fd->get(), &system) != 0)
+  if (kernel::fstat(fd->get(), status) != 0 || ::fstatfs(fd->get(), &system) != 0)
     return refused_errno(location, errno);
   if (location.is_own &&
-      (status.st_uid != ::geteuid() || (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)) {
+      (status.st_uid != kernel::effective_user() || (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)) {
     return refused(location, "must be owned by you, mode 0700");
   }
   if (any_user_may_remove_files(status))
@@ -300,7 +302,7 @@ void remove_temporary_names(const Directory& directory, const struct stat& file)
   for (const std::string& name : names_in(directory)) {
     struct stat named {};
     if (!is_temporary(name) ||
-        ::fstatat(directory.fd.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0)
+        kernel::fstatat(directory.fd.get(), name.c_str(), named, AT_SYMLINK_NOFOLLOW) != 0)
       continue;
     if (is_same_file(named, file)) ::unlinkat(directory.fd.get(), name.c_str(), 0);
   }
@@ -319,22 +321,23 @@ void remove_if_old(const Directory& directory, const std::string& name) {
   // Completing a file takes microseconds.
   constexpr time_t seconds = 60;
   struct stat named {};
-  if (::fstatat(directory.fd.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+  if (kernel::fstatat(directory.fd.get(), name.c_str(), named, AT_SYMLINK_NOFOLLOW) == 0 &&
       (S_ISREG(named.st_mode) || S_ISFIFO(named.st_mode)) &&
-      named.st_mtim.tv_sec < ::time(nullptr) - seconds)
+      named.st_mtim.tv_sec < kernel::clock(CLOCK_REALTIME).tv_sec - seconds)
     ::unlinkat(directory.fd.get(), name.c_str(), 0);
 }
 
 bool set_mode_and_group(const Directory& directory, int fd, mode_t type) {
   struct stat made {};
-  if (::fstat(fd, &made) != 0) return false;
-  if ((made.st_mode & S_IFMT) != type || made.st_uid != ::geteuid() || made.st_nlink != 1) {
+  if (kernel::fstat(fd, made) != 0) return false;
+  if ((made.st_mode & S_IFMT) != type || made.st_uid != kernel::effective_user() ||
+      made.st_nlink != 1) {
     errno = ENOENT;
     return false;
   }
   const bool shared = (directory.file_mode & S_IRGRP) != 0;
   // A user outside the group may not set it; then the directory's setgid bit may have done so.
-  if (shared && ::fchown(fd, static_cast<uid_t>(-1), directory.group) != 0 && errno != EPERM)
+  if (shared && kernel::fchown(fd, static_cast<uid_t>(-1), directory.group) != 0 && errno != EPERM)
     return false;
   return ::fchmod(fd, directory.file_mode) == 0;
 }

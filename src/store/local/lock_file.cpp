@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "support/encoding.hpp"
+#include "support/kernel_calls.hpp"
 
 namespace redlock::local {
 namespace {
@@ -59,7 +60,7 @@ LockFile::Opened LockFile::try_open(const Directory& directory, const std::strin
 std::optional<LockFile::Opened> LockFile::lock(UniqueFd fd, const Directory& directory,
                                                const std::string& name) {
   struct stat opened {};
-  if (::fstat(fd.get(), &opened) != 0)
+  if (kernel::fstat(fd.get(), opened) != 0)
     return fault_of_errno("cannot look at the lock file", errno).value();
   if (!S_ISREG(opened.st_mode))
     return Fault{FaultKind::misconfigured, "the lock file is no regular file"};
@@ -68,7 +69,7 @@ std::optional<LockFile::Opened> LockFile::lock(UniqueFd fd, const Directory& dir
     return fault_of_errno("cannot lock the lock file", errno).value();
   }
   struct stat named {};
-  if (::fstatat(directory.fd.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0 ||
+  if (kernel::fstatat(directory.fd.get(), name.c_str(), named, AT_SYMLINK_NOFOLLOW) != 0 ||
       !is_same_file(opened, named))
     return std::nullopt;
   if (named.st_nlink != 1) {
@@ -81,14 +82,14 @@ std::optional<LockFile::Opened> LockFile::lock(UniqueFd fd, const Directory& dir
 bool LockFile::is_named(const Directory& directory) const {
   struct stat opened {};
   struct stat named {};
-  return ::fstat(fd_.get(), &opened) == 0 &&
-         ::fstatat(directory.fd.get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+  return kernel::fstat(fd_.get(), opened) == 0 &&
+         kernel::fstatat(directory.fd.get(), name_.c_str(), named, AT_SYMLINK_NOFOLLOW) == 0 &&
          is_same_file(opened, named);
 }
 
 Result<format::Found, Fault> LockFile::load(std::string_view boot_id) const {
   struct stat status {};
-  if (::fstat(fd_.get(), &status) != 0)
+  if (kernel::fstat(fd_.get(), status) != 0)
     return fault_of_errno("cannot look at the lock file", errno);
   const auto read_at = [this](std::size_t offset, std::span<char> bytes) {
     return read_all_at(fd_.get(), offset, bytes);
@@ -130,7 +131,7 @@ Result<void, Fault> LockFile::make_room(std::size_t body_size) const {
                                 std::to_string(format::file_size) + " bytes needed"});
   }
   struct stat status {};
-  if (::fstat(fd_.get(), &status) != 0)
+  if (kernel::fstat(fd_.get(), status) != 0)
     return fault_of_errno("cannot look at the lock file", errno);
   if (status.st_size == 0 && ::ftruncate(fd_.get(), format::file_size) != 0)
     return fault_of_errno("cannot write the lock file", errno);

@@ -9,6 +9,7 @@
 
 #include "support/digest.hpp"
 #include "support/encoding.hpp"
+#include "support/kernel_calls.hpp"
 
 namespace redlock::local {
 namespace {
@@ -25,8 +26,8 @@ std::string name_of(std::string_view channel) {
 void remove_name(int directory, const std::string& name, const UniqueFd& fifo) {
   struct stat opened {};
   struct stat named {};
-  if (fifo && ::fstat(fifo.get(), &opened) == 0 && S_ISFIFO(opened.st_mode) &&
-      ::fstatat(directory, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+  if (fifo && kernel::fstat(fifo.get(), opened) == 0 && S_ISFIFO(opened.st_mode) &&
+      kernel::fstatat(directory, name.c_str(), named, AT_SYMLINK_NOFOLLOW) == 0 &&
       is_same_file(opened, named))
     ::unlinkat(directory, name.c_str(), 0);
 }
@@ -97,7 +98,7 @@ std::int64_t publish(const Directory& directory, std::string_view channel,
     return 0;
   }
   struct stat status {};
-  if (::fstat(fifo.get(), &status) != 0 || !S_ISFIFO(status.st_mode)) return 0;
+  if (kernel::fstat(fifo.get(), status) != 0 || !S_ISFIFO(status.st_mode)) return 0;
   const std::string line = std::string(message) + "\n";
   // It is shorter than PIPE_BUF, so it is written completely or not at all. If the pipe is full,
   // the messages in it wake the subscriber just as well.
@@ -107,7 +108,7 @@ std::int64_t publish(const Directory& directory, std::string_view channel,
 std::int64_t subscribers(const Directory& directory, std::string_view channel) {
   const UniqueFd fifo = open_to_write(directory, name_of(channel));
   struct stat status {};
-  return fifo && ::fstat(fifo.get(), &status) == 0 && S_ISFIFO(status.st_mode) ? 1 : 0;
+  return fifo && kernel::fstat(fifo.get(), status) == 0 && S_ISFIFO(status.st_mode) ? 1 : 0;
 }
 
 bool is_fifo(std::string_view name) {
@@ -118,7 +119,7 @@ bool is_fifo(std::string_view name) {
 void remove_if_unsubscribed(const Directory& directory, const std::string& name) {
   struct stat status {};
   // Opening a socket fails with ENXIO, too, so check the type.
-  if (::fstatat(directory.fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+  if (kernel::fstatat(directory.fd.get(), name.c_str(), status, AT_SYMLINK_NOFOLLOW) == 0 &&
       S_ISFIFO(status.st_mode) && !open_to_write(directory, name) && errno == ENXIO)
     ::unlinkat(directory.fd.get(), name.c_str(), 0);
 }
