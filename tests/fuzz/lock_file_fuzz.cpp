@@ -11,7 +11,11 @@ namespace format = redlock::local::format;
 
 namespace {
 
-const std::string boot(boot_id_size, 'b');
+const redlock::local::TimeBase base{};
+
+bool was_rebooted(const redlock::local::TimeBase& written) {
+  return written.written > base.written;
+}
 
 void check_body(std::string_view bytes) {
   const auto entries = format::decode(bytes);
@@ -30,14 +34,14 @@ void check_file(std::string_view bytes) {
     std::copy_n(file.begin() + static_cast<std::ptrdiff_t>(offset), into.size(), into.begin());
     return true;
   };
-  const format::Found found = format::read(read_at, file.size(), boot);
+  const format::Found found = format::read(read_at, file.size(), was_rebooted);
   if (std::holds_alternative<format::Damaged>(found)) return;
   // Whatever was there, the next copy takes its place.
   if (std::holds_alternative<format::Empty>(found)) file.assign(file.size(), '\0');
   const std::string body = format::encode({});
-  for (const format::Write& write : format::plan(found, boot, body))
+  for (const format::Write& write : format::plan(found, base, body))
     file.replace(write.offset, write.bytes.size(), write.bytes);
-  const format::Found next = format::read(read_at, file.size(), boot);
+  const format::Found next = format::read(read_at, file.size(), was_rebooted);
   check(std::holds_alternative<format::Stored>(next) &&
         std::get<format::Stored>(next).entries.empty());
 }

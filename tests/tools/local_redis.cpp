@@ -18,14 +18,15 @@ namespace {
 using namespace redlock;
 using namespace redlock::local;
 
-const std::string boot_id = read_boot_id().value();
-
-class BootTime final : public Clock {
+class HostClock final : public Clock {
  public:
   [[nodiscard]] Instant now() const override { return BootClock::now(); }
   [[nodiscard]] Milliseconds wall() const override { return wall_clock_now(); }
   [[nodiscard]] std::unique_ptr<Event> make_event() const override { return nullptr; }
 };
+
+const HostClock host_clock;
+const KernelTime host_time = KernelTime::find(host_clock).value();
 
 [[noreturn]] void fail(const Fault& fault) {
   std::cerr << "local-redis: " << fault.text << "\n";
@@ -50,10 +51,15 @@ std::optional<LockFile> open(const Directory& directory, const std::string& name
   }
 }
 
+std::chrono::microseconds offset_of(const Directory& directory, const format::Found& found) {
+  const auto* stored = std::get_if<format::Stored>(&found);
+  return stored != nullptr ? stored->base.offset : directory_offset(directory, host_time).value();
+}
+
 Keyspace load(const Directory& directory, const format::Found& found) {
   Keyspace keyspace;
   if (const auto* stored = std::get_if<format::Stored>(&found)) keyspace.load(stored->entries);
-  keyspace.set_time(directory_time(directory, boot_id, BootTime()).value());
+  keyspace.set_time(offset_of(directory, found) + host_time.since_boot());
   return keyspace;
 }
 
@@ -78,11 +84,12 @@ Reply execute_at(const Directory& directory, const std::vector<std::string>& wor
     if (auto made = make_file(directory, name, ""); !made) fail(made.error());
     file = open(directory, name);
   }
-  const auto found = file->load(boot_id);
+  const auto found = file->load(host_time);
   if (!found) fail(found.error());
   Keyspace keyspace = load(directory, *found);
   Reply reply = execute_here(keyspace, words);
-  if (auto stored = file->store(*found, boot_id, format::encode(keyspace.live())); !stored)
+  const TimeBase base = host_time.base(offset_of(directory, *found));
+  if (auto stored = file->store(*found, base, format::encode(keyspace.live())); !stored)
     fail(stored.error());
   return reply;
 }
@@ -92,7 +99,7 @@ std::vector<std::string> all_keys(const Directory& directory) {
   for (const std::string& name : lock_files_in(directory)) {
     const std::optional<LockFile> file = open(directory, name);
     if (!file) continue;
-    const auto found = file->load(boot_id);
+    const auto found = file->load(host_time);
     if (!found) fail(found.error());
     Keyspace keyspace = load(directory, *found);
     for (const auto& [key, entry] : keyspace.live()) keys.push_back(key);

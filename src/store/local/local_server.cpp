@@ -31,9 +31,9 @@ Fault taken_back() {
   return {FaultKind::silent, "cancelled"};
 }
 
-Fault no_boot_id() {
+Fault no_kernel_time() {
   return {FaultKind::misconfigured,
-          "/proc/sys/kernel/random/boot_id cannot be read, and without it a reboot is not noticed"};
+          "/proc/self/ns cannot be read, and without it a time namespace is not noticed"};
 }
 
 Fault fault_of_error(const std::string& text) {
@@ -92,7 +92,7 @@ LocalServer::LocalServer(asio::any_io_executor executor, const Clock& clock, Loc
       clock_(clock),
       location_(std::move(location)),
       name_(location_.name()),
-      boot_id_(read_boot_id()) {}
+      time_(KernelTime::find(clock)) {}
 
 LocalServer::~LocalServer() {
   unsubscribe();
@@ -130,25 +130,25 @@ bool LocalServer::is_revoked(const ScriptCall& call) const {
 }
 
 LocalServer::Tried LocalServer::try_now(const ScriptCall& call) {
-  if (!boot_id_) return unexpected(no_boot_id());
+  if (!time_) return unexpected(no_kernel_time());
   const auto directory = open_directory(location_);
   if (!directory) return unexpected(directory.error());
   const std::string file_name = sha256_hex(call.keys.front());
   auto opened = LockFile::try_open(*directory, file_name);
-  const auto now = directory_time(*directory, *boot_id_, clock_);
-  if (!now) return unexpected(now.error());
+  const auto offset = directory_offset(*directory, *time_);
+  if (!offset) return unexpected(offset.error());
   if (std::holds_alternative<LockFile::Missing>(opened)) {
     // A call that only reads must not create a file.
     Keyspace empty;
-    Reply reply = run_on(empty, call, *now);
+    Reply reply = run_on(empty, call, *offset + time_->since_boot());
     if (empty.live().empty()) return answer(std::move(reply));
-    sweep(*directory, *boot_id_, *now);
+    sweep(*directory, *time_, *offset);
     if (auto made = make_file(*directory, file_name, ""); !made) return unexpected(made.error());
     opened = LockFile::try_open(*directory, file_name);
   }
   if (const auto* fault = std::get_if<Fault>(&opened)) return unexpected(*fault);
   if (const auto* file = std::get_if<LockFile>(&opened))
-    return run_in(*directory, *file, call, *now);
+    return run_in(*directory, *file, call, *offset);
   return std::nullopt;
 }
 
@@ -159,10 +159,17 @@ Reply LocalServer::run_on(Keyspace& keyspace, const ScriptCall& call,
 }
 
 ScriptReply LocalServer::run_in(const Directory& directory, const LockFile& file,
-                                const ScriptCall& call, std::chrono::microseconds now) {
-  const auto found = file.load(*boot_id_);
+                                const ScriptCall& call, std::chrono::microseconds new_offset) {
+  const auto found = file.load(*time_);
   if (!found) return unexpected(found.error());
   const auto* stored = std::get_if<format::Stored>(&*found);
+  const auto* empty = std::get_if<format::Empty>(&*found);
+  auto offset = stored != nullptr ? stored->base.offset : new_offset;
+  if (empty != nullptr && empty->saw_reboot) {
+    const auto raised = directory_offset(directory, *time_, true);
+    if (!raised) return unexpected(raised.error());
+    offset = *raised;
+  }
   // Publish at once: a subscriber that wakes up while the file is still locked waits for it.
   Keyspace keyspace([&](std::string_view channel,
                         std::string_view message) { return publish(directory, channel, message); },
@@ -170,10 +177,10 @@ ScriptReply LocalServer::run_in(const Directory& directory, const LockFile& file
   if (stored != nullptr) keyspace.load(stored->entries);
   const std::string before =
       format::encode(stored != nullptr ? stored->entries : Keyspace::Entries());
-  Reply reply = run_on(keyspace, call, now);
+  Reply reply = run_on(keyspace, call, offset + time_->since_boot());
   const std::string after = format::encode(keyspace.live());
   if (after != before) {
-    if (auto written = file.store(*found, *boot_id_, after); !written)
+    if (auto written = file.store(*found, time_->base(offset), after); !written)
       return unexpected(written.error());
     if (!file.is_named(directory))
       return unexpected(Fault{FaultKind::silent, "another process removed the lock file just now"});
@@ -208,11 +215,10 @@ void LocalServer::run_later(ScriptCall call, NotUndone not_undone) {
 asio::awaitable<std::optional<Fault>> LocalServer::subscribe(
     Resource resource, std::string waiter, std::function<void(Notification)> notified, Instant) {
   unsubscribe();
-  if (!boot_id_) co_return no_boot_id();
+  if (!time_) co_return no_kernel_time();
   const auto directory = open_directory(location_);
   if (!directory) co_return directory.error();
-  if (const auto now = directory_time(*directory, *boot_id_, clock_))
-    sweep(*directory, *boot_id_, *now);
+  if (const auto offset = directory_offset(*directory, *time_)) sweep(*directory, *time_, *offset);
   auto subscription = Subscription::open(*directory, HelperKeys(resource).wake(waiter));
   if (!subscription) co_return subscription.error();
   subscriber_ =
@@ -227,7 +233,7 @@ void LocalServer::unsubscribe() {
 
 asio::awaitable<Result<LockList, Fault>> LocalServer::list(ListRequest request) {
   const Instant deadline = std::min(request.until, clock_.now() + request.answer_timeout);
-  if (!boot_id_) co_return unexpected(no_boot_id());
+  if (!time_) co_return unexpected(no_kernel_time());
   const auto directory = open_directory(location_);
   if (!directory) co_return unexpected(directory.error());
   LockList list;
@@ -262,15 +268,13 @@ std::optional<Result<std::vector<Resource>, Fault>> LocalServer::try_read(
   if (const auto* fault = std::get_if<Fault>(&opened)) return unexpected(*fault);
   const auto* file = std::get_if<LockFile>(&opened);
   if (file == nullptr) return resources;
-  const auto found = file->load(*boot_id_);
+  const auto found = file->load(*time_);
   if (!found) return unexpected(found.error());
   const auto* stored = std::get_if<format::Stored>(&*found);
   if (stored == nullptr) return resources;
-  const auto now = directory_time(directory, *boot_id_, clock_);
-  if (!now) return unexpected(now.error());
   Keyspace keyspace;
   keyspace.load(stored->entries);
-  keyspace.set_time(*now);
+  keyspace.set_time(stored->base.offset + time_->since_boot());
   for (const auto& [key, entry] : keyspace.live()) {
     auto resource = HelperKeys::resource_of_owner(key);
     if (!resource && listed == Listed::used) resource = HelperKeys::resource_of_last(key);

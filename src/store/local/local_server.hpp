@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "store/local/directory_clock.hpp"
 #include "store/local/lock_directory.hpp"
 #include "store/local/lock_file.hpp"
 #include "store/local/lua_host.hpp"
@@ -24,8 +25,9 @@ namespace redlock::local {
 /// server counts as silent, since a process that is stopped with the file locked must not block all
 /// others (E3).
 ///
-/// For the time, see directory_time() (E1). Files outlive their locks, because of the fence
-/// counters in them. A reboot empties all files.
+/// The time of a lock is the kernel's since boot, plus an offset that its file keeps while it has
+/// content (E1). Files outlive their locks, because of the fence counters in them. A reboot empties
+/// all files.
 class LocalServer final : public ScriptedServer {
  public:
   /// `clock` must outlive the server.
@@ -63,7 +65,7 @@ class LocalServer final : public ScriptedServer {
   Tried try_now(const ScriptCall& call);
   Reply run_on(Keyspace& keyspace, const ScriptCall& call, std::chrono::microseconds now);
   ScriptReply run_in(const Directory& directory, const LockFile& file, const ScriptCall& call,
-                     std::chrono::microseconds now);
+                     std::chrono::microseconds new_offset);
   /// nullopt while another process has the file locked.
   std::optional<Result<std::vector<Resource>, Fault>> try_read(const Directory& directory,
                                                                const std::string& file_name,
@@ -74,7 +76,7 @@ class LocalServer final : public ScriptedServer {
   const Clock& clock_;
   Location location_;
   std::string name_;
-  std::optional<std::string> boot_id_;
+  std::optional<KernelTime> time_;
   LuaHost lua_;
   std::map<std::string, AttemptState> attempts_;  ///< by token
   std::size_t posts_under_way_ = 0;

@@ -10,11 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <ctime>
-#include <optional>
 
 #include "support/kernel_calls.hpp"
-#include "support/number.hpp"
 #include "support/random.hpp"
 #include "support/text.hpp"
 
@@ -134,88 +131,6 @@ bool give_name(int directory, const char* temporary, const char* name) {
   // a moment.
   const bool is_refused = errno == EINVAL || errno == ENOSYS || errno == EPERM;
   return is_refused && ::linkat(directory, temporary, directory, name, 0) == 0;
-}
-
-// --- The clock ---
-
-using std::chrono::microseconds;
-
-constexpr std::string_view prefix = "clock-";
-
-microseconds since_boot(const Clock& clock) {
-  return std::chrono::duration_cast<microseconds>(clock.now().time_since_epoch());
-}
-
-/// The kernel's number for this process's time namespace; 0 if the kernel has no time namespaces.
-std::uint64_t time_namespace() {
-  struct stat status {};
-  return kernel::stat("/proc/self/ns/time", status) == 0 ? status.st_ino : 0;
-}
-
-/// The content of the clock file: the offset to add to the time since boot, and the time namespace
-/// in which it is valid.
-struct Base {
-  microseconds offset;
-  std::uint64_t time_namespace;
-};
-
-std::string encode(const Base& base) {
-  return std::to_string(base.offset.count()) + " " + std::to_string(base.time_namespace);
-}
-
-std::optional<Base> decode(std::string_view text) {
-  const std::size_t space = text.find(' ');
-  const auto offset = whole_number(text.substr(0, space));
-  if (space == std::string_view::npos || !offset) return std::nullopt;
-  const auto name_space = whole_number<std::uint64_t>(text.substr(space + 1));
-  if (!name_space) return std::nullopt;
-  // Another program may have written the file; its value must not cause an overflow.
-  constexpr microseconds max_offset = std::chrono::hours(24 * 365 * 200);
-  if (*offset > max_offset.count() || *offset < -max_offset.count()) return std::nullopt;
-  return Base{microseconds(*offset), *name_space};
-}
-
-/// Updates the clock file's timestamp, so that programs which remove old files leave it alone. A
-/// new clock file would have another offset, and leases might seem to have ended.
-void touch(const UniqueFd& file) {
-  constexpr time_t day = 24 * 3600;
-  struct stat about {};
-  if (kernel::fstat(file.get(), about) == 0 &&
-      about.st_mtim.tv_sec < kernel::clock(CLOCK_REALTIME).tv_sec - day)
-    (void)::futimens(file.get(), nullptr);
-}
-
-/// nullopt if there is no such file.
-Result<std::optional<microseconds>, Fault> read_base(const Directory& directory,
-                                                     const std::string& name) {
-  const UniqueFd fd(
-      ::openat(directory.fd.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!fd && errno == ENOENT) return std::nullopt;
-  if (!fd) return fault_of_errno("cannot open the file " + name, errno);
-  std::array<char, 64> text{};
-  const ssize_t size = ::read(fd.get(), text.data(), text.size());
-  if (size < 0) return fault_of_errno("cannot read the file " + name, errno);
-  const auto base = decode({text.data(), static_cast<std::size_t>(size)});
-  if (!base) {
-    return unexpected(
-        Fault{FaultKind::garbage, "its file is damaged: " + directory.path + "/" + name +
-                                      "; when nothing runs under its locks, remove it"});
-  }
-  if (base->time_namespace != time_namespace()) {
-    return unexpected(Fault{FaultKind::misconfigured,
-                            "it is used in another time namespace than ours, where the time since "
-                            "boot is another; use local:/dir with a "
-                            "directory for each, or a server"});
-  }
-  touch(fd);
-  return base->offset;
-}
-
-/// Removes the clock files of earlier boots.
-void remove_other_clocks(const Directory& directory, const std::string& ours) {
-  for (const std::string& name : names_in(directory)) {
-    if (name.starts_with(prefix) && name != ours) ::unlinkat(directory.fd.get(), name.c_str(), 0);
-  }
 }
 
 }  // namespace
@@ -353,22 +268,6 @@ unexpected<Fault> fault_of_naming(const std::string& what, int error) {
   if (error != ENOENT) return fault_of_errno(what, error);
   return unexpected(
       Fault{FaultKind::silent, what + ": another process removed or replaced it just now"});
-}
-
-Result<microseconds, Fault> directory_time(const Directory& directory, const std::string& boot_id,
-                                           const Clock& clock) {
-  const std::string name = std::string(prefix) + boot_id;
-  auto base = read_base(directory, name);
-  if (base && !*base) {
-    const microseconds ours = clock.wall() - since_boot(clock);
-    if (auto made = make_file(directory, name, encode({ours, time_namespace()})); !made)
-      return unexpected(made.error());
-    remove_other_clocks(directory, name);
-    base = read_base(directory, name);  // another process may have made it first
-  }
-  if (!base) return unexpected(base.error());
-  if (!*base) return unexpected(Fault{FaultKind::silent, "its clock was removed just now"});
-  return **base + since_boot(clock);
 }
 
 }  // namespace redlock::local

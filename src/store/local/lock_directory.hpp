@@ -3,14 +3,12 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/vote.hpp"
-#include "support/clock.hpp"
 #include "support/result.hpp"
 #include "support/unique_fd.hpp"
 
@@ -89,13 +87,5 @@ unexpected<Fault> fault_of_errno(const std::string& what, int error);
 /// another process replaced it or assumed that its maker was killed, and another attempt may
 /// succeed.
 unexpected<Fault> fault_of_naming(const std::string& what, int error);
-
-/// The time of all locks in a directory: the wall clock when the first of them was made in this
-/// boot, continued with CLOCK_BOOTTIME. So it never steps, even if the wall clock does. The offset
-/// is stored in the file `clock-BOOT_ID`, together with the time namespace. In another time
-/// namespace CLOCK_BOOTTIME may differ, so the directory is refused there (E4).
-Result<std::chrono::microseconds, Fault> directory_time(const Directory& directory,
-                                                        const std::string& boot_id,
-                                                        const Clock& clock);
 
 }  // namespace redlock::local

@@ -87,34 +87,39 @@ bool LockFile::is_named(const Directory& directory) const {
          is_same_file(opened, named);
 }
 
-Result<format::Found, Fault> LockFile::load(std::string_view boot_id) const {
+Result<format::Found, Fault> LockFile::load(const KernelTime& time) const {
   struct stat status {};
   if (kernel::fstat(fd_.get(), status) != 0)
     return fault_of_errno("cannot look at the lock file", errno);
   const auto read_at = [this](std::size_t offset, std::span<char> bytes) {
     return read_all_at(fd_.get(), offset, bytes);
   };
-  format::Found found = format::read(read_at, static_cast<std::size_t>(status.st_size), boot_id);
+  const auto was_rebooted = [&](const TimeBase& base) { return time.was_rebooted_since(base); };
+  format::Found found =
+      format::read(read_at, static_cast<std::size_t>(status.st_size), was_rebooted);
   if (std::holds_alternative<format::Damaged>(found)) {
     return unexpected(
         Fault{FaultKind::garbage,
               "its file is damaged: " + path_ + "; when nothing runs under that lock, remove it"});
   }
+  const auto* stored = std::get_if<format::Stored>(&found);
+  if (stored != nullptr && !time.is_ours(stored->base))
+    return unexpected(other_time_namespace(path_));
   return found;
 }
 
-Result<void, Fault> LockFile::store(const format::Found& found, std::string_view boot_id,
+Result<void, Fault> LockFile::store(const format::Found& found, const TimeBase& base,
                                     const std::string& body) const {
   if (body.size() > format::max_body) {
     return unexpected(Fault{
         FaultKind::unavailable,
         "the lock file has no room for more (" + std::to_string(format::max_body) + " bytes)"});
   }
-  // Data from another boot must not remain beside the first copy of this boot.
+  // Data from an earlier boot must not remain beside the first copy of this boot.
   if (std::holds_alternative<format::Empty>(found) && ::ftruncate(fd_.get(), 0) != 0)
     return fault_of_errno("cannot write the lock file", errno);
   if (auto room = make_room(body.size()); !room) return room;
-  for (const format::Write& write : format::plan(found, boot_id, body)) {
+  for (const format::Write& write : format::plan(found, base, body)) {
     if (!write_all_at(fd_.get(), write.bytes, write.offset))
       return fault_of_errno("cannot write the lock file", errno);
   }

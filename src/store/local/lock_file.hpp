@@ -36,12 +36,13 @@ class LockFile {
   /// may have removed the file.
   [[nodiscard]] bool is_named(const Directory& directory) const;
 
-  /// Reads the content of this boot. A fault if another program has damaged the file.
-  [[nodiscard]] Result<format::Found, Fault> load(std::string_view boot_id) const;
+  /// Reads the content of this boot. A fault if another program has damaged the file, or it was
+  /// written in another time namespace.
+  [[nodiscard]] Result<format::Found, Fault> load(const KernelTime& time) const;
 
   /// Replaces the content with `body`. After a fault, or if the process dies meanwhile, the file
-  /// has its former content.
-  [[nodiscard]] Result<void, Fault> store(const format::Found& found, std::string_view boot_id,
+  /// has its former content. `base` is written now.
+  [[nodiscard]] Result<void, Fault> store(const format::Found& found, const TimeBase& base,
                                           const std::string& body) const;
 
  private:

@@ -12,7 +12,7 @@
 namespace redlock::local::format {
 namespace {
 
-constexpr std::string_view magic = "redlock1";
+constexpr std::string_view magic = "redlock2";
 constexpr std::size_t digest_size = 64;
 
 /// No writer reaches this, and there is room for larger numbers.
@@ -23,8 +23,10 @@ struct Header {
   std::array<char, 8> magic;
   std::uint64_t generation;
   std::uint64_t body_size;
-  std::array<char, boot_id_size> boot_id;
-  std::array<char, 4> unused;
+  std::int64_t offset;  ///< the TimeBase, in microseconds
+  std::int64_t written;
+  std::uint64_t time_namespace;
+  std::array<char, 16> unused;
   std::array<char, digest_size> body_digest;
   std::array<char, digest_size> digest;  ///< of all fields before it
 };
@@ -44,6 +46,11 @@ std::string_view bytes_of(const Header& header) {
   return {reinterpret_cast<const char*>(&header), sizeof(Header)};
 }
 
+TimeBase base_of(const Header& header) {
+  return {std::chrono::microseconds(header.offset), std::chrono::microseconds(header.written),
+          header.time_namespace};
+}
+
 std::string digest_of(const Header& header) {
   return sha256_hex(bytes_of(header).substr(0, sizeof(Header) - digest_size));
 }
@@ -51,17 +58,17 @@ std::string digest_of(const Header& header) {
 /// The content at the position of a slot's header.
 struct Slot {
   enum class State {
-    unwritten,   ///< zeros
-    begun,       ///< the first bytes of a header, then zeros: the host failed during the write
-    other_boot,  ///< a header of another boot
-    ours,        ///< a header of this boot
-    damaged,     ///< anything else; no writer leaves this
+    unwritten,     ///< zeros
+    begun,         ///< the first bytes of a header, then zeros: the host failed during the write
+    earlier_boot,  ///< a header of an earlier boot
+    ours,          ///< a header of this boot
+    damaged,       ///< anything else; no writer leaves this
   };
   State state = State::damaged;
   Header header{};
 };
 
-Slot read_slot(const ReadAt& read_at, std::size_t offset, std::string_view boot_id) {
+Slot read_slot(const ReadAt& read_at, std::size_t offset, const WasRebooted& was_rebooted) {
   using enum Slot::State;
   Slot slot;
   Header& header = slot.header;
@@ -73,7 +80,8 @@ Slot read_slot(const ReadAt& read_at, std::size_t offset, std::string_view boot_
   } else if (!written.starts_with(magic.substr(0, written.size()))) {
     slot.state = damaged;
   } else if (view(header.digest) == digest_of(header)) {
-    slot.state = view(header.boot_id) == boot_id ? ours : other_boot;
+    const TimeBase base = base_of(header);
+    if (base.is_sane()) slot.state = was_rebooted(base) ? earlier_boot : ours;
   } else if (written.size() < bytes.size()) {
     slot.state = begun;
   }
@@ -81,21 +89,25 @@ Slot read_slot(const ReadAt& read_at, std::size_t offset, std::string_view boot_
 }
 
 /// Whether writers of this boot may have left `other` beside their newest header: the preceding
-/// copy, or beside the first copy none of this boot. Headers are written by one call and cannot be
+/// copy, or none beside the first copy. Headers are written by one call and cannot be
 /// truncated by the death of a process, so a damaged one may have been that of a newer copy.
 bool fits(const Slot& newest, const Slot& other) {
   using enum Slot::State;
-  if (newest.header.generation == 1) return other.state == unwritten || other.state == other_boot;
+  if (newest.header.generation == 1) return other.state == unwritten;
   return other.state == ours && other.header.generation + 1 == newest.header.generation;
 }
 
-/// Whether no writer of this boot has completed a copy, and no other program has changed the file:
-/// the first copy goes into the first slot while the second has none.
-bool is_unused(const Slot& first, const Slot& second) {
+/// The file as empty, unless a writer of this boot has completed a copy or another program has
+/// changed the file. The first copy goes into the first slot while the second has none. One header
+/// of an earlier boot is enough, even beside one that could be of this boot by its time: writers of
+/// this boot leave no others (LockFile::store).
+std::optional<Empty> find_empty(const Slot& first, const Slot& second) {
   using enum Slot::State;
-  if (first.state == damaged || second.state == damaged) return false;
-  if (first.state == other_boot || second.state == other_boot) return true;
-  return second.state == unwritten && (first.state == unwritten || first.state == begun);
+  if (first.state == damaged || second.state == damaged) return std::nullopt;
+  if (first.state == earlier_boot || second.state == earlier_boot) return Empty{true};
+  if (second.state == unwritten && (first.state == unwritten || first.state == begun))
+    return Empty{};
+  return std::nullopt;
 }
 
 /// Reads numbers and strings from the front of untrusted bytes.
@@ -188,15 +200,14 @@ Value decode_value(Decoder& decoder, std::uint8_t type) {
 
 }  // namespace
 
-Found read(const ReadAt& read_at, std::size_t size, std::string_view boot_id) {
+Found read(const ReadAt& read_at, std::size_t size, const WasRebooted& was_rebooted) {
   if (size == 0) return Empty{};
   if (size != file_size) return Damaged{};
-  const std::array slots{read_slot(read_at, 0, boot_id), read_slot(read_at, slot_size, boot_id)};
+  const std::array slots{read_slot(read_at, 0, was_rebooted),
+                         read_slot(read_at, slot_size, was_rebooted)};
+  if (const auto empty = find_empty(slots[0], slots[1])) return *empty;
   const auto is_ours = [](const Slot& one) { return one.state == Slot::State::ours; };
-  if (std::ranges::none_of(slots, is_ours)) {
-    if (is_unused(slots[0], slots[1])) return Empty{};
-    return Damaged{};
-  }
+  if (std::ranges::none_of(slots, is_ours)) return Damaged{};
   const unsigned slot = is_ours(slots[1]) && (!is_ours(slots[0]) || slots[1].header.generation >
                                                                         slots[0].header.generation)
                             ? 1
@@ -210,17 +221,19 @@ Found read(const ReadAt& read_at, std::size_t size, std::string_view boot_id) {
     return Damaged{};
   auto entries = decode(body);
   if (!entries) return Damaged{};
-  return Stored{header.generation, slot, std::move(*entries)};
+  return Stored{header.generation, slot, base_of(header), std::move(*entries)};
 }
 
-std::vector<Write> plan(const Found& before, std::string_view boot_id, const std::string& body) {
+std::vector<Write> plan(const Found& before, const TimeBase& base, const std::string& body) {
   const auto* stored = std::get_if<Stored>(&before);
   const std::size_t offset = stored != nullptr && stored->slot == 0 ? slot_size : 0;
   Header header{};
   fill(header.magic, magic);
   header.generation = stored != nullptr ? stored->generation + 1 : 1;
   header.body_size = body.size();
-  fill(header.boot_id, boot_id);
+  header.offset = base.offset.count();
+  header.written = base.written.count();
+  header.time_namespace = base.time_namespace;
   fill(header.body_digest, sha256_hex(body));
   fill(header.digest, digest_of(header));
   return {{offset + header_size, body}, {offset, std::string(bytes_of(header))}};

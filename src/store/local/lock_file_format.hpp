@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "store/local/directory_clock.hpp"
 #include "store/local/keyspace.hpp"
 
 namespace redlock::local {
@@ -19,15 +20,16 @@ namespace redlock::local {
 /// new one.
 ///
 /// A header is smaller than a page, and written by one call, which the death of a process does not
-/// interrupt. The first copy of a boot goes into the first slot of a file of zeros. So the death of
-/// a writer can only leave zeros, the first copy beside zeros, or a copy and its predecessor. A
-/// failure of the host can also leave the beginning of a first header beside zeros.
+/// interrupt. The first copy goes into the first slot of a file of zeros, also if another boot left
+/// copies there. So the death of a writer can only leave zeros, the first copy beside zeros, or a
+/// copy and its predecessor. A failure of the host can also leave the beginning of a first header
+/// beside zeros.
 ///
 /// A header has a digest of itself and one of its body. Any other content was written by another
 /// program, which may have destroyed a lease: the file counts as Damaged, not as free.
 namespace format {
 
-// Data from another boot counts as absent: the processes that held the locks are gone.
+// Data from an earlier boot counts as absent: the processes that held the locks are gone.
 
 inline constexpr std::size_t header_size = 192;
 inline constexpr std::size_t slot_size =
@@ -35,11 +37,14 @@ inline constexpr std::size_t slot_size =
 inline constexpr std::size_t file_size = 2 * slot_size;
 inline constexpr std::size_t max_body = slot_size - header_size;
 
-struct Empty {};  ///< an empty file, zeros, or data from another boot
+struct Empty {
+  bool saw_reboot = false;  ///< data from an earlier boot; otherwise an empty file, or zeros
+};
 struct Damaged {};
 struct Stored {
   std::uint64_t generation = 0;
   unsigned slot = 0;
+  TimeBase base{};
   Keyspace::Entries entries;
 };
 using Found = std::variant<Empty, Stored, Damaged>;
@@ -47,8 +52,11 @@ using Found = std::variant<Empty, Stored, Damaged>;
 /// Fills the span from this offset of the file; false if the file is too short.
 using ReadAt = std::function<bool(std::size_t offset, std::span<char> bytes)>;
 
+/// Whether the host was rebooted since a copy with this base was written.
+using WasRebooted = std::function<bool(const TimeBase& base)>;
+
 /// Interprets the content of a file of this size.
-Found read(const ReadAt& read_at, std::size_t size, std::string_view boot_id);
+Found read(const ReadAt& read_at, std::size_t size, const WasRebooted& was_rebooted);
 
 /// Bytes to write at an offset of the file.
 struct Write {
@@ -59,7 +67,7 @@ struct Write {
 /// The writes, in this order, that replace the content with the body. Each must be complete before
 /// the next begins. If `before` is Empty, the file must have no bytes but zeros. `body` must not be
 /// larger than max_body.
-std::vector<Write> plan(const Found& before, std::string_view boot_id, const std::string& body);
+std::vector<Write> plan(const Found& before, const TimeBase& base, const std::string& body);
 
 /// Converts entries to bytes and back; decode() returns nullopt for bytes that encode() does not
 /// make.

@@ -42,31 +42,33 @@ bool is_outdated_fence(const std::string& key, const Entry& entry, Milliseconds 
   return fence && *fence < (now - outdated).count();
 }
 
-bool is_of_value(const format::Found& found, std::chrono::microseconds now) {
+bool is_of_value(const format::Found& found, const KernelTime& time,
+                 std::chrono::microseconds offset) {
   const auto* stored = std::get_if<format::Stored>(&found);
   if (stored == nullptr) return false;
   Keyspace keyspace;
   keyspace.load(stored->entries);
-  keyspace.set_time(now);
-  const auto& live = keyspace.live();
-  return !std::all_of(live.begin(), live.end(), [&](const auto& item) {
-    return is_outdated_fence(item.first, item.second, keyspace.now());
+  keyspace.set_time(stored->base.offset + time.since_boot());
+  // The time of the file that is made next for this lock.
+  const auto next = std::chrono::duration_cast<Milliseconds>(offset + time.since_boot());
+  return !std::ranges::all_of(keyspace.live(), [&](const auto& item) {
+    return is_outdated_fence(item.first, item.second, next);
   });
 }
 
-void remove_if_idle(const Directory& directory, const std::string& name, std::string_view boot_id,
-                    std::chrono::microseconds now) {
+void remove_if_idle(const Directory& directory, const std::string& name, const KernelTime& time,
+                    std::chrono::microseconds offset) {
   const auto opened = LockFile::try_open(directory, name);
   const auto* file = std::get_if<LockFile>(&opened);
-  const auto found = file != nullptr ? file->load(boot_id) : unexpected(Fault());
+  const auto found = file != nullptr ? file->load(time) : unexpected(Fault());
   // The file stays locked meanwhile, so no process uses it. A process that waits for it will notice
   // that the name is gone.
-  if (found && !is_of_value(*found, now)) ::unlinkat(directory.fd.get(), name.c_str(), 0);
+  if (found && !is_of_value(*found, time, offset)) ::unlinkat(directory.fd.get(), name.c_str(), 0);
 }
 
 }  // namespace
 
-void sweep(const Directory& directory, std::string_view boot_id, std::chrono::microseconds now) {
+void sweep(const Directory& directory, const KernelTime& time, std::chrono::microseconds offset) {
   // Separately, so that many waiters do not reduce the number of lock files that are checked.
   std::vector<std::string> lock_files;
   std::vector<std::string> others;
@@ -78,7 +80,7 @@ void sweep(const Directory& directory, std::string_view boot_id, std::chrono::mi
     }
   }
   check_a_few(lock_files,
-              [&](const std::string& name) { remove_if_idle(directory, name, boot_id, now); });
+              [&](const std::string& name) { remove_if_idle(directory, name, time, offset); });
   check_a_few(others, [&](const std::string& name) {
     if (is_fifo(name)) {
       remove_if_unsubscribed(directory, name);

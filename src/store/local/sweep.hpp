@@ -1,8 +1,7 @@
 #pragma once
 
 #include <chrono>
-#include <string_view>
-
+#include "store/local/directory_clock.hpp"
 #include "store/local/lock_directory.hpp"
 
 namespace redlock::local {
@@ -12,7 +11,7 @@ namespace redlock::local {
 /// next fence will be larger anyway; FIFOs of waiters that were killed; and incomplete files whose
 /// maker was killed. Called whenever a lock file is created, it keeps their number near that of the
 /// files in use. Files that cannot be checked or removed at the moment stay.
-/// `now`: the directory's time.
-void sweep(const Directory& directory, std::string_view boot_id, std::chrono::microseconds now);
+/// `offset`: that of a new lock file (directory_offset()).
+void sweep(const Directory& directory, const KernelTime& time, std::chrono::microseconds offset);
 
 }  // namespace redlock::local

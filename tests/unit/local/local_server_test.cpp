@@ -9,7 +9,7 @@
 
 #include "../samples.hpp"
 #include "../store/drive.hpp"
-#include "support/boot_clock.hpp"
+#include "shifted_clock.hpp"
 #include "support/digest.hpp"
 
 namespace redlock::local {
@@ -20,25 +20,6 @@ using testing::Drive;
 using testing::Eventual;
 using testing::resource;
 using testing::token;
-
-/// The system's clocks, set to other times.
-class ShiftedClock final : public Clock {
- public:
-  explicit ShiftedClock(const Clock& clock) : clock_(clock) {}
-  [[nodiscard]] Instant now() const override {
-    if (when_read) when_read();
-    return clock_.now() + boot_shift;
-  }
-  [[nodiscard]] Milliseconds wall() const override { return clock_.wall() + wall_shift; }
-  [[nodiscard]] std::unique_ptr<Event> make_event() const override { return clock_.make_event(); }
-
-  Duration boot_shift{};
-  Milliseconds wall_shift{};
-  std::function<void()> when_read;
-
- private:
-  const Clock& clock_;
-};
 
 class LocalServerTest : public ::testing::Test {
  protected:
@@ -88,7 +69,7 @@ class LocalServerTest : public ::testing::Test {
 
   testing::Directory root_;
   Drive drive_;
-  ShiftedClock clock_{drive_.clock()};
+  testing::ShiftedClock clock_{drive_.clock()};
   LocalServer server_{drive_.executor(), clock_, Location{root_.file("."), false}};
 };
 
@@ -194,7 +175,7 @@ TEST_F(LocalServerTest, ADamagedClockIsAFault) {
   acquired();
   // An offset that overflows, too.
   for (const char* text : {"soon", "9223372036854775807", "20000000000000000"}) {
-    std::ofstream(root_.file("clock-" + read_boot_id().value())) << text;
+    std::ofstream(root_.file("clock-redlock-cli")) << text;
     const auto vote = acquire(token('b'));
     ASSERT_NE(fault_in(vote), nullptr);
     EXPECT_EQ(fault_in(vote)->kind, FaultKind::garbage) << text;
@@ -302,25 +283,63 @@ TEST_F(LocalServerTest, ARemovedFileIsAnEmptyOne) {
   acquired(token('b'));
 }
 
-TEST_F(LocalServerTest, AReboot) {
-  acquired();
-  const std::string clock_then = root_.file("clock-" + std::string(boot_id_size, 'e'));
-  std::filesystem::rename(root_.file("clock-" + read_boot_id().value()), clock_then);
-  // The same file as an earlier boot would have left it.
-  const auto directory = open_directory({root_.file("."), false});
-  {
-    const auto opened = LockFile::try_open(*directory, sha256_hex("deploy"));
-    const auto& lock = std::get<LockFile>(opened);
-    const auto found = lock.load(read_boot_id().value());
-    const std::string body = format::encode(std::get<format::Stored>(*found).entries);
-    const std::string earlier(boot_id_size, 'e');
-    ASSERT_EQ(::ftruncate(UniqueFd(::open(file().c_str(), O_RDWR)).get(), 0), 0);
-    for (int i = 0; i < 2; ++i)
-      ASSERT_TRUE(lock.store(*lock.load(earlier), earlier, body).has_value());
-  }
+TEST_F(LocalServerTest, ARebootFreesEveryLockAndTurnsNoFenceBack) {
+  clock_.boot_shift = std::chrono::hours(100);
+  const Fence first = acquired(token('a'));
+  acquired(token('a'), "other");
+  clock_.boot_shift = 0s;
+  clock_.wall_shift = 10s;
   EXPECT_TRUE(drive_.run(server_.list({.answer_timeout = testing::timeout}))->resources.empty());
+  EXPECT_GT(acquired(token('b')), first);
+  acquired(token('b'), "other");
+  EXPECT_TRUE(std::holds_alternative<NotOurs>(extend(token('a'))));
+}
+
+/// A lock file may show a reboot that the clock file, written earlier, does not.
+TEST_F(LocalServerTest, ARebootThatTheClockDoesNotShowTurnsNoFenceBack) {
+  acquired(token('a'), "other");
+  clock_.boot_shift = 4s;
+  const Fence first = acquired(token('a'));
+  clock_.boot_shift = 2s;
+  clock_.wall_shift = 10s;
+  EXPECT_GT(acquired(token('b')), first);
+}
+
+/// After a reboot that cannot be proven, because the host now runs for longer.
+TEST_F(LocalServerTest, WhatMayBeOfThisBootEndsByItsOwnExpiry) {
+  acquired(token('a'));
+  clock_.wall_shift = std::chrono::hours(1);
+  clock_.boot_shift = 29s;
+  EXPECT_TRUE(std::holds_alternative<Held>(acquire(token('b'))));
+  clock_.boot_shift = 31s;
   acquired(token('b'));
-  EXPECT_FALSE(std::filesystem::exists(clock_then));
+}
+
+/// It must show a reboot soon after, and programs that remove old files must leave it alone.
+TEST_F(LocalServerTest, TheClockFileIsRenewedWhileItIsUsed) {
+  const std::string clock_file = root_.file("clock-redlock-cli");
+  const auto content = [&] {
+    std::string text;
+    std::getline(std::ifstream(clock_file), text);
+    return text;
+  };
+  inspect();
+  const std::string made = content();
+  inspect();
+  EXPECT_EQ(content(), made) << "not each time";
+  clock_.boot_shift = 6s;
+  inspect();
+  EXPECT_NE(content(), made);
+  EXPECT_EQ(content().substr(0, 21), made.substr(0, 21)) << "the offset stays";
+}
+
+TEST_F(LocalServerTest, ALostClockFileMovesNoLease) {
+  acquired(token('a'));
+  ASSERT_TRUE(std::filesystem::remove(root_.file("clock-redlock-cli")));
+  clock_.wall_shift = std::chrono::hours(1);
+  EXPECT_TRUE(std::holds_alternative<Held>(acquire(token('b'))));
+  clock_.boot_shift = 31s;
+  acquired(token('b'));
 }
 
 TEST_F(LocalServerTest, ADirectoryThatCannotBeUsedIsAFault) {

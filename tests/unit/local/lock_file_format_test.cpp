@@ -11,8 +11,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const std::string this_boot(boot_id_size, '1');
-const std::string other_boot(boot_id_size, '2');
+/// A copy that is written this long after boot.
+TimeBase base_at(std::chrono::seconds since_boot) {
+  return {std::chrono::hours(400'000), since_boot, 0};
+}
 
 Keyspace::Entries one_key(const std::string& value) {
   Keyspace::Entries entries;
@@ -23,7 +25,7 @@ Keyspace::Entries one_key(const std::string& value) {
 /// A file in memory.
 class File {
  public:
-  [[nodiscard]] Found read(std::string_view boot_id = this_boot) const {
+  [[nodiscard]] Found read(std::chrono::seconds since_boot = 100s) const {
     return format::read(
         [this](std::size_t offset, std::span<char> into) {
           if (offset + into.size() > bytes.size()) return false;
@@ -31,12 +33,12 @@ class File {
                       into.begin());
           return true;
         },
-        bytes.size(), boot_id);
+        bytes.size(), [=](const TimeBase& base) { return base.written > since_boot; });
   }
 
   [[nodiscard]] std::vector<Write> plan(const Keyspace::Entries& entries,
-                                        std::string_view boot_id = this_boot) const {
-    return format::plan(read(boot_id), boot_id, encode(entries));
+                                        std::chrono::seconds since_boot = 100s) const {
+    return format::plan(read(since_boot), base_at(since_boot), encode(entries));
   }
 
   /// As far as the first `count` bytes of the writes.
@@ -50,9 +52,9 @@ class File {
     }
   }
 
-  void store(const Keyspace::Entries& entries, std::string_view boot_id = this_boot) {
-    const std::vector<Write> writes = plan(entries, boot_id);
-    if (std::holds_alternative<Empty>(read(boot_id))) bytes.clear();
+  void store(const Keyspace::Entries& entries, std::chrono::seconds since_boot = 100s) {
+    const std::vector<Write> writes = plan(entries, since_boot);
+    if (std::holds_alternative<Empty>(read(since_boot))) bytes.clear();
     apply(writes);
   }
 
@@ -219,19 +221,34 @@ TEST(LockFileFormatTest, AGenerationWithoutASuccessorIsDamagedNotFree) {
   for (const std::uint64_t before : {UINT64_MAX - 1, UINT64_MAX - 2, UINT64_MAX / 2}) {
     File file;
     file.store(one_key("old"));
-    file.apply(plan(Stored{before, 0, {}}, this_boot, encode(one_key("forged"))));
+    file.apply(plan(Stored{before, 0, {}, {}}, base_at(100s), encode(one_key("forged"))));
     EXPECT_EQ(seen(file.read()), "damaged") << before;
   }
 }
 
-TEST(LockFileFormatTest, WhatWasWrittenInAnotherBootIsNotThere) {
+TEST(LockFileFormatTest, WhatAnEarlierBootWroteIsNotThere) {
+  for (const int copies : {1, 2, 3}) {
+    File file;
+    for (int i = 0; i < copies; ++i) file.store(one_key("old"), 100s + std::chrono::seconds(i));
+    // The newest copy alone shows the reboot, or all of them.
+    for (const auto since_boot : {99s + std::chrono::seconds(copies - 1), 1s}) {
+      const Found found = file.read(since_boot);
+      EXPECT_EQ(seen(found), "nothing") << copies;
+      EXPECT_TRUE(std::get<Empty>(found).saw_reboot);
+    }
+    file.store(one_key("new"), 1s);
+    EXPECT_EQ(seen(file.read(1s)), "new");
+  }
+}
+
+TEST(LockFileFormatTest, WhatCouldBeOfThisBootIsThere) {
   File file;
-  file.store(one_key("a"));
-  file.store(one_key("b"));
-  file.store(one_key("c"));
-  EXPECT_EQ(seen(file.read(other_boot)), "nothing");
-  file.store(one_key("new"), other_boot);
-  EXPECT_EQ(seen(file.read(other_boot)), "new");
+  file.store(one_key("held"), 100s);
+  const Found found = file.read(100s);
+  EXPECT_EQ(seen(found), "held");
+  EXPECT_EQ(std::get<Stored>(found).base.written, 100s);
+  EXPECT_EQ(std::get<Stored>(found).base.offset, std::chrono::hours(400'000));
+  EXPECT_EQ(seen(file.read(100h)), "held");
 }
 
 TEST(LockFileFormatTest, TheLargestBodyFits) {

@@ -10,11 +10,10 @@
 #include <filesystem>
 
 #include "../store/drive.hpp"
+#include "shifted_clock.hpp"
 
 namespace redlock::local {
 namespace {
-
-const std::string boot(boot_id_size, '1');
 
 class LockFileTest : public ::testing::Test {
  protected:
@@ -32,15 +31,15 @@ class LockFileTest : public ::testing::Test {
     const auto created = make_file(directory_, "lock", "");
     ASSERT_TRUE(created.has_value()) << created.error().text;
   }
-  static Result<void, Fault> write(const LockFile& file, const std::string& value) {
-    const auto found = file.load(boot);
+  Result<void, Fault> write(const LockFile& file, const std::string& value) const {
+    const auto found = file.load(time_);
     if (!found) return unexpected(found.error());
     Keyspace::Entries entries;
     entries["deploy"] = Entry{value, std::nullopt};
-    return file.store(*found, boot, format::encode(entries));
+    return file.store(*found, time_.base({}), format::encode(entries));
   }
-  static std::string read(const LockFile& file) {
-    const auto found = file.load(boot);
+  [[nodiscard]] std::string read(const LockFile& file) const {
+    const auto found = file.load(time_);
     if (!found) return found.error().text;
     if (std::holds_alternative<format::Empty>(*found)) return "nothing";
     return std::get<std::string>(std::get<format::Stored>(*found).entries.at("deploy").value);
@@ -55,6 +54,9 @@ class LockFileTest : public ::testing::Test {
 
   testing::Directory root_;
   Directory directory_;
+  testing::Drive drive_;
+  testing::ShiftedClock clock_{drive_.clock()};
+  KernelTime time_ = KernelTime::find(clock_).value();
 };
 
 TEST_F(LockFileTest, AFileThatIsNotThereIsMissing) {
@@ -156,6 +158,18 @@ TEST_F(LockFileTest, FilesAreMadeForThoseWhoMayWriteToTheDirectory) {
   ::umask(before);
 }
 
+TEST_F(LockFileTest, AFileOfAnotherTimeNamespaceIsRefused) {
+  create();
+  const auto opened = try_open();
+  const auto& file = std::get<LockFile>(opened);
+  TimeBase base = time_.base({});
+  ++base.time_namespace;
+  base.written += std::chrono::hours(1);
+  ASSERT_TRUE(file.store(format::Empty{}, base, format::encode({})).has_value());
+  EXPECT_NE(read(file).find("another time namespace"), std::string::npos) << read(file);
+  EXPECT_NE(read(file).find(root_.file(".") + "/lock"), std::string::npos) << read(file);
+}
+
 TEST_F(LockFileTest, ADamagedFileIsNamed) {
   create();
   ASSERT_TRUE(write(std::get<LockFile>(try_open()), "x").has_value());
@@ -169,16 +183,10 @@ TEST_F(LockFileTest, ADamagedFileIsNamed) {
 /// from an old one.
 TEST_F(LockFileTest, WhatAnotherBootLeftIsGoneWithTheFirstCopy) {
   create();
-  const std::string other_boot(boot_id_size, 'x');
-  {
-    const auto opened = try_open();
-    for (const std::string value : {"one", "two"}) {
-      Keyspace::Entries entries;
-      entries["deploy"] = Entry{value, std::nullopt};
-      const auto& file = std::get<LockFile>(opened);
-      ASSERT_TRUE(file.store(*file.load(other_boot), other_boot, format::encode(entries)));
-    }
-  }
+  clock_.boot_shift = std::chrono::hours(1);
+  for (const std::string value : {"one", "two"})
+    ASSERT_TRUE(write(std::get<LockFile>(try_open()), value).has_value());
+  clock_.boot_shift = {};
   ASSERT_TRUE(write(std::get<LockFile>(try_open()), "ours").has_value());
   const UniqueFd fd(::open(path().c_str(), O_RDWR | O_CLOEXEC));
   ASSERT_EQ(::pwrite(fd.get(), "damaged", 7, 100), 7);

@@ -25,7 +25,7 @@ class SweepTest : public ::testing::Test {
  protected:
   SweepTest() : directory_(std::move(open_directory({root_.file("."), false}).value())) {}
 
-  void sweep() const { local::sweep(directory_, "", {}); }
+  void sweep() const { local::sweep(directory_, time_, {}); }
   std::string make_file(const std::string& name) const {
     std::ofstream{root_.file(name)};
     return root_.file(name);
@@ -39,6 +39,8 @@ class SweepTest : public ::testing::Test {
 
   testing::Directory root_;
   Directory directory_;
+  testing::Drive drive_;
+  KernelTime time_ = KernelTime::find(drive_.clock()).value();
 };
 
 TEST_F(SweepTest, WhatAKilledWaiterLeftGoes) {
