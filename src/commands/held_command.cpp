@@ -370,7 +370,7 @@ void hold_command(const SessionOptions& about, const RunOptions& options, guard:
     link->start(front.take_shield());
     HoldReport report(session, options, demands.command);
     HeldCommand command(session, options, front, *link, inherited, isolation, report);
-    Holder holder(session, options, std::move(demands), *link, report, command);
+    HolderProcess holder(session, options, std::move(demands), *link, report, command);
     session.run(holder.live());
 
     isolation.remove_cgroup();

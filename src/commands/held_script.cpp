@@ -211,7 +211,7 @@ void hold_script(const SessionOptions& about, AcquireOptions& options, guard::Fr
     link->start();
     HoldReport report(session, options, demands.command);
     HeldScript script(session, options, *link, job_group, report);
-    Holder holder(session, options, std::move(demands), *link, report, script);
+    HolderProcess holder(session, options, std::move(demands), *link, report, script);
     session.run(holder.live());
 
     release_leftovers(about, options.servers, session);

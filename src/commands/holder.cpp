@@ -13,8 +13,8 @@ namespace redlock::commands {
 namespace event = output::event;
 using output::CommandResult;
 
-Holder::Holder(Session& session, const LockOptions& options, Demands demands,
-               guard::FrontLink& link, HoldReport& report, Guarded& guarded)
+HolderProcess::HolderProcess(Session& session, const LockOptions& options, Demands demands,
+                             guard::FrontLink& link, HoldReport& report, Guarded& guarded)
     : session_(session),
       options_(options),
       link_(link),
@@ -22,7 +22,7 @@ Holder::Holder(Session& session, const LockOptions& options, Demands demands,
       guarded_(guarded),
       acquisition_(session, options, std::move(demands)) {}
 
-asio::awaitable<int> Holder::live() {
+asio::awaitable<int> HolderProcess::live() {
   for (bool done = false; !done;) {
     const bool granted = co_await wait();
     if (!granted) break;
@@ -41,7 +41,7 @@ asio::awaitable<int> Holder::live() {
 // --- The wait ---
 
 /// Returns whether the leases are granted.
-asio::awaitable<bool> Holder::wait() {
+asio::awaitable<bool> HolderProcess::wait() {
   auto granted = co_await acquisition_.acquire();
   report_.state.waited = acquisition_.waited();
   if (granted) {
@@ -58,7 +58,7 @@ asio::awaitable<bool> Holder::wait() {
   co_return false;
 }
 
-void Holder::conclude_interrupted() {
+void HolderProcess::conclude_interrupted() {
   output::RunState& state = report_.state;
   if (leases_ && leases_->stop_requested()) {
     state.stop_request = leases_->stop_requested()->request;
@@ -75,7 +75,7 @@ void Holder::conclude_interrupted() {
 }
 
 /// For --record-skips. If the servers do not record the skip, the command ends the same way.
-asio::awaitable<void> Holder::count_if_skipped() {
+asio::awaitable<void> HolderProcess::count_if_skipped() {
   const CommandResult result = report_.state.outcome.result;
   const bool is_skip = result == CommandResult::busy || result == CommandResult::fresh;
   if (!acquisition_.demands().records_skips || !is_skip) co_return;
@@ -88,7 +88,7 @@ asio::awaitable<void> Holder::count_if_skipped() {
 
 /// From the grant to the release. False if the job was paused before the start, so that the leases
 /// were released and must be waited for again.
-asio::awaitable<bool> Holder::hold() {
+asio::awaitable<bool> HolderProcess::hold() {
   const Started started = co_await guarded_.start(leases_, acquisition_.ended());
   if (started == Started::paused) {
     co_await release_while_paused();
@@ -107,18 +107,18 @@ asio::awaitable<bool> Holder::hold() {
 }
 
 /// While the job is paused before its start, others may have the lock.
-asio::awaitable<void> Holder::release_while_paused() {
+asio::awaitable<void> HolderProcess::release_while_paused() {
   (void)co_await leases_->release(/*by_hand=*/false);
   report_.add(event::ReleasedWhilePaused{});
   co_await link_.until_continued();
 }
 
-void Holder::keep() {
+void HolderProcess::keep() {
   leases_->keep();
   spawn(session_.io().get_executor(), [this] { return watch_leases(); });
 }
 
-asio::awaitable<void> Holder::watch_leases() {
+asio::awaitable<void> HolderProcess::watch_leases() {
   for (;;) {
     const auto event = co_await leases_->next();
     // After the parting they may still be kept, but nothing works under them any more.
@@ -129,25 +129,25 @@ asio::awaitable<void> Holder::watch_leases() {
 
 /// What is guarded learns of each change before the user does, because no message may delay the
 /// stop signal.
-void Holder::note(const SetExtended& event) {
+void HolderProcess::note(const SetExtended& event) {
   guarded_.move_deadline(leases_->deadline(), leases_->next_round());
   report_.renewed(event.after_trouble);
 }
 
-void Holder::note(const SetInTrouble& event) {
+void HolderProcess::note(const SetInTrouble& event) {
   report_.not_renewed(event);
 }
 
-void Holder::note(const SetEnded& event) {
+void HolderProcess::note(const SetEnded& event) {
   guarded_.lease_has_ended(event);
 }
 
-void Holder::note(const StopRequested& event) {
+void HolderProcess::note(const StopRequested& event) {
   report_.state.stop_request = event.request;
   guarded_.stop(reason_of(event.request));
 }
 
-asio::awaitable<void> Holder::release(Parting parting) {
+asio::awaitable<void> HolderProcess::release(Parting parting) {
   SetReleaseResult result = co_await leases_->release(
       /*by_hand=*/false, parting.expire_in, std::move(parting.finished), std::move(parting.run));
   co_await guarded_.released(std::move(result));
@@ -155,7 +155,7 @@ asio::awaitable<void> Holder::release(Parting parting) {
 
 // --- The end ---
 
-void Holder::report() {
+void HolderProcess::report() {
   auto last = guarded_.last_report();
   if (!last) return;
   const Finish finish = last->finish;

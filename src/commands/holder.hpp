@@ -15,11 +15,11 @@ namespace redlock::commands {
 
 /// A holder process: acquires the leases, keeps them for what it guards, releases them, and reports
 /// to the front process. Single-threaded.
-class Holder {
+class HolderProcess {
  public:
   /// All must outlive it.
-  Holder(Session& session, const LockOptions& options, Demands demands, guard::FrontLink& link,
-         HoldReport& report, Guarded& guarded);
+  HolderProcess(Session& session, const LockOptions& options, Demands demands,
+                guard::FrontLink& link, HoldReport& report, Guarded& guarded);
 
   /// The whole life of the process, until the end was reported to the front process. Returns 0.
   asio::awaitable<int> live();
