@@ -166,6 +166,42 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   rm -r "$shared"
 }
 
+@test "what root is the first to make in a directory of a user is the user's" {
+  ((EUID == 0)) || skip "only root can be two users"
+  local theirs user=(setpriv --reuid 65534 --regid 65534 --clear-groups env -i -C / "$REDLOCK_CLI")
+  "${user[@]}" --version >/dev/null 2>&1 || skip "an ordinary user cannot reach the program under test"
+  theirs=$(mktemp -d /tmp/rl-local.XXXXXX)
+  chown 65534 "$theirs"
+  chmod 755 "$theirs"
+  export REDLOCK_SERVER=local:$theirs
+  start_background holder redlock-cli run -k demo -- \
+    sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/holder.end"
+  wait_for_stdout holder entered
+  run -75 "${user[@]}" run -S "local:$theirs" -k demo -n -- true
+  start_background waiter redlock-cli run -k demo -- true
+  wait_until compgen -G "$theirs/wake-*"
+  assert_equal "$(find "$theirs" -mindepth 1 ! -uid 65534)" ""
+  release_hold holder
+  wait_background waiter
+  run -0 "${user[@]}" run -S "local:$theirs" -k demo -n -- true
+  run -0 "${user[@]}" run -S "local:$theirs" -k other -n -- true
+
+  # A file that the user cannot open is named.
+  chown 0 "$theirs"/*
+  run "${user[@]}" run -S "local:$theirs" -k demo -n -- true
+  assert_output --partial "cannot open $theirs/"
+  rm -r "$theirs"
+}
+
+@test "files of other programs stay, whatever their names" {
+  local file names=(clock-tower.jpg "clock-$(</proc/sys/kernel/random/boot_id)" .new-123
+    "$(file_of "another's")" "$(file_of "another's with content")")
+  touch -d '2 days ago' "${names[@]/#/"$STORE/"}"
+  echo mine >"$STORE/${names[4]}"
+  for ((i = 0; i < 10; ++i)); do run -0 redlock-cli run -k "demo$i" -- true; done
+  for file in "${names[@]}"; do [[ -e $STORE/$file ]] || fail "$file is gone"; done
+}
+
 # --- What is refused ---
 
 @test "local: is chosen, never fallen back to: without any server 78 names it" {
@@ -346,8 +382,8 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   # The waiter pauses when it has made its FIFO: as long as it takes to put the file there.
   start_background waiter strace -f -o /dev/null -e inject=mknodat:delay_exit=2000000:when=1 \
     "$REDLOCK_CLI" run -k demo -w 5s -- true
-  wait_until compgen -G "$group/.new-*"
-  mv "$BATS_TEST_TMPDIR/private" "$(compgen -G "$group/.new-*")"
+  wait_until compgen -G "$group/.redlock-cli-new-*"
+  mv "$BATS_TEST_TMPDIR/private" "$(compgen -G "$group/.redlock-cli-new-*")"
   release_hold first
   wait_background waiter
   assert_equal "$status" 0

@@ -81,7 +81,8 @@ Reply execute_at(const Directory& directory, const std::vector<std::string>& wor
   const std::string name = sha256_hex(resource_of(words.at(1)));
   std::optional<LockFile> file = open(directory, name);
   if (!file) {
-    if (auto made = make_file(directory, name, ""); !made) fail(made.error());
+    const TimeBase base = host_time.base(directory_offset(directory, host_time).value());
+    if (auto made = LockFile::make(directory, name, base); !made) fail(made.error());
     file = open(directory, name);
   }
   const auto found = file->load(host_time);

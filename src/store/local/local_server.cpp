@@ -143,7 +143,8 @@ LocalServer::Tried LocalServer::try_now(const ScriptCall& call) {
     Reply reply = run_on(empty, call, *offset + time_->since_boot());
     if (empty.live().empty()) return answer(std::move(reply));
     sweep(*directory, *time_, *offset);
-    if (auto made = make_file(*directory, file_name, ""); !made) return unexpected(made.error());
+    if (auto made = LockFile::make(*directory, file_name, time_->base(*offset)); !made)
+      return unexpected(made.error());
     opened = LockFile::try_open(*directory, file_name);
   }
   if (const auto* fault = std::get_if<Fault>(&opened)) return unexpected(*fault);

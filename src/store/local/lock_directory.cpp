@@ -106,8 +106,13 @@ Result<UniqueFd, Fault> open_own(const Location& location) {
 
 // --- New files ---
 
-constexpr std::string_view temporary_prefix = ".new-";
+constexpr std::string_view temporary_prefix = ".redlock-cli-new-";
 constexpr std::string_view decimal_digits = "0123456789";
+
+/// Whether several users may make locks there.
+bool is_shared(const Directory& directory) {
+  return (directory.file_mode & (S_IRGRP | S_IROTH)) != 0;
+}
 
 /// Removes a name when it is destroyed.
 class TemporaryName {
@@ -174,7 +179,8 @@ Result<Directory, Fault> open_directory(const Location& location) {
   mode_t mode = S_IRUSR | S_IWUSR;
   if ((status.st_mode & S_IWGRP) != 0) mode |= S_IRGRP | S_IWGRP;
   if ((status.st_mode & S_IWOTH) != 0) mode |= S_IROTH | S_IWOTH;
-  return Directory{std::move(*fd), mode, status.st_gid, escape_for_terminal(location.directory)};
+  return Directory{std::move(*fd), mode, status.st_uid, status.st_gid,
+                   escape_for_terminal(location.directory)};
 }
 
 std::vector<std::string> names_in(const Directory& directory) {
@@ -195,21 +201,21 @@ bool reaches_beyond_this_host(std::uint32_t file_system) {
 }
 
 Result<void, Fault> make_file(const Directory& directory, const std::string& name,
-                              std::string_view bytes) {
+                              std::string_view bytes, std::size_t size) {
+  const std::string what = "cannot make a file in " + directory.path;
   const TemporaryName temporary(directory.fd.get());
   const UniqueFd fd(::openat(directory.fd.get(), temporary.get(),
                              O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                              S_IRUSR | S_IWUSR));
-  if (!fd) return fault_of_errno("cannot make a file", errno);
-  if (!set_mode_and_group(directory, fd.get(), S_IFREG))
-    return fault_of_naming("cannot set the mode of a file", errno);
+  if (!fd) return fault_of_errno(what, errno);
+  if (!set_rights(directory, fd.get(), S_IFREG)) return fault_of_naming(what, errno);
   // So few bytes are written completely or not at all.
-  if (!bytes.empty() &&
-      ::write(fd.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
-    return fault_of_errno("cannot write a file", errno);
-  }
+  if ((!bytes.empty() &&
+       ::write(fd.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) ||
+      (size > bytes.size() && ::ftruncate(fd.get(), static_cast<off_t>(size)) != 0))
+    return fault_of_errno(what, errno);
   if (!give_name(directory.fd.get(), temporary.get(), name.c_str()) && errno != EEXIST)
-    return fault_of_naming("cannot make a file", errno);
+    return fault_of_naming(what, errno);
   return {};
 }
 
@@ -221,6 +227,11 @@ void remove_temporary_names(const Directory& directory, const struct stat& file)
       continue;
     if (is_same_file(named, file)) ::unlinkat(directory.fd.get(), name.c_str(), 0);
   }
+}
+
+bool is_of_locks(const Directory& directory, const struct stat& file) {
+  return is_shared(directory) || file.st_uid == directory.owner || file.st_uid == 0 ||
+         file.st_uid == kernel::effective_user();
 }
 
 std::string temporary_name() {
@@ -237,12 +248,12 @@ void remove_if_old(const Directory& directory, const std::string& name) {
   constexpr time_t seconds = 60;
   struct stat named {};
   if (kernel::fstatat(directory.fd.get(), name.c_str(), named, AT_SYMLINK_NOFOLLOW) == 0 &&
-      (S_ISREG(named.st_mode) || S_ISFIFO(named.st_mode)) &&
+      (S_ISREG(named.st_mode) || S_ISFIFO(named.st_mode)) && is_of_locks(directory, named) &&
       named.st_mtim.tv_sec < kernel::clock(CLOCK_REALTIME).tv_sec - seconds)
     ::unlinkat(directory.fd.get(), name.c_str(), 0);
 }
 
-bool set_mode_and_group(const Directory& directory, int fd, mode_t type) {
+bool set_rights(const Directory& directory, int fd, mode_t type) {
   struct stat made {};
   if (kernel::fstat(fd, made) != 0) return false;
   if ((made.st_mode & S_IFMT) != type || made.st_uid != kernel::effective_user() ||
@@ -250,9 +261,14 @@ bool set_mode_and_group(const Directory& directory, int fd, mode_t type) {
     errno = ENOENT;
     return false;
   }
-  const bool shared = (directory.file_mode & S_IRGRP) != 0;
+  constexpr auto unchanged = static_cast<uid_t>(-1);
   // A user outside the group may not set it; then the directory's setgid bit may have done so.
-  if (shared && kernel::fchown(fd, static_cast<uid_t>(-1), directory.group) != 0 && errno != EPERM)
+  if ((directory.file_mode & S_IRGRP) != 0 && kernel::fchown(fd, unchanged, directory.group) != 0 &&
+      errno != EPERM)
+    return false;
+  // EINVAL: a user that does not exist in our user namespace.
+  if (!is_shared(directory) && directory.owner != made.st_uid &&
+      kernel::fchown(fd, directory.owner, unchanged) != 0 && errno != EPERM && errno != EINVAL)
     return false;
   return ::fchmod(fd, directory.file_mode) == 0;
 }

@@ -33,6 +33,7 @@ struct Directory {
   UniqueFd fd;
   mode_t file_mode;  ///< of its files: only users who may write to the directory may read and write
                      ///< them
+  uid_t owner;
   gid_t group;
   std::string path;  ///< for messages: escaped
 };
@@ -58,13 +59,17 @@ inline bool is_same_file(const struct stat& one, const struct stat& other) {
 /// The names of all entries, in any order.
 std::vector<std::string> names_in(const Directory& directory);
 
-/// Creates a file atomically, with this name, these bytes, and the directory's mode and group: no
-/// process sees it incomplete. Leaves an existing file as it is.
+/// Creates a file atomically, with this name, these bytes, zeros up to `size`, and the directory's
+/// rights: no process sees it incomplete. Leaves an existing file as it is.
 Result<void, Fault> make_file(const Directory& directory, const std::string& name,
-                              std::string_view bytes);
+                              std::string_view bytes, std::size_t size = 0);
 
 /// Removes temporary names of this file, left by a make_file() whose process died.
 void remove_temporary_names(const Directory& directory, const struct stat& file);
+
+/// Whether a file with this status may belong to a lock: who owns it may make locks here. Other
+/// files are never removed, whatever their names.
+bool is_of_locks(const Directory& directory, const struct stat& file);
 
 /// A new name for a file or FIFO that is not complete yet.
 std::string temporary_name();
@@ -75,10 +80,12 @@ bool is_temporary(std::string_view name);
 /// Removes an incomplete file or FIFO that is older than a minute: its maker was killed.
 void remove_if_old(const Directory& directory, const std::string& name);
 
-/// Gives a new file of this type (S_IFREG or S_IFIFO) the directory's mode and group. On failure,
-/// returns false and sets errno: ENOENT if `fd` is not a file of that type that this user owns
-/// under a single name, since a process that may write to the directory may have replaced the file.
-bool set_mode_and_group(const Directory& directory, int fd, mode_t type);
+/// Gives a new file of this type (S_IFREG or S_IFIFO) the directory's mode and group. If the
+/// directory is one user's, and this process may give the file to that user, it does: what root
+/// makes there must not lock the user out. On failure, returns false and sets errno: ENOENT if `fd`
+/// is not a file of that type that this user owns under a single name, since a process that may
+/// write to the directory may have replaced the file.
+bool set_rights(const Directory& directory, int fd, mode_t type);
 
 /// The fault for a file of a lock that could not be used.
 unexpected<Fault> fault_of_errno(const std::string& what, int error);

@@ -42,7 +42,28 @@ bool read_all_at(int fd, std::size_t offset, std::span<char> bytes) {
 
 constexpr std::size_t file_name_size = 64;
 
+std::string path_of(const Directory& directory, const std::string& name) {
+  return directory.path + "/" + name;
+}
+
+/// A write beyond RLIMIT_FSIZE would end the process with SIGXFSZ.
+Result<void, Fault> check_size_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= format::file_size) return {};
+  return unexpected(
+      Fault{FaultKind::misconfigured, "the limit for the size of files (ulimit -f) is below the " +
+                                          std::to_string(format::file_size) + " bytes needed"});
+}
+
 }  // namespace
+
+Result<void, Fault> LockFile::make(const Directory& directory, const std::string& name,
+                                   const TimeBase& base) {
+  if (auto allowed = check_size_limit(); !allowed) return allowed;
+  // The header goes before the body.
+  const auto writes = format::plan(format::Empty{}, base, format::encode({}));
+  return make_file(directory, name, writes[1].bytes + writes[0].bytes, format::file_size);
+}
 
 LockFile::Opened LockFile::try_open(const Directory& directory, const std::string& name) {
   for (int i = 0; i < max_reopenings; ++i) {
@@ -51,7 +72,7 @@ LockFile::Opened LockFile::try_open(const Directory& directory, const std::strin
     UniqueFd fd(
         ::openat(directory.fd.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (!fd && errno == ENOENT) return Missing{};
-    if (!fd) return fault_of_errno("cannot open the lock file", errno).value();
+    if (!fd) return fault_of_errno("cannot open " + path_of(directory, name), errno).value();
     if (auto locked = lock(std::move(fd), directory, name)) return std::move(*locked);
   }
   return Busy{};
@@ -63,7 +84,7 @@ std::optional<LockFile::Opened> LockFile::lock(UniqueFd fd, const Directory& dir
   if (kernel::fstat(fd.get(), opened) != 0)
     return fault_of_errno("cannot look at the lock file", errno).value();
   if (!S_ISREG(opened.st_mode))
-    return Fault{FaultKind::misconfigured, "the lock file is no regular file"};
+    return Fault{FaultKind::misconfigured, path_of(directory, name) + " is no regular file"};
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return Busy{};
     return fault_of_errno("cannot lock the lock file", errno).value();
@@ -76,7 +97,7 @@ std::optional<LockFile::Opened> LockFile::lock(UniqueFd fd, const Directory& dir
     remove_temporary_names(directory, named);
     return Busy{};
   }
-  return LockFile(std::move(fd), name, directory.path + "/" + name);
+  return LockFile(std::move(fd), name, path_of(directory, name));
 }
 
 bool LockFile::is_named(const Directory& directory) const {
@@ -128,13 +149,7 @@ Result<void, Fault> LockFile::store(const format::Found& found, const TimeBase& 
 
 /// Allocates disk space for both slots, so that a release still fits when the file system is full.
 Result<void, Fault> LockFile::make_room(std::size_t body_size) const {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < format::file_size) {
-    // A write beyond RLIMIT_FSIZE would end the process with SIGXFSZ.
-    return unexpected(Fault{FaultKind::misconfigured,
-                            "the limit for the size of files (ulimit -f) is below the " +
-                                std::to_string(format::file_size) + " bytes needed"});
-  }
+  if (auto allowed = check_size_limit(); !allowed) return allowed;
   struct stat status {};
   if (kernel::fstat(fd_.get(), status) != 0)
     return fault_of_errno("cannot look at the lock file", errno);

@@ -22,6 +22,11 @@ class LockFile {
   struct Busy {};  ///< another process has it locked
   using Opened = std::variant<LockFile, Missing, Busy, Fault>;
 
+  /// Creates a file without keys, unless there is one: from the beginning its content shows that it
+  /// is a lock file, which sweep() may remove.
+  static Result<void, Fault> make(const Directory& directory, const std::string& name,
+                                  const TimeBase& base);
+
   /// Opens and locks the file without waiting. It is the file that other processes find under this
   /// name, until one of them removes it.
   static Opened try_open(const Directory& directory, const std::string& name);

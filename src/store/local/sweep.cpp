@@ -42,10 +42,11 @@ bool is_outdated_fence(const std::string& key, const Entry& entry, Milliseconds 
   return fence && *fence < (now - outdated).count();
 }
 
+/// Also a file that is empty or zeros: it may be another program's.
 bool is_of_value(const format::Found& found, const KernelTime& time,
                  std::chrono::microseconds offset) {
   const auto* stored = std::get_if<format::Stored>(&found);
-  if (stored == nullptr) return false;
+  if (stored == nullptr) return !std::get<format::Empty>(found).saw_reboot;
   Keyspace keyspace;
   keyspace.load(stored->entries);
   keyspace.set_time(stored->base.offset + time.since_boot());

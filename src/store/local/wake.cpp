@@ -48,17 +48,17 @@ Result<Subscription, Fault> Subscription::open(const Directory& directory,
   const std::string temporary = temporary_name();
   std::string name = name_of(channel);
   if (::mkfifoat(place, temporary.c_str(), S_IRUSR | S_IWUSR) != 0)
-    return fault_of_errno("cannot make a FIFO", errno);
+    return fault_of_errno("cannot make a FIFO in " + directory.path, errno);
   // Opened for writing, too, so that reads do not return end-of-file when a publisher closes it.
   UniqueFd fifo(::openat(place, temporary.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   UniqueFd kept(::fcntl(place, F_DUPFD_CLOEXEC, 0));
-  if (kept && fifo && set_mode_and_group(directory, fifo.get(), S_IFIFO) &&
+  if (kept && fifo && set_rights(directory, fifo.get(), S_IFIFO) &&
       ::renameat(place, temporary.c_str(), place, name.c_str()) == 0) {
     return Subscription(std::move(kept), std::move(fifo), std::move(name));
   }
   const int error = errno;
   remove_name(place, temporary, fifo);
-  return fault_of_naming("cannot make a FIFO", error);
+  return fault_of_naming("cannot make a FIFO in " + directory.path, error);
 }
 
 Subscription::Subscription(UniqueFd directory, UniqueFd fifo, std::string name)
@@ -94,7 +94,7 @@ std::int64_t publish(const Directory& directory, std::string_view channel,
   const std::string name = name_of(channel);
   const UniqueFd fifo = open_to_write(directory, name);
   if (!fifo) {
-    if (errno == ENXIO) ::unlinkat(directory.fd.get(), name.c_str(), 0);
+    if (errno == ENXIO) remove_if_unsubscribed(directory, name);
     return 0;
   }
   struct stat status {};
@@ -120,7 +120,8 @@ void remove_if_unsubscribed(const Directory& directory, const std::string& name)
   struct stat status {};
   // Opening a socket fails with ENXIO, too, so check the type.
   if (kernel::fstatat(directory.fd.get(), name.c_str(), status, AT_SYMLINK_NOFOLLOW) == 0 &&
-      S_ISFIFO(status.st_mode) && !open_to_write(directory, name) && errno == ENXIO)
+      S_ISFIFO(status.st_mode) && is_of_locks(directory, status) &&
+      !open_to_write(directory, name) && errno == ENXIO)
     ::unlinkat(directory.fd.get(), name.c_str(), 0);
 }
 

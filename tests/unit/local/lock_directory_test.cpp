@@ -142,18 +142,37 @@ TEST_F(DirectoryTest, RightsAreGivenToNothingButANewFile) {
   const Directory directory = std::move(open_directory(shared()).value());
   const std::string path = shared().directory + "/file";
   const UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  EXPECT_FALSE(set_mode_and_group(directory, fd.get(), S_IFIFO)) << "of another type";
+  EXPECT_FALSE(set_rights(directory, fd.get(), S_IFIFO)) << "of another type";
   ASSERT_EQ(::link(path.c_str(), (path + "-2").c_str()), 0);
-  EXPECT_FALSE(set_mode_and_group(directory, fd.get(), S_IFREG)) << "of two names";
+  EXPECT_FALSE(set_rights(directory, fd.get(), S_IFREG)) << "of two names";
   ASSERT_EQ(::unlink((path + "-2").c_str()), 0);
   if (::geteuid() == 0) {
     ASSERT_EQ(::chown(path.c_str(), 65534, static_cast<gid_t>(-1)), 0);
-    EXPECT_FALSE(set_mode_and_group(directory, fd.get(), S_IFREG)) << "of another user";
+    EXPECT_FALSE(set_rights(directory, fd.get(), S_IFREG)) << "of another user";
     ASSERT_EQ(::chown(path.c_str(), 0, static_cast<gid_t>(-1)), 0);
   }
   EXPECT_EQ(mode_of(path), 0600U);
-  EXPECT_TRUE(set_mode_and_group(directory, fd.get(), S_IFREG));
+  EXPECT_TRUE(set_rights(directory, fd.get(), S_IFREG));
   EXPECT_EQ(mode_of(path), 0660U);
+}
+
+TEST_F(DirectoryTest, WhatRootMakesInAUsersDirectoryIsTheUsers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give a directory away";
+  constexpr uid_t user = 65534;
+  const std::vector<std::pair<mode_t, uid_t>> owners{
+      {0700, user}, {0755, user}, {02770, 0}, {01777, 0}};
+  for (const auto& [mode, owner] : owners) {
+    make(shared(), mode);
+    ASSERT_EQ(::chown(shared().directory.c_str(), user, static_cast<gid_t>(-1)), 0);
+    ASSERT_EQ(::chmod(shared().directory.c_str(), mode), 0);
+    const Directory directory = std::move(open_directory(shared()).value());
+    ASSERT_TRUE(make_file(directory, "file", "x").has_value());
+    const std::string path = shared().directory + "/file";
+    struct stat status {};
+    ASSERT_EQ(::stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_uid, owner) << std::oct << mode;
+    ASSERT_EQ(::unlink(path.c_str()), 0);
+  }
 }
 
 }  // namespace

@@ -84,6 +84,16 @@ TEST_F(LockFileTest, TheFileTakesLittleRoom) {
   EXPECT_LE(status.st_blocks * 512, 16 * 1024);
 }
 
+TEST_F(LockFileTest, ANewFileHasNoKeysAndShowsWhatItIs) {
+  ASSERT_TRUE(LockFile::make(directory_, "lock", time_.base({})).has_value());
+  const auto opened = try_open();
+  const auto found = std::get<LockFile>(opened).load(time_);
+  ASSERT_TRUE(found.has_value()) << found.error().text;
+  EXPECT_TRUE(std::get<format::Stored>(*found).entries.empty());
+  ASSERT_TRUE(write(std::get<LockFile>(opened), "x").has_value());
+  EXPECT_EQ(read(std::get<LockFile>(opened)), "x");
+}
+
 TEST_F(LockFileTest, OneAtATimeHasIt) {
   create();
   {
@@ -127,7 +137,7 @@ TEST_F(LockFileTest, AFileThatIsRemovedWhileItIsLockedIsNoticed) {
 
 TEST_F(LockFileTest, AMakerThatDiedBeforeItRemovedTheTemporaryNameWedgesNothing) {
   create();
-  ASSERT_EQ(::link(path().c_str(), root_.file(".new-1").c_str()), 0);
+  ASSERT_EQ(::link(path().c_str(), root_.file(".redlock-cli-new-1").c_str()), 0);
   EXPECT_TRUE(std::holds_alternative<LockFile::Busy>(try_open()));
   EXPECT_TRUE(std::holds_alternative<LockFile>(try_open()));
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "../store/drive.hpp"
+#include "store/local/lock_file.hpp"
 #include "store/local/wake.hpp"
 #include "support/digest.hpp"
 
@@ -59,24 +60,30 @@ TEST_F(SweepTest, ALivingWaiterStillReceives) {
 }
 
 TEST_F(SweepTest, WhatWasNeverFinishedGoesOnceItIsOld) {
-  make_old(make_file(".new-1"));
-  std::string fifo = root_.file(".new-2");
+  make_old(make_file(".redlock-cli-new-1"));
+  std::string fifo = root_.file(".redlock-cli-new-2");
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   make_old(fifo);
-  make_file(".new-3");
+  make_file(".redlock-cli-new-3");
   sweep();
-  EXPECT_FALSE(exists(".new-1"));
-  EXPECT_FALSE(exists(".new-2"));
-  EXPECT_TRUE(exists(".new-3")) << "its maker may be at it";
+  EXPECT_FALSE(exists(".redlock-cli-new-1"));
+  EXPECT_FALSE(exists(".redlock-cli-new-2"));
+  EXPECT_TRUE(exists(".redlock-cli-new-3")) << "its maker may be at it";
 }
 
 TEST_F(SweepTest, WhatIsNotOursStays) {
   const std::string hash = sha256_hex("x");
-  make_old(make_file(".new-notes"));
+  make_old(make_file(".redlock-cli-new-notes"));
+  make_old(make_file(".new-1"));
+  make_old(make_file(hash));
+  make_file("clock-" + hash);
   make_old(make_file("wake-" + hash));
   ASSERT_EQ(::mkfifo(root_.file("wake-cafe").c_str(), 0600), 0);
   sweep();
-  EXPECT_TRUE(exists(".new-notes"));
+  EXPECT_TRUE(exists(".redlock-cli-new-notes"));
+  EXPECT_TRUE(exists(".new-1"));
+  EXPECT_TRUE(exists(hash)) << "it is empty";
+  EXPECT_TRUE(exists("clock-" + hash));
   EXPECT_TRUE(exists("wake-" + hash));
   EXPECT_TRUE(exists("wake-cafe"));
 }
@@ -98,7 +105,7 @@ TEST_F(SweepTest, ManyWaitersDoNotKeepAnIdleLockFile) {
   std::vector<Subscription> waiters;
   for (int i = 0; i < 50; ++i)
     waiters.push_back(std::move(*Subscription::open(directory_, std::to_string(i))));
-  make_file(sha256_hex("idle"));
+  ASSERT_TRUE(LockFile::make(directory_, sha256_hex("idle"), time_.base({})).has_value());
   sweep();
   EXPECT_FALSE(exists(sha256_hex("idle")));
 }
