@@ -49,6 +49,33 @@ ScriptReply answer(Reply reply) {
   return reply;
 }
 
+/// The room that is kept for grants and, within it, for what gives a lock up: the holder must be
+/// able to release when many waiters have filled the file.
+constexpr std::size_t reserve = std::size_t{32} * 1024;
+
+/// How large the content of a lock file may get by a call with this reply.
+std::size_t max_body_after(const ScriptCall& call, const Reply& reply) {
+  if (call.script != &scripts::acquire) return format::max_body;
+  return format::max_body - (left_no_lease(reply) ? reserve : reserve / 2);
+}
+
+/// Whether the content may be replaced: an acquire must leave room if it enlarges it.
+Result<void, Fault> check_room(const ScriptCall& call, const Reply& reply,
+                               const std::string& before, const std::string& after) {
+  const std::size_t max = max_body_after(call, reply);
+  if (after.size() <= max || (after.size() <= before.size() && after.size() <= format::max_body))
+    return {};
+  const std::string limit = std::to_string(max) + " bytes";
+  const std::size_t needed = after.size() - std::min(before.size(), after.size());
+  if (needed > max) {
+    return unexpected(Fault{FaultKind::misconfigured,
+                            "a lock file has room for " + limit + ", and this lease needs " +
+                                std::to_string(needed) + "; take fewer slots, or use a server"});
+  }
+  return unexpected(
+      Fault{FaultKind::unavailable, "the lock file has no room for more (" + limit + ")"});
+}
+
 Milliseconds next_pause(Milliseconds pause) {
   return std::min(2 * pause, max_pause);
 }
@@ -181,6 +208,8 @@ ScriptReply LocalServer::run_in(const Directory& directory, const LockFile& file
   Reply reply = run_on(keyspace, call, offset + time_->since_boot());
   const std::string after = format::encode(keyspace.live());
   if (after != before) {
+    if (auto room = check_room(call, reply, before, after); !room)
+      return unexpected(room.error());
     if (auto written = file.store(*found, time_->base(offset), after); !written)
       return unexpected(written.error());
     if (!file.is_named(directory))

@@ -131,11 +131,6 @@ Result<format::Found, Fault> LockFile::load(const KernelTime& time) const {
 
 Result<void, Fault> LockFile::store(const format::Found& found, const TimeBase& base,
                                     const std::string& body) const {
-  if (body.size() > format::max_body) {
-    return unexpected(Fault{
-        FaultKind::unavailable,
-        "the lock file has no room for more (" + std::to_string(format::max_body) + " bytes)"});
-  }
   // Data from an earlier boot must not remain beside the first copy of this boot.
   if (std::holds_alternative<format::Empty>(found) && ::ftruncate(fd_.get(), 0) != 0)
     return fault_of_errno("cannot write the lock file", errno);

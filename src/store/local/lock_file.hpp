@@ -46,7 +46,7 @@ class LockFile {
   [[nodiscard]] Result<format::Found, Fault> load(const KernelTime& time) const;
 
   /// Replaces the content with `body`. After a fault, or if the process dies meanwhile, the file
-  /// has its former content. `base` is written now.
+  /// has its former content. `base` is written now; `body` has at most format::max_body bytes.
   [[nodiscard]] Result<void, Fault> store(const format::Found& found, const TimeBase& base,
                                           const std::string& body) const;
 

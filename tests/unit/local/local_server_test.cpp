@@ -67,6 +67,20 @@ class LocalServerTest : public ::testing::Test {
     return fd;
   }
 
+  /// Adds a key to the lock's file, which then has a body of this size.
+  void fill_up_to(std::size_t size) const {
+    const auto time = KernelTime::find(clock_).value();
+    const auto directory = open_directory({root_.file("."), false});
+    const auto opened = LockFile::try_open(*directory, sha256_hex("deploy"));
+    const auto& lock = std::get<LockFile>(opened);
+    const auto found = lock.load(time);
+    auto entries = std::get<format::Stored>(*found).entries;
+    entries["filler"] = Entry{std::string(), std::nullopt};
+    entries["filler"].value = std::string(size - format::encode(entries).size(), 'x');
+    const auto& base = std::get<format::Stored>(*found).base;
+    ASSERT_TRUE(lock.store(*found, base, format::encode(entries)).has_value());
+  }
+
   testing::Directory root_;
   Drive drive_;
   testing::ShiftedClock clock_{drive_.clock()};
@@ -180,6 +194,28 @@ TEST_F(LocalServerTest, ADamagedClockIsAFault) {
     ASSERT_NE(fault_in(vote), nullptr);
     EXPECT_EQ(fault_in(vote)->kind, FaultKind::garbage) << text;
   }
+}
+
+/// As many waiters would fill it.
+TEST_F(LocalServerTest, AFullFileTakesNoMoreButLetsItsHolderGo) {
+  acquired(token('a'));
+  fill_up_to(format::max_body - 1000);
+  EXPECT_TRUE(std::holds_alternative<Extended>(extend(token('a'))));
+  EXPECT_TRUE(std::holds_alternative<Released>(release(token('a'))));
+  const auto refused = acquire(token('b'));
+  ASSERT_NE(fault_in(refused), nullptr);
+  EXPECT_EQ(fault_in(refused)->kind, FaultKind::unavailable) << fault_in(refused)->text;
+  EXPECT_TRUE(is_free());
+}
+
+TEST_F(LocalServerTest, ALeaseThatNeverFitsIsRefusedForGood) {
+  const auto vote = drive_.run(server_.acquire(
+      {resource("deploy"), token('a'), Ttl::from(30s).value(),
+       Owner{"web1", "alice", "sh", std::string(format::max_body, 'x'), 1, false}},
+      drive_.soon()));
+  ASSERT_NE(fault_in(vote), nullptr);
+  EXPECT_EQ(fault_in(vote)->kind, FaultKind::misconfigured);
+  EXPECT_NE(fault_in(vote)->text.find("has room for"), std::string::npos) << fault_in(vote)->text;
 }
 
 TEST_F(LocalServerTest, LookingMakesNoFile) {

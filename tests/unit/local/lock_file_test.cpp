@@ -203,17 +203,6 @@ TEST_F(LockFileTest, WhatAnotherBootLeftIsGoneWithTheFirstCopy) {
   EXPECT_NE(read(std::get<LockFile>(try_open())).find("damaged"), std::string::npos);
 }
 
-TEST_F(LockFileTest, MoreThanFitsIsRefusedAndChangesNothing) {
-  create();
-  const auto opened = try_open();
-  const auto& file = std::get<LockFile>(opened);
-  ASSERT_TRUE(write(file, "x").has_value());
-  const auto refused = write(file, std::string(format::slot_size, 'x'));
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().kind, FaultKind::unavailable);
-  EXPECT_EQ(read(file), "x");
-}
-
 TEST_F(LockFileTest, ALimitForTheSizeOfFilesEndsNoProcess) {
   create();
   const pid_t child = ::fork();
