@@ -110,10 +110,12 @@ bool conclude_release(output::RunState& state, const std::vector<Lease>& leases,
                       const SetReleaseResult& released) {
   const ReleaseResult& result = released.result;
   const bool is_ours = has_own(leases);
-  state.released = is_ours && result.decision == ReleaseDecision::released;
+  // A run that lost its lease after it had succeeded has nothing left to lose.
+  const bool is_gone = released.confirmed && result.decision == ReleaseDecision::not_ours;
+  state.released = is_ours && (is_gone || result.decision == ReleaseDecision::released);
   if (state.outcome.result == CommandResult::released && !state.released)
     state.outcome.result = is_ours ? CommandResult::unreleased : CommandResult::inherited;
-  if (state.is_lost() || result.decision != ReleaseDecision::not_ours) return false;
+  if (state.is_lost() || is_gone || result.decision != ReleaseDecision::not_ours) return false;
   state.outcome =
       outcome_of("run", {released.resource}, CommandResult::lost,
                  "lost while the command ran: " + output::not_ours_text(result.not_ours));
@@ -170,6 +172,7 @@ RunRecord run_record(const output::RunState& state, const RunOptions& options, I
   run.exit_code = state.command_exit();
   run.signal = state.command_signal();
   RunRecord record{std::move(run), ended};
+  record.result_if_lost = output::word_of(CommandResult::lost);
   record.remember_for = options.once_per.value_or(Duration::zero());
   record.success = state.outcome.result == CommandResult::released && state.command_exit() == 0;
   return record;

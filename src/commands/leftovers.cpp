@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "engine/held_set.hpp"
 #include "guard/signals.hpp"
 #include "output/standard_error.hpp"
 #include "proc/cpu_share.hpp"
@@ -29,8 +30,13 @@ void redirect_to_null() {
   ::dup2(null, STDERR_FILENO);
 }
 
-asio::awaitable<int> clear_away(Session& session, std::vector<Leftover> leftovers) {
+asio::awaitable<int> clear_away(Session& session, std::vector<Leftover> leftovers,
+                                std::optional<UnconfirmedRelease> unconfirmed) {
   for (Leftover& leftover : leftovers) session.server_set().clear_away(std::move(leftover));
+  if (unconfirmed) {
+    session.server_set().leave(std::move(*unconfirmed));
+    co_await release_unconfirmed(session.server_set(), session.interrupt());
+  }
   co_await session.server_set().all_cleared();
   co_await session.server_set().close(CloseMode::immediate);
   co_return 0;
@@ -41,7 +47,8 @@ asio::awaitable<int> clear_away(Session& session, std::vector<Leftover> leftover
 void release_leftovers(const SessionOptions& options, const ServerOptions& servers,
                        Session& session) {
   std::vector<Leftover> leftovers = session.server_set().leftovers();
-  if (leftovers.empty() || ::fork() != 0) return;
+  std::optional<UnconfirmedRelease> unconfirmed = session.server_set().take_unconfirmed();
+  if ((leftovers.empty() && !unconfirmed) || ::fork() != 0) return;
   try {
     ::setsid();
     proc::give_up_cpu_share();
@@ -59,8 +66,10 @@ void release_leftovers(const SessionOptions& options, const ServerOptions& serve
 
     for (Leftover& leftover : leftovers)
       leftover.until = std::min(leftover.until, BootClock::now() + max_life);
+    for (Lease& lease : unconfirmed ? unconfirmed->leases : std::vector<Lease>())
+      lease.deadline = std::min(lease.deadline, BootClock::now() + max_life);
     Session own(options, servers, session.server_set().server_timeout());
-    own.run(clear_away(own, std::move(leftovers)));
+    own.run(clear_away(own, std::move(leftovers), std::move(unconfirmed)));
   } catch (const std::exception&) {
     // No process is left to report to; the leftovers expire by themselves.
   }

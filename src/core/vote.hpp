@@ -126,6 +126,7 @@ struct RunRecord {
   Duration remember_for{};  ///< the shortest time for which it must be remembered
   bool passed_on = false;   ///< it is a run of another lease, which this server may have forgotten;
                             ///< otherwise the server fills in the owner of the lease
+  std::string result_if_lost{};  ///< PastRun::result if the lease turns out to be lost
 };
 
 /// The lease, ours or foreign, that a server shows under a key.

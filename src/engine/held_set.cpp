@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/backoff.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock {
@@ -23,6 +24,26 @@ int severity(ReleaseDecision decision) {
   }
   return 0;
 }
+
+int severity(ExtendDecision decision) {
+  switch (decision) {
+    case ExtendDecision::lost:
+      return 2;
+    case ExtendDecision::undecided:
+    case ExtendDecision::too_few_answers:
+      return 1;
+    case ExtendDecision::confirmed:
+      break;
+  }
+  return 0;
+}
+
+/// How often a round that no quorum answers is asked before the release is left to others.
+constexpr unsigned max_confirming_rounds = 2;
+
+/// A run without --once-per may matter to others, too: to one with that option, or to --max-age. If
+/// it took at least this long, or several keys, one more round trip does not matter to it.
+constexpr std::chrono::seconds min_confirmed_run{1};
 
 /// A stop request by a single server is enough, but that server may have forgotten the newest run.
 /// So the holder itself checks whether the requesting run is newer (Q11).
@@ -134,9 +155,24 @@ asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration expire
                                                    std::optional<RunRecord> run) {
   released_ = true;
   if (changed_) changed_->notify();
-  std::vector<std::size_t> own;
-  for (std::size_t i = leases_.size(); i-- > 0;) {
-    if (leases_[i].keeping == Keeping::own) own.push_back(i);
+  const std::vector<std::size_t> own = this->own();
+  std::optional<Confirmation> confirmation;
+  if (run && needs_confirmation(*run)) {
+    const Instant asked = server_set_.clock().now();
+    confirmation = co_await confirm();
+    if (confirmation->result.decision == ExtendDecision::too_few_answers) {
+      SetReleaseResult unconfirmed{confirmation->resource, {}};
+      unconfirmed.result.faults = confirmation->result.faults;
+      leave(expire_in, std::move(finished), std::move(*run), asked);
+      co_return unconfirmed;
+    }
+    expire_in = std::max(Duration::zero(), expire_in - (server_set_.clock().now() - asked));
+  }
+  const bool is_lost = confirmation && confirmation->result.decision == ExtendDecision::lost;
+  if (is_lost) {
+    expire_in = Duration::zero();
+    run->success = false;
+    run->run.result = run->result_if_lost;
   }
   std::vector<ReleaseResult> results(own.size());
   const auto release_one = [&](std::size_t i) -> asio::awaitable<void> {
@@ -156,7 +192,78 @@ asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration expire
     worst.result = std::move(results[i]);
   }
   worst.recorded = !own.empty() && recorded == own.size();
+  worst.confirmed = confirmation && !is_lost;
+  if (is_lost) {
+    worst.resource = confirmation->resource;
+    worst.result.decision = ReleaseDecision::not_ours;
+    worst.result.not_ours = std::move(confirmation->result.not_ours);
+  }
   co_return worst;
+}
+
+std::vector<std::size_t> HeldSet::own() const {
+  std::vector<std::size_t> own;
+  for (std::size_t i = leases_.size(); i-- > 0;) {
+    if (leases_[i].keeping == Keeping::own) own.push_back(i);
+  }
+  return own;
+}
+
+/// A single vote decides by itself whether the run held the lease that it releases.
+bool HeldSet::needs_confirmation(const RunRecord& run) const {
+  const std::size_t keys = own().size();
+  const Duration took = run.run.started - run.run.ended.value_or(run.run.started);
+  const bool is_free = keys > 1 || took >= Duration(min_confirmed_run);
+  const bool may_matter = run.remember_for > Duration::zero() || is_free;
+  return run.success && may_matter && server_set_.size() * keys > 1;
+}
+
+asio::awaitable<HeldSet::Confirmation> HeldSet::confirm() {
+  const Clock& clock = server_set_.clock();
+  const std::vector<std::size_t> own = this->own();
+  for (unsigned round = 1;; ++round) {
+    std::vector<ExtendResult> results(own.size());
+    const auto ask_one = [&](std::size_t i) -> asio::awaitable<void> {
+      LeaseKeeper& keeper = keepers_[own[i]];
+      results[i] = co_await keeper.held()->extend(leases_[own[i]].ttl, keeper.deadline());
+    };
+    co_await run_all(server_set_.executor(), clock, own.size(), ask_one);
+    std::size_t worst = 0;
+    for (std::size_t i = 1; i < results.size(); ++i) {
+      if (severity(results[i].decision) > severity(results[worst].decision)) worst = i;
+    }
+    const bool is_open = results[worst].decision == ExtendDecision::too_few_answers;
+    if (!is_open || round == max_confirming_rounds || clock.now() >= deadline())
+      co_return Confirmation{leases_[own[worst]].resource, std::move(results[worst])};
+    co_await sleep_until(clock, clock.now() + unavailable_delay(round, server_set_.random()));
+  }
+}
+
+void HeldSet::leave(Duration expire_in, std::optional<Owner> finished, RunRecord run,
+                    Instant as_of) {
+  UnconfirmedRelease release{{}, expire_in, std::move(finished), std::move(run), as_of};
+  for (std::size_t i = 0; i < leases_.size(); ++i) {
+    if (leases_[i].keeping != Keeping::own) continue;
+    release.leases.push_back(leases_[i]);
+    release.leases.back().deadline = keepers_[i].deadline();
+  }
+  server_set_.leave(std::move(release));
+}
+
+asio::awaitable<void> release_unconfirmed(ServerSet& server_set, Interrupt& interrupt) {
+  const Clock& clock = server_set.clock();
+  for (unsigned k = 0;; ++k) {
+    auto left = server_set.take_unconfirmed();
+    if (!left) co_return;
+    const auto set = std::make_shared<HeldSet>(server_set, interrupt);
+    for (const Lease& lease : left->leases) set->add(lease);
+    if (clock.now() >= set->deadline()) co_return;
+    const Duration expire_in =
+        std::max(Duration::zero(), left->expire_in - (clock.now() - left->as_of));
+    (void)co_await set->release(/*by_hand=*/false, expire_in, std::move(left->finished),
+                                std::move(left->run));
+    co_await sleep_until(clock, clock.now() + unavailable_delay(k, server_set.random()));
+  }
 }
 
 }  // namespace redlock

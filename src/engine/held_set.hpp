@@ -42,7 +42,8 @@ using SetEvent = std::variant<SetExtended, SetInTrouble, SetEnded, StopRequested
 struct SetReleaseResult {
   Resource resource;  ///< the resource with this result
   ReleaseResult result;
-  bool recorded = false;  ///< ReleaseResult::recorded of each of our own leases, at least one
+  bool recorded = false;   ///< ReleaseResult::recorded of each of our own leases, at least one
+  bool confirmed = false;  ///< the run had succeeded by then: a quorum confirmed all leases (L4)
 };
 
 /// Several leases that count as one, valid while all of them are. Usually there is only one. Each
@@ -91,6 +92,11 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
   /// sent before any answer is awaited, so a silent server delays several leases no longer than
   /// one. Without `run`, each lease passes on its Lease::fresh. Call it once, and nothing else
   /// after it.
+  ///
+  /// If several votes decide on the release, and `run` is a success that others may rely on, a
+  /// round confirms all leases before (PROTOCOL L4). If one is lost, the run is not recorded as a
+  /// success, and the result is `not_ours`. If no quorum answers, nothing is released: the release
+  /// is left to release_unconfirmed(), and the result is `unavailable`.
   asio::awaitable<SetReleaseResult> release(bool by_hand, Duration expire_in = Duration::zero(),
                                             std::optional<Owner> finished = std::nullopt,
                                             std::optional<RunRecord> run = std::nullopt);
@@ -100,6 +106,18 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
   void note_stop_request(const Resource& resource, const StopRequest& request);
   void note(SetEvent event);
   asio::awaitable<void> keep_alive(std::size_t index);
+
+  struct Confirmation {
+    Resource resource;  ///< the resource with this result, the worst of all
+    ExtendResult result;
+  };
+  /// Asks for all of our own leases in one round that begins now. The round is repeated a few times
+  /// if no quorum answers.
+  asio::awaitable<Confirmation> confirm();
+  /// The indices of our own leases, the last added first.
+  [[nodiscard]] std::vector<std::size_t> own() const;
+  void leave(Duration expire_in, std::optional<Owner> finished, RunRecord run, Instant as_of);
+  [[nodiscard]] bool needs_confirmation(const RunRecord& run) const;
 
   ServerSet& server_set_;
   Interrupt& interrupt_;
@@ -113,5 +131,9 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
                                     ///< was not called yet
   bool released_ = false;
 };
+
+/// Confirms and releases what HeldSet::release() left to the ServerSet, with back-off, until the
+/// leases have expired.
+asio::awaitable<void> release_unconfirmed(ServerSet& server_set, Interrupt& interrupt);
 
 }  // namespace redlock

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/lease.hpp"
 #include "core/vote.hpp"
 #include "store/lock_server.hpp"
 #include "support/clock.hpp"
@@ -33,6 +34,16 @@ struct Leftover {
   Instant until;           ///< it has expired there by then
   bool unread = false;  ///< the server may read a release on another connection before it reads the
                         ///< request that left this
+};
+
+/// The release of all leases of a run that succeeded, before a quorum has confirmed that it held
+/// them until then (PROTOCOL L4).
+struct UnconfirmedRelease {
+  std::vector<Lease> leases;  ///< with their deadlines as of now
+  Duration expire_in{};       ///< see ReleaseRequest
+  std::optional<Owner> finished{};
+  RunRecord run;
+  Instant as_of;  ///< when `expire_in` was right
 };
 
 /// How long close() waits for servers that have not answered.
@@ -95,6 +106,13 @@ class ServerSet {
   /// The leftovers that are not confirmed as released yet.
   [[nodiscard]] std::vector<Leftover> leftovers() const;
 
+  /// Leaves a release to whoever goes on with it, as with leftovers.
+  void leave(UnconfirmedRelease release) { unconfirmed_ = std::move(release); }
+  /// The release that was left, which is then no longer there.
+  [[nodiscard]] std::optional<UnconfirmedRelease> take_unconfirmed() {
+    return std::exchange(unconfirmed_, std::nullopt);
+  }
+
   /// Whether this lease is still to be released at this server.
   [[nodiscard]] bool has_leftover(std::size_t server, const Resource& resource,
                                   const Token& token) const;
@@ -141,6 +159,7 @@ class ServerSet {
   std::unique_ptr<Event> answer_;  ///< notified at each answer; for close()
   Leftovers leftovers_;
   std::unique_ptr<Event> cleared_;  ///< notified when a leftover is gone
+  std::optional<UnconfirmedRelease> unconfirmed_;
   bool closing_ = false;
   std::function<void(const std::string&)> late_duplicate_;
   std::vector<std::weak_ptr<Event>> disconnection_events_;

@@ -54,6 +54,24 @@ setup() {
   refute_line --regexp 'last success .* \(sh\)'
 }
 
+@test "a run of several keys that lost one of them is a success of none" {
+  run -79 redlock-cli run -k demo -k other -- redlock-cli release demo --force -q
+  run -1 redlock-cli status other --max-age 1h
+  assert_output --partial "other: no successful run is known; last run "
+  run -0 redlock-cli status other --runs
+  assert_output --partial "exit 0, lost)"
+}
+
+# bats test_tags=redis
+@test "a run that lost its lock at a quorum closes no period at the server that still had it" {
+  start_servers 2
+  export REDLOCK_SERVER=$SERVERS REDLOCK_RESTART_GUARD=0
+  run -79 redlock-cli run -k demo --once-per 1h -- "$(granted_by_all)" \
+    redlock-cli release demo --force -q --server "${SERVERS%,*}"
+  run -0 redlock-cli run -k demo --once-per 1h -- echo ran
+  assert_output ran
+}
+
 @test "--max-age is a check in one line: 0 when the last success is recent, else 1" {
   run -1 redlock-cli status demo --max-age 26h
   assert_output "demo: no successful run is known"

@@ -87,7 +87,7 @@ asio::awaitable<void> Session::live() {
     const std::optional<Lease> lease = co_await acquire_bare(*server_set);
     world_.finished(*process_);
     co_await server_set->close(lease ? CloseMode::linger : CloseMode::drain);
-    leave_behind(server_set->leftovers());
+    leave_behind(*server_set);
     process_->end();
     if (lease) co_await work_by_hand(*lease);
   } else {
@@ -99,22 +99,30 @@ asio::awaitable<void> Session::live() {
     }
     world_.finished(*process_);
     co_await server_set->close(set ? CloseMode::linger : CloseMode::drain);
-    leave_behind(server_set->leftovers());
+    leave_behind(*server_set);
     process_->end();
   }
   over_ = true;
 }
 
-void Session::leave_behind(std::vector<Leftover> leftovers) {
-  if (leftovers.empty()) return world_.left_nothing(*process_);
+void Session::leave_behind(ServerSet& from) {
+  std::vector<Leftover> leftovers = from.leftovers();
+  auto unconfirmed = from.take_unconfirmed();
+  if (leftovers.empty() && !unconfirmed) return world_.left_nothing(*process_);
   world_.history().add("{} leaves {} attempts for another process to undo", process_->name(),
                        leftovers.size());
   Process& other = world_.new_process(plan_.host, process_->name() + "b");
   world_.referees().each([&](Referee& referee) { referee.inherits(other, *process_); });
-  world_.start([this, &other, leftovers = std::move(leftovers)]() -> asio::awaitable<void> {
+  world_.start([this, &other, leftovers = std::move(leftovers),
+                unconfirmed = std::move(unconfirmed)]() -> asio::awaitable<void> {
     const std::shared_ptr<ServerSet> server_set =
         world_.new_server_set(other, plan_.server_timeout);
     for (const Leftover& leftover : leftovers) server_set->clear_away(leftover);
+    if (unconfirmed) {
+      server_set->leave(*unconfirmed);
+      Interrupt interrupt;
+      co_await release_unconfirmed(*server_set, interrupt);
+    }
     co_await server_set->all_cleared();
     world_.finished(other);
     world_.left_nothing(*process_);

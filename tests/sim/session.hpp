@@ -91,7 +91,7 @@ class Session {
 
  private:
   /// Starts a process that undoes what this one could not.
-  void leave_behind(std::vector<Leftover> leftovers);
+  void leave_behind(ServerSet& from);
 
   asio::awaitable<std::shared_ptr<HeldSet>> acquire(ServerSet& server_set);
   asio::awaitable<std::optional<Lease>> acquire_bare(ServerSet& server_set);

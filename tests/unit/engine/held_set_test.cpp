@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "core/decision.hpp"
+#include "core/last_runs.hpp"
 #include "world.hpp"
 
 namespace redlock::unit {
@@ -213,6 +215,13 @@ class HeldSetTest : public SetWaiterTest {
     });
   }
 
+  /// Whether a server shows a success, which is enough for --once-per.
+  bool closes_the_period(std::string_view key) {
+    Client& other = world.client(77);
+    const auto votes = world.run(inspect(other.server_set, resource(key)));
+    return fresh_success(summarize(votes).runs_by_server, 20h).has_value();
+  }
+
   std::shared_ptr<HeldSet> set;
   std::size_t extended = 0;
   std::vector<Resource> ended;
@@ -391,6 +400,63 @@ TEST_F(HeldSetTest, ReportsTheWorstRelease) {
   EXPECT_EQ(worst.result.decision, ReleaseDecision::not_ours);
   EXPECT_EQ(worst.resource, resource("b"));
   EXPECT_EQ(world.stores_in_use(resource("a")), 0U);
+}
+
+/// A success of --once-per, as of now.
+RunRecord success(Instant now) {
+  RunRecord record{{}, now, /*success=*/true, 20h};
+  record.run.ended = Duration::zero();
+  record.run.result = "released";
+  record.result_if_lost = "lost";
+  return record;
+}
+
+TEST_F(HeldSetTest, RecordsASuccessOnceAQuorumHasConfirmedEveryLease) {
+  const auto result = world.run(set->release(false, {}, {}, success(world.now())));
+  EXPECT_EQ(result.result.decision, ReleaseDecision::released);
+  EXPECT_TRUE(result.confirmed);
+  EXPECT_TRUE(result.recorded);
+  EXPECT_TRUE(closes_the_period("a"));
+  EXPECT_TRUE(closes_the_period("b"));
+}
+
+TEST_F(HeldSetTest, RecordsNoSuccessAnywhereIfOneIsLost) {
+  // One server has not heard that the others lost it.
+  for (const std::size_t i : {0U, 1U}) world.store(i).drop(resource("b"));
+  const auto result = world.run(set->release(false, {}, {}, success(world.now())));
+  EXPECT_EQ(result.result.decision, ReleaseDecision::not_ours);
+  EXPECT_EQ(result.resource, resource("b"));
+  EXPECT_FALSE(closes_the_period("a"));
+  EXPECT_FALSE(closes_the_period("b"));
+  EXPECT_EQ(world.stores_in_use(resource("a")) + world.stores_in_use(resource("b")), 0U);
+}
+
+TEST_F(HeldSetTest, IsAsReleasedIfItIsLostAfterItsSuccessWasConfirmed) {
+  for (const std::size_t i : {0U, 1U})
+    client.server(i).fate_for[Question::release] = {.request = 100ms};
+  world.in(50ms, [this] { drop("b"); });
+  const auto result = world.run(set->release(false, {}, {}, success(world.now())));
+  EXPECT_EQ(result.result.decision, ReleaseDecision::not_ours);
+  EXPECT_TRUE(result.confirmed);
+  EXPECT_TRUE(closes_the_period("a"));
+}
+
+TEST_F(HeldSetTest, LeavesASuccessThatNoQuorumConfirmsToBeConfirmedLater) {
+  for (const std::size_t i : {0U, 1U}) client.server(i).fate.silent = true;
+  const Instant began = world.now();
+  const auto result = world.run(set->release(false, {}, {}, success(world.now())));
+  EXPECT_EQ(result.result.decision, ReleaseDecision::unavailable);
+  EXPECT_LT(world.now() - began, 3 * server_timeout);
+  EXPECT_FALSE(closes_the_period("a")) << "not even at the server that answers";
+  for (const std::size_t i : {0U, 1U}) client.server(i).fate = {};
+  const auto go_on = [this]() -> asio::awaitable<bool> {
+    co_await release_unconfirmed(client.server_set, client.interrupt);
+    co_return true;
+  };
+  world.run(go_on());
+  EXPECT_TRUE(closes_the_period("a"));
+  EXPECT_TRUE(closes_the_period("b"));
+  EXPECT_EQ(world.stores_in_use(resource("a")) + world.stores_in_use(resource("b")), 0U);
 }
 
 TEST_F(HeldSetTest, ExtendsAllByHand) {
