@@ -113,7 +113,7 @@ looks_in() {
 
 int main() { std::cout << redlock::cli::config_paths({}).strongest_first.back() << '\n'; }
 PROGRAM
-  python3 - "$configured" <<'COMPILE' || return
+  python3 - "$configured" "$PWD/src/support/kernel_calls.cpp" <<'COMPILE' || return
 import json, shlex, subprocess, sys
 [source] = [
     entry
@@ -123,7 +123,7 @@ import json, shlex, subprocess, sys
 command = shlex.split(source["command"])
 command[command.index("-o") + 1] = "looks"
 command.remove("-c")
-subprocess.run([*command, "main.cpp"], cwd=source["directory"], check=True)
+subprocess.run([*command, sys.argv[2], "main.cpp"], cwd=source["directory"], check=True)
 COMPILE
   local found
   found=$("$configured/looks")

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/types.hpp"
@@ -49,17 +51,19 @@ class LeaseClaims {
   explicit LeaseClaims(std::size_t servers) : last_(servers) {}
 
   /// A server answered the request that was asked at `t0`: it has the lease for as long as the
-  /// `deadline`, or not at all (nullopt).
-  void note(std::size_t server, Instant t0, std::optional<Instant> deadline);
+  /// `deadline`, or not at all (nullopt). `run_id` identifies its process; empty: not known.
+  void note(std::size_t server, Instant t0, std::optional<Instant> deadline,
+            std::string_view run_id = {});
 
-  /// Until when a quorum has the lease: the quorum-th largest deadline. nullopt if no quorum has
-  /// it.
+  /// Until when a quorum has the lease: the quorum-th largest deadline, of each process once.
+  /// nullopt if no quorum has it.
   [[nodiscard]] std::optional<Instant> deadline() const;
 
  private:
   struct Claim {
     Instant t0;
     std::optional<Instant> deadline;
+    std::string run_id;
   };
   std::vector<std::optional<Claim>> last_;
 };

@@ -153,8 +153,8 @@ class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
 
     // A duplicate has no claim of its own.
     const ExtendVote& counted = *tally().vote_of(server);
-    if (std::holds_alternative<Extended>(counted)) {
-      links_.claims->note(server, t0_, deadline());
+    if (const auto* claim = std::get_if<Extended>(&counted)) {
+      links_.claims->note(server, t0_, deadline(), claim->server.run_id);
     } else if (std::holds_alternative<NotOurs>(counted)) {
       links_.claims->note(server, t0_, std::nullopt);
     }

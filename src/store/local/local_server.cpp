@@ -208,8 +208,7 @@ ScriptReply LocalServer::run_in(const Directory& directory, const LockFile& file
   Reply reply = run_on(keyspace, call, offset + time_->since_boot());
   const std::string after = format::encode(keyspace.live());
   if (after != before) {
-    if (auto room = check_room(call, reply, before, after); !room)
-      return unexpected(room.error());
+    if (auto room = check_room(call, reply, before, after); !room) return unexpected(room.error());
     if (auto written = file.store(*found, time_->base(offset), after); !written)
       return unexpected(written.error());
     if (!file.is_named(directory))

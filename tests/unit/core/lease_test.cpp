@@ -22,6 +22,15 @@ TEST(LeaseClaims, LastUntilTheQuorumthLargestDeadline) {
   EXPECT_EQ(claims.deadline(), end + 2s);
 }
 
+TEST(LeaseClaims, OfOneProcessCountOnce) {
+  LeaseClaims claims(3);
+  claims.note(0, start, end, "a");
+  claims.note(1, start + 1s, end + 1s, "a");
+  EXPECT_EQ(claims.deadline(), std::nullopt);
+  claims.note(2, start, end, "b");
+  EXPECT_EQ(claims.deadline(), end);
+}
+
 TEST(LeaseClaims, AreTheAnswersToTheRequestsThatWereAskedLast) {
   LeaseClaims claims(1);
   claims.note(0, start + 2s, std::nullopt);

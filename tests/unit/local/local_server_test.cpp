@@ -209,10 +209,10 @@ TEST_F(LocalServerTest, AFullFileTakesNoMoreButLetsItsHolderGo) {
 }
 
 TEST_F(LocalServerTest, ALeaseThatNeverFitsIsRefusedForGood) {
-  const auto vote = drive_.run(server_.acquire(
-      {resource("deploy"), token('a'), Ttl::from(30s).value(),
-       Owner{"web1", "alice", "sh", std::string(format::max_body, 'x'), 1, false}},
-      drive_.soon()));
+  const auto vote = drive_.run(
+      server_.acquire({resource("deploy"), token('a'), Ttl::from(30s).value(),
+                       Owner{"web1", "alice", "sh", std::string(format::max_body, 'x'), 1, false}},
+                      drive_.soon()));
   ASSERT_NE(fault_in(vote), nullptr);
   EXPECT_EQ(fault_in(vote)->kind, FaultKind::misconfigured);
   EXPECT_NE(fault_in(vote)->text.find("has room for"), std::string::npos) << fault_in(vote)->text;
