@@ -194,11 +194,11 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 }
 
 @test "files of other programs stay, whatever their names" {
-  local file names=(clock-tower.jpg "clock-$(</proc/sys/kernel/random/boot_id)" .new-123
+  local file key names=(clock-tower.jpg "clock-$(</proc/sys/kernel/random/boot_id)" .new-123
     "$(file_of "another's")" "$(file_of "another's with content")")
   touch -d '2 days ago' "${names[@]/#/"$STORE/"}"
   echo mine >"$STORE/${names[4]}"
-  for ((i = 0; i < 10; ++i)); do run -0 redlock-cli run -k "demo$i" -- true; done
+  for key in demo{0..9}; do run -0 redlock-cli run -k "$key" -- true; done
   for file in "${names[@]}"; do [[ -e $STORE/$file ]] || fail "$file is gone"; done
 }
 
