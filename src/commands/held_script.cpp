@@ -26,7 +26,6 @@ using output::CommandResult;
 HeldScript::HeldScript(Session& session, AcquireOptions& options, guard::FrontLink& link,
                        pid_t job_group, HoldReport& report)
     : session_(session),
-      options_(options),
       plan_(options.background->stop),
       process_(options.background->process ? &*options.background->process : nullptr),
       link_(link),

@@ -43,7 +43,6 @@ class HeldScript final : public Guarded {
   [[nodiscard]] std::string process_has_ended() const;
 
   Session& session_;
-  const AcquireOptions& options_;
   const guard::StopPlan& plan_;
   proc::WatchedProcess* process_;  ///< null: none
   guard::FrontLink& link_;
