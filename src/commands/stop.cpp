@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/backoff.hpp"
 #include "core/validity.hpp"
 #include "engine/inspect.hpp"
 #include "engine/round.hpp"
@@ -16,10 +17,6 @@ namespace redlock::commands {
 namespace {
 
 using output::CommandResult;
-
-/// How long simultaneous attempts may split the votes, and how often to poll meanwhile (R8).
-constexpr Milliseconds split_timeout{1000};
-constexpr Milliseconds split_interval{50};
 
 /// The request is repeated to find out whether the lease is gone: once per second, or more often in
 /// a short wait and while the ttl is short.
@@ -73,12 +70,16 @@ class Stopping {
   /// Reads the lock, and retries while simultaneous attempts split the votes.
   asio::awaitable<void> read_lock() {
     const AskRequest question{options_.resource, std::nullopt, options_.slot};
-    const Instant until = now() + split_timeout;
+    SplitSeries split{now()};
     for (;;) {
+      const Instant asked_at = now();
       votes_ = co_await ask_to_stop(session_.server_set(), question);
-      const bool is_split = summarize(votes_).state == InspectState::partly_held;
-      if (!is_split || now() >= until) co_return;
-      co_await sleep_until(session_.clock(), now() + split_interval);
+      if (summarize(votes_).state != InspectState::partly_held) co_return;
+      const Duration delay =
+          split_delay(split.rounds, now() - asked_at, session_.server_set().random());
+      const std::optional<Instant> again = split.retry_at(now(), delay);
+      if (!again) co_return;
+      co_await sleep_until(session_.clock(), *again);
     }
   }
 

@@ -45,6 +45,12 @@ Duration split_delay(unsigned k, Duration round_trip, std::uint64_t random) {
   return spread(shortest, shortest, random);
 }
 
+std::optional<Instant> SplitSeries::retry_at(Instant now, Duration delay) {
+  ++rounds;
+  const Instant again = now + delay;
+  return again - since > split_timeout ? std::nullopt : std::optional(again);
+}
+
 Duration unavailable_delay(unsigned k, std::uint64_t random) {
   Duration delay = min_unavailable;
   for (unsigned step = 0; step < k && delay < max_unavailable; ++step) delay *= 2;

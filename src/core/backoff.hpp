@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "support/boot_clock.hpp"
 
@@ -18,6 +19,20 @@ Duration jittered(Duration base, std::uint64_t random);
 /// A round trip below one millisecond counts as one: scheduling noise is larger than the delay of
 /// such a network.
 Duration split_delay(unsigned k, Duration round_trip, std::uint64_t random);
+
+/// How long simultaneous attempts may take to resolve before the lock counts as held (R8).
+inline constexpr Milliseconds split_timeout{1000};
+
+/// An unbroken series of rounds in which simultaneous attempts split the votes (R8).
+struct SplitSeries {
+  Instant since;        ///< the first such round
+  unsigned rounds = 0;  ///< how many there were
+
+  /// Counts a round that ended now. Returns when to retry: after `delay`; nullopt: the lock counts
+  /// as held.
+  std::optional<Instant> retry_at(Instant now, Duration delay);
+  friend bool operator==(const SplitSeries&, const SplitSeries&) = default;
+};
 
 /// How long to wait after round `k` (from 0) in which no quorum answered. Doubles with `k` from
 /// 20 ms to 500 ms, with jitter.

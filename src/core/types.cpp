@@ -1,5 +1,6 @@
 #include "core/types.hpp"
 
+#include <array>
 #include <chrono>
 
 #include "support/encoding.hpp"
@@ -25,6 +26,11 @@ std::string describe(ResourceError error) {
              "', which is reserved for redlock-cli's records";
   }
   return "the key is not valid";
+}
+
+Token Token::draw(const std::function<std::uint64_t()>& random) {
+  const std::array<std::uint64_t, 2> words{random(), random()};
+  return from_random(std::as_bytes(std::span(words)));
 }
 
 Token Token::from_random(std::span<const std::byte, bits / 8> random) {

@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -51,6 +52,9 @@ class Token {
 
   /// A token from 16 random bytes.
   static Token from_random(std::span<const std::byte, bits / 8> random);
+
+  /// A token from a source of 64 random bits for each call.
+  static Token draw(const std::function<std::uint64_t()>& random);
 
   /// The inverse of secret(); nullopt for a text that secret() does not return.
   static std::optional<Token> from_text(std::string_view text);

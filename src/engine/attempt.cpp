@@ -60,7 +60,7 @@ class Attempt {
         interrupt_(interrupt),
         options_(std::move(options)),
         t0_(server_set.clock().now()),
-        token_(draw_token(server_set)),
+        token_(Token::draw([&] { return server_set.random(); })),
         ballot_(std::make_shared<AcquireBallot>(server_set, server_set.restart_guard())),
         listener_(interrupt, *ballot_->event) {}
 

@@ -178,12 +178,4 @@ asio::awaitable<void> ServerSet::close(CloseMode close_mode) {
   co_await run_all(executor_, clock_, size(), close_one);
 }
 
-Token draw_token(const ServerSet& server_set) {
-  const std::array<std::uint64_t, 2> random{server_set.random(), server_set.random()};
-  std::array<std::byte, Token::bits / 8> bytes;
-  static_assert(sizeof random == sizeof bytes);
-  std::memcpy(bytes.data(), random.data(), sizeof bytes);
-  return Token::from_random(bytes);
-}
-
 }  // namespace redlock

@@ -168,7 +168,4 @@ class ServerSet {
   Duration restart_guard_;
 };
 
-/// A new token from the ServerSet's random source.
-Token draw_token(const ServerSet& server_set);
-
 }  // namespace redlock

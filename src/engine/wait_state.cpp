@@ -2,15 +2,10 @@
 
 #include <algorithm>
 
-#include "core/backoff.hpp"
-
 namespace redlock {
 namespace {
 
 using Queue = WaitState::Queue;
-
-/// How long simultaneous attempts may take to resolve before the lock counts as busy (R8).
-constexpr Milliseconds split_timeout{1000};
 
 /// The longest attempt of another client: a second (the longest default server timeout), or our own
 /// server timeout if it is longer, as all clients should use the same one. So an older lease does
@@ -149,13 +144,10 @@ class Transition {
     const bool at_once = failure_.goes_first && split.rounds == 0;
     const Duration delay =
         at_once ? Duration::zero() : split_delay(split.rounds, failure_.answered_within, random_());
-    ++split.rounds;
-
+    const std::optional<Instant> again = split.retry_at(context_.now, delay);
+    if (again) return {{state_.queue, split}, *again, failure_.why};
     // The series is kept: until there is another obstacle, further splits count as busy, too.
-    const Instant again = context_.now + delay;
-    if (again - split.since > split_timeout)
-      return {{state_.queue, split}, after_busy(), AcquireDecision::busy};
-    return {{state_.queue, split}, again, failure_.why};
+    return {{state_.queue, split}, after_busy(), AcquireDecision::busy};
   }
 
   [[nodiscard]] std::optional<Instant> after_busy() const {

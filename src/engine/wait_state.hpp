@@ -3,6 +3,7 @@
 #include <optional>
 #include <variant>
 
+#include "core/backoff.hpp"
 #include "core/queue.hpp"
 #include "engine/attempt.hpp"
 #include "engine/server_set.hpp"
@@ -38,12 +39,8 @@ struct WaitState {
     friend bool operator==(const Held&, const Held&) = default;
   };
 
-  /// Simultaneous attempts split the votes (R8).
-  struct Split {
-    Instant since;    ///< the first split round in an unbroken series
-    unsigned rounds;  ///< in that series
-    friend bool operator==(const Split&, const Split&) = default;
-  };
+  /// Simultaneous attempts split the votes.
+  using Split = SplitSeries;
 
   /// No quorum answered, or none has answered the attempt that joins the queue yet.
   struct Outage {

@@ -20,13 +20,6 @@ std::string safe(std::string_view text) {
   return escape_for_terminal(text);
 }
 
-/// `alice@web1`, for an Owner or a StopRequest.
-template <class Person>
-std::string person_text(const Person& person) {
-  return fmt::format("{}@{}", person.user.empty() ? "?" : safe(person.user),
-                     person.host.empty() ? "?" : safe(person.host));
-}
-
 /// ` ("roll back")`.
 std::string reason_text(const std::string& reason) {
   return reason.empty() ? "" : fmt::format(" (\"{}\")", safe(reason));
@@ -34,7 +27,7 @@ std::string reason_text(const std::string& reason) {
 
 /// `alice@web1 ("roll back")`.
 std::string request_text(const StopRequest& request) {
-  return person_text(request) + reason_text(request.reason);
+  return person_text(request.user, request.host) + reason_text(request.reason);
 }
 
 std::string note_text(const Owner& owner) {
@@ -44,7 +37,7 @@ std::string note_text(const Owner& owner) {
 /// `alice@web1 (run pid 4711: deploy.sh), "note"`. The word before `pid` identifies the process:
 /// signalling a `run` ends its command, a detached holder is a process without one.
 std::string owner_text(const Owner& owner) {
-  std::string text = fmt::format("{} ({}pid {}", person_text(owner),
+  std::string text = fmt::format("{} ({}pid {}", person_text(owner.user, owner.host),
                                  owner.supervised ? "run "
                                  : owner.detached ? "detached holder "
                                                   : "",
@@ -187,6 +180,10 @@ Renewal renewal_of(const Holder& holder) {
   return is_overdue ? Renewal::overdue : Renewal::renewed;
 }
 
+std::string person_text(const std::string& user, const std::string& host) {
+  return fmt::format("{}@{}", user.empty() ? "?" : safe(user), host.empty() ? "?" : safe(host));
+}
+
 std::string key_text(const Resource& resource) {
   return safe(resource.key());
 }
@@ -198,7 +195,7 @@ std::string keys_text(const std::vector<Resource>& resources) {
 }
 
 std::string former_owner_text(const Owner& owner) {
-  return person_text(owner) +
+  return person_text(owner.user, owner.host) +
          (owner.command.empty() ? "" : fmt::format(" ({})", safe(owner.command))) +
          note_text(owner);
 }
@@ -214,7 +211,8 @@ std::string stopped_text(const StopRequest& request) {
 }
 
 std::string broke_text(const Owner& breaker) {
-  return person_text(breaker) + " broke it with `release --force`" + reason_text(breaker.note);
+  return person_text(breaker.user, breaker.host) + " broke it with `release --force`" +
+         reason_text(breaker.note);
 }
 
 std::string moment_text(Milliseconds moment, Milliseconds now) {

@@ -17,6 +17,9 @@ namespace redlock::output {
 /// Results and events as clauses for people. The functions are pure, except that some read the wall
 /// clock. Text from servers, keys and records is returned escaped for the terminal.
 
+/// `alice@web1`; `?` for what is not known.
+std::string person_text(const std::string& user, const std::string& host);
+
 /// The key, escaped for the terminal.
 std::string key_text(const Resource& resource);
 

@@ -52,9 +52,7 @@ std::string since_text(Milliseconds now, Duration age) {
 }
 
 std::string owner_cell(const Owner& owner) {
-  const std::string user = owner.user.empty() ? "?" : escape_for_terminal(owner.user);
-  const std::string host = owner.host.empty() ? "?" : escape_for_terminal(owner.host);
-  std::string text = user + "@" + host;
+  std::string text = person_text(owner.user, owner.host);
   if (!owner.command.empty()) text += " " + escape_for_terminal(owner.command);
   if (owner.detached) text += " (detached)";
   if (!owner.note.empty()) text += fmt::format(" \"{}\"", escape_for_terminal(owner.note));

@@ -1,6 +1,5 @@
 #include "store/lock_probe.hpp"
 
-#include <array>
 #include <chrono>
 
 #include "support/random.hpp"
@@ -16,22 +15,18 @@ constexpr std::string_view own_key_prefix = "redlock-cli-doctor:";
 
 }  // namespace
 
-Token draw_token() {
-  std::array<std::byte, Token::bits / 8> bytes;
-  fill_random(bytes);
-  return Token::from_random(bytes);
-}
-
 LockProbe::LockProbe(LockServer& server, const Clock& clock, const DiagnosisRequest& request)
     : server_(server),
       clock_(clock),
       timeout_(request.server_timeout),
-      token_(draw_token()),
+      token_(Token::draw(random_bits)),
       own_key_(!request.key),
       // One key for each server. With one key for all, a server that was configured twice would
       // look like a conflict with another client.
-      key_(request.key ? *request.key
-                       : *Resource::from(std::string(own_key_prefix) + draw_token().secret())) {}
+      key_(request.key
+               ? *request.key
+               : *Resource::from(std::string(own_key_prefix) + Token::draw(random_bits).secret())) {
+}
 
 Resource LockProbe::unused_key() const {
   return *Resource::from(key_.key().substr(0, Resource::max_bytes / 2) + ":" + token_.secret());

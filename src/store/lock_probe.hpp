@@ -11,9 +11,6 @@
 
 namespace redlock {
 
-/// A token from the system's random source.
-Token draw_token();
-
 /// Tests with a lease on one key whether a server does everything that a holder needs.
 class LockProbe {
  public:
