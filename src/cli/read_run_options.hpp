@@ -12,7 +12,7 @@ namespace redlock::cli {
 /// --max-hold; nullopt if there is no limit.
 std::optional<Duration> read_max_hold(const Settings& settings);
 
-/// Reads --grace, --stop-signal, --on-lost, --descendants, --signal-to and --max-hold.
+/// Reads how a guard is to stop the command.
 guard::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands);
 
 /// Whether this process inherited the descriptor from its caller, open for writing.

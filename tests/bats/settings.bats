@@ -371,29 +371,30 @@ options_from_anywhere() {
   redlock-cli doctor --settings | sed 's/ .*//' | grep -vxE 'config|status-fd'
 }
 
-# A valid value, and an invalid one ('' if every value is valid).
-declare -gA GOOD=(
-  [max-hold]=1h30m [syslog]=false [sd-notify]=true
-  [nonblock]=true [wait]=5s [unavailable-wait]=5s [ttl]=40s [conflict-exit-code]=3
-  [fresh-exit-code]=3 [exclusive]=true [shared]=true [slots]=2 [note]=why
-  [retry-delay]=50ms [grace]=1s [stop-signal]=INT [on-lost]=warn [server-timeout]=700ms
-  [user]=default [json]=true
-  [quiet]=true [verbose]=2 [descendants]=kill [signal-to]=command [min-hold]=10ms
-  [isolate]=none [restart-guard]=5m [replicas]=0 [insecure]=true
-  # Without a server that has TLS these are not used; tls.bats uses them.
-  [cacert]=/no/file [cacertdir]=/no/directory [cert]=/no/file [cert-key]=/no/file [sni]=name
-)
+# A valid value and an invalid one of an option for which those of its kind (see sample) will not do.
+declare -gA GOOD=([ttl]=40s [min-hold]=10ms [server-timeout]=700ms [user]=default [replicas]=0)
 declare -gA BAD=(
-  [max-hold]=0 [syslog]=perhaps [sd-notify]=perhaps
-  [nonblock]=maybe [wait]=5x [unavailable-wait]=5x [ttl]=5x [conflict-exit-code]=256
-  [fresh-exit-code]=256 [exclusive]=maybe [shared]=maybe [slots]=0
-  [retry-delay]=0 [grace]=5x [stop-signal]=NONSENSE [on-lost]=maybe [server]=nonsense
-  [server-timeout]=5x [user]=''
-  [password-file]=/no/such/file [json]=maybe [quiet]=maybe [verbose]=maybe
-  [descendants]=maybe [signal-to]=maybe [min-hold]=5x
-  [isolate]=maybe [restart-guard]=5x [replicas]=x [insecure]=maybe [cacert]='' [cacertdir]=''
-  [cert]='' [cert-key]='' [sni]=''
+  [max-hold]=0 [retry-delay]=0 [conflict-exit-code]=256 [fresh-exit-code]=256 [slots]=0
+  [server]=nonsense [password-file]=/no/such/file
 )
+
+# sample OPTION: sets `good` and `bad` to values of the kind that --help-all shows; every value may
+# be good (bad='').
+sample() {
+  local operand
+  operand=$(sed -nE "s/^  ([^ ]*,)?--$1(,[^ ]*)?( ([^ ]+))?( .*)?$/\4/p" <<<"$HELP")
+  case $operand in
+    '') good=true bad=maybe ;;
+    DUR) good=5s bad=5x ;;
+    N) good=3 bad=x ;;
+    SIG) good=INT bad=NONSENSE ;;
+    *'|'*) good=${operand%%|*} bad=maybe ;;
+    # Without a server that has TLS most files are not used; tls.bats uses them.
+    *) good=/no/file bad='' ;;
+  esac
+  good=${GOOD[$1]-$good}
+  bad=${BAD[$1]-$bad}
+}
 
 @test "every option that may be set anywhere works in a variable and in a file, and its value is checked" {
   # With a login, so that --user and --password-file have an effect.
@@ -401,28 +402,27 @@ declare -gA BAD=(
   echo secret >"$BATS_TEST_TMPDIR/password"
   GOOD[server]=${SERVER_URL[1]}
   GOOD[password-file]=$BATS_TEST_TMPDIR/password
-  BAD[note]=''
   export REDLOCK_SERVER=${SERVER_URL[1]} REDISCLI_AUTH=secret
-  local option variable options
+  local HELP option variable options good bad
+  HELP=$(redlock-cli run --help-all)
   options=$(options_from_anywhere)
   assert [ "$(wc -l <<<"$options")" -ge 28 ]
   for option in $options; do
-    [[ -v GOOD[$option] && -v BAD[$option] ]] ||
-      fail "GOOD and BAD need an entry each for $option ('' in BAD: every value is good)"
+    sample "$option"
     variable=${option^^}
     variable=REDLOCK_${variable//-/_}
     rm -f "$USER_FILE"
-    run env "$variable=${GOOD[$option]}" redlock-cli run -k demo -- true
-    assert_equal "$variable=${GOOD[$option]}: $status" "$variable=${GOOD[$option]}: 0"
-    user_file "$option = \"${GOOD[$option]}\""
+    run env "$variable=$good" redlock-cli run -k demo -- true
+    assert_equal "$variable=$good: $status" "$variable=$good: 0"
+    user_file "$option = \"$good\""
     run env -u "$variable" redlock-cli run -k demo -- true
-    assert_equal "$option = ${GOOD[$option]}: $status" "$option = ${GOOD[$option]}: 0"
-    [[ -n ${BAD[$option]} ]] || continue
-    user_file "$option = \"${BAD[$option]}\""
+    assert_equal "$option = $good: $status" "$option = $good: 0"
+    [[ -n $bad ]] || continue
+    user_file "$option = \"$bad\""
     assert_refused 78 "$USER_FILE: $option" env -u "$variable" redlock-cli run -k demo -- true
     # The variable hides the file's bad value.
-    run -0 env "$variable=${GOOD[$option]}" redlock-cli run -k demo -- true
-    assert_refused 78 "$variable" env "$variable=${BAD[$option]}" redlock-cli run -k demo -- true
+    run -0 env "$variable=$good" redlock-cli run -k demo -- true
+    assert_refused 78 "$variable" env "$variable=$bad" redlock-cli run -k demo -- true
   done
 }
 
