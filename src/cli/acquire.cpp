@@ -3,7 +3,6 @@
 
 #include <fstream>
 
-#include "cli/command_session.hpp"
 #include "cli/commands.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/read_lock_options.hpp"

@@ -2,8 +2,12 @@
 
 #include "cli/settings.hpp"
 #include "commands/finish.hpp"
+#include "commands/session.hpp"
 
 namespace redlock::cli {
+
+/// The session options for the command of these settings.
+commands::SessionOptions session_options(const Settings& settings);
 
 /// The commands, except `run` (commands/run.hpp). Each reads its options from the settings, does
 /// its work and returns how to exit. Each may throw CommandError.

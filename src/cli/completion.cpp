@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "cli/command_session.hpp"
 #include "cli/commands.hpp"
 #include "cli/read_server_options.hpp"
 #include "cli/redact.hpp"

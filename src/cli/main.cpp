@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "cli/command_line.hpp"
-#include "cli/command_session.hpp"
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
 #include "cli/option_rows.hpp"

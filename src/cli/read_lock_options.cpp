@@ -6,7 +6,6 @@
 #include <iterator>
 
 #include "cli/ci_job.hpp"
-#include "cli/command_session.hpp"
 #include "cli/option_rows.hpp"
 #include "commands/command_error.hpp"
 #include "commands/this_user.hpp"

@@ -8,7 +8,6 @@
 #include <optional>
 #include <set>
 
-#include "cli/command_session.hpp"
 #include "cli/config_paths.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/redact.hpp"

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <utility>
 
-#include "cli/command_session.hpp"
 #include "cli/config_paths.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/redact.hpp"
@@ -168,6 +167,12 @@ const std::string& Settings::single_text(const OptionRow& option, const Setting&
       option.kind() == OptionKind::flag && setting.origin == Setting::Origin::line;
   if (setting.values.size() != 1 && !is_repeated_flag) refuse(setting, "takes one value");
   return setting.values.front();
+}
+
+output::Console make_console(const Settings& settings) {
+  const bool locks = (settings.line().command->bit & option::syslog.spec().commands) != 0;
+  return {settings.get(option::quiet), settings.get(option::verbose),
+          locks && settings.get(option::syslog)};
 }
 
 void refuse_misspelt_variables(const Settings& settings) {

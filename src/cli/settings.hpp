@@ -9,6 +9,7 @@
 #include "cli/command_line.hpp"
 #include "cli/config_file.hpp"
 #include "cli/option_types.hpp"
+#include "output/console.hpp"
 #include "output/exit_code.hpp"
 
 namespace redlock::cli {
@@ -95,6 +96,9 @@ class Settings {
   const CommandLine& line_;
   std::vector<ConfigFile> files_;  ///< strongest first
 };
+
+/// A console with the verbosity and the log of these settings.
+output::Console make_console(const Settings& settings);
 
 /// Refuses (config) a variable that was probably meant as a setting, such as REDLOCK_SERVERS, and
 /// would otherwise be ignored silently. A variable REDLOCK_... may also belong to another program,
