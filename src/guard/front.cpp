@@ -84,7 +84,7 @@ HolderExit Front::guard() {
     }
     if (!holder_exit_) holder_exit_ = watchdog_.watch(BootClock::now());
   }
-  holder_exit_->command_began = command_began_;
+  holder_exit_->command_began = page_->command_starts;
   return *holder_exit_;
 }
 
@@ -126,7 +126,6 @@ void Front::on_message(const Message& message) {
       job_control_.command_ended();
       break;
     case Message::Kind::started:
-      command_began_ = true;
       proc::claim_cpu_share();
       inherited_.close(keep_fd_);
       break;

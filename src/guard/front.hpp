@@ -88,7 +88,6 @@ class Front {
   UniqueFd timer_;
   Instant armed_ = Instant::max();  ///< when the timer fires
   std::optional<HolderExit> holder_exit_;
-  bool command_began_ = false;
 };
 
 }  // namespace redlock::guard

@@ -24,6 +24,10 @@ struct SharedPage {
   /// (StopMeter). Written before the fork, then by the holder process.
   std::atomic<std::int64_t> margin{0};
 
+  /// The command is let go, or was. Before that, nothing can outlive the lease. Written by the
+  /// holder process.
+  std::atomic<bool> command_starts{false};
+
   /// The holder process has sent the stop signal, so the front process need not. Written by the
   /// holder process.
   std::atomic<bool> stopping{false};

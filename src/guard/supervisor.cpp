@@ -110,6 +110,7 @@ void Supervisor::drop() {
 
 Result<bool, ExecFailure> Supervisor::start() {
   if (!schedule_.leaves_time(clock_.now())) return false;
+  page_.command_starts = true;
   pid_ = ready_->pid();
   page_.target.own_group = leads_group_ ? pid_ : 0;
   page_.target.kill_argument = leads_group_ ? -pid_ : pid_;

@@ -167,8 +167,9 @@ has_position() { jq -es "any(.position == $1)" "$EVENTS" >/dev/null; }
 }
 
 @test "the holder is killed: the front process reports the loss" {
-  start_background ours redlock-cli run -k demo --events-fd 8 -- sleep 1000 8>"$EVENTS"
-  wait_until has_happened acquired
+  start_background ours redlock-cli run -k demo --events-fd 8 -- sh -c 'echo runs; exec sleep 1000' \
+    8>"$EVENTS"
+  wait_for_stdout ours runs
   kill -KILL "$(holder_of "${BACKGROUND_PID[ours]}")"
   wait_background ours
   assert_equal "$status" 71

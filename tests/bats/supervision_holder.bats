@@ -112,6 +112,16 @@ the command was stopped before the lock could expire"
   assert_equal "$status" 23
 }
 
+# bats test_tags=unsanitized
+@test "holder held up before the command starts, for longer than the lease: 79, and nothing counts as unsafe" {
+  # Its first fork, of the command, takes longer than the lease.
+  run -79 --separate-stderr strace -f -o /dev/null -e trace=clone,clone3,fork,vfork \
+    -e inject=clone,clone3,fork,vfork:delay_exit=2500000:when=1 \
+    "$REDLOCK_CLI" run -k demo -t 1500ms -- touch "$BATS_TEST_TMPDIR/entered"
+  refute [ -e "$BATS_TEST_TMPDIR/entered" ]
+  assert_regex "$stderr" "the command had not started"
+}
+
 @test "holder stopped while waiting: ^C still ends it" {
   redis 0 set demo x
   start_background ours redlock-cli run -k demo -- touch "$BATS_TEST_TMPDIR/entered"

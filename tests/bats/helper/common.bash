@@ -205,6 +205,18 @@ has_written() {
 # has_ended PID: the process, a child of ours or not, has ended.
 has_ended() { ! kill -0 "$1" 2>/dev/null; }
 
+# processes_named NAME: the pids of this test's processes of that name, found by its private HOME.
+processes_named() {
+  local processes process
+  # grep also fails for a process that has ended meanwhile.
+  processes=$(grep -slx "$1" /proc/[0-9]*/comm) || true
+  [[ -n $processes ]] || return 0
+  # shellcheck disable=SC2086
+  for process in $(grep -slzxF "HOME=$HOME" ${processes//comm/environ}); do
+    echo "${process//[^0-9]/}"
+  done
+}
+
 background_has_ended() { ! is_running_child "${BACKGROUND_PID[$1]}"; }
 
 # Whether PID is a child of this shell that has not ended. A pid that bash has reaped may belong to

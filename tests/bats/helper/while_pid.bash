@@ -10,17 +10,10 @@ teardown() {
   teardown_supervision
 }
 
-# The pids of all live holders of this test, found by its private HOME.
+# The pids of all live holders of this test.
 holders() {
-  local processes process
-  # grep also fails for a process that has ended meanwhile.
-  processes=$(grep -slx lock-holder /proc/[0-9]*/comm) || true
-  [[ -n $processes ]] || return 0
-  # shellcheck disable=SC2086
-  for process in $(grep -slzxF "HOME=$HOME" ${processes//comm/environ}); do
-    process=${process//[^0-9]/}
-    ! is_alive "$process" || echo "$process"
-  done
+  local pid
+  for pid in $(processes_named lock-holder); do ! is_alive "$pid" || echo "$pid"; done
 }
 
 # Sets HOLDER to the only one; or, with a number, checks that there are so many.
