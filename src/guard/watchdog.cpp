@@ -131,8 +131,8 @@ HolderExit Watchdog::take_over(HolderExit::Source source) {
     const Instant now = BootClock::now();
     const StopStep step = schedule_.after_pass(pass, now, tree_.made_progress());
     trace_step(step);
-    if (dead && page_.command_starts && now > schedule_.deadline() &&
-        plan_.on_lost == OnLost::kill)
+    const bool must_be_dead = page_.command_starts && plan_.on_lost == OnLost::kill;
+    if (dead && must_be_dead && now > schedule_.deadline())
       holder_exit.late = now - schedule_.deadline();
     if (!dead && step.action == StopAction::give_up) {
       holder_exit.unkillable = true;

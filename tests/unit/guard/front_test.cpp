@@ -101,12 +101,26 @@ TEST(Front, ReportsHowLateItWas) {
   guard_holder(
       with_margin(Milliseconds(1000)),
       [](SharedPage& page, const Channel&, Instant) {
+        page.command_starts = true;
         page.set_deadline(BootClock::now() - Milliseconds(700));
         hang();
       },
       [](const HolderExit& holder_exit, Instant) {
         EXPECT_GE(holder_exit.late, Milliseconds(700));
         EXPECT_FALSE(holder_exit.unkillable);
+      });
+}
+
+TEST(Front, WhatNeverStartedIsNotLate) {
+  guard_holder(
+      with_margin(Milliseconds(1000)),
+      [](SharedPage& page, const Channel&, Instant) {
+        page.set_deadline(BootClock::now() - Milliseconds(700));
+        hang();
+      },
+      [](const HolderExit& holder_exit, Instant) {
+        EXPECT_EQ(holder_exit.late, Duration::zero());
+        EXPECT_FALSE(holder_exit.command_began);
       });
 }
 
