@@ -219,9 +219,14 @@ logged() { grep -qE "$1" "$(background_stdout log)"; }
 
 @test "run --json: redlock-cli writes only lines of JSON on stderr, the result last" {
   hold holder
-  run -75 --separate-stderr redlock-cli run -k demo --json -vv -w 1500ms -- true
-  assert_equal "$(jq -r '.result // .level' <<<"$stderr" | sort -u | xargs)" "busy debug notice"
-  assert_equal "$(tail -n 1 <<<"$stderr" | jq -r '.command + " " + (.exit_code | tostring)')" "run 75"
+  start_background ours redlock-cli run -k demo --json -vv -- true
+  wait_for_stderr ours notice
+  kill -TERM "${BACKGROUND_PID[ours]}"
+  wait_background ours
+  assert_equal "$(jq -r '.result // .level' <<<"$stderr" | sort -u | xargs)" \
+    "debug interrupted notice"
+  assert_equal "$(tail -n 1 <<<"$stderr" | jq -r '.command + " " + (.exit_code | tostring)')" \
+    "run 143"
   /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/valid_output.py" <<<"$stderr"
   run -64 --separate-stderr redlock-cli run --json --ttl 5x -k demo -- true
   assert_equal "$(jq -r .result <<<"$stderr")" usage
