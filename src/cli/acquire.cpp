@@ -144,7 +144,7 @@ commands::AcquireOptions read_options(const Settings& settings) {
     owner.pid_start = watched->started;
   owner.renewed_for = is_kept ? Duration(ttl->length()) : Duration::zero();
   owner.detached = is_kept && !pid;
-  owner.stoppable = pid && settings.get(option::on_lost) != guard::OnLost::warn;
+  owner.stoppable = pid && settings.get(option::on_lost) != OnLost::warn;
   commands::AcquireOptions options{read_lock_options(settings, std::move(resources), *ttl,
                                                      std::move(servers), std::move(owner))};
   options.conflict_exit_code = read_conflict_exit_code(settings, options.conflict_exit_code);
@@ -157,7 +157,7 @@ commands::AcquireOptions read_options(const Settings& settings) {
 
 }  // namespace
 
-commands::Finish acquire_command(const Settings& settings, const commands::Start& start) {
+commands::ExitAs acquire_command(const Settings& settings, const commands::Start& start) {
   commands::AcquireOptions options = read_options(settings);
   commands::SessionOptions session = session_options(settings);
   // With --export stdout is read by a shell, so a setting for JSON is ignored.

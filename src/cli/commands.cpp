@@ -102,7 +102,7 @@ std::string shown_value(const OptionRow& option, const Setting& setting) {
   return value;
 }
 
-commands::Finish show_settings(const Settings& settings) {
+commands::ExitAs show_settings(const Settings& settings) {
   std::vector<output::ShownSetting> shown;
   for (const OptionRow* option : option::all_options) {
     if (option->spec().source == OptionSource::line) continue;
@@ -113,7 +113,7 @@ commands::Finish show_settings(const Settings& settings) {
   }
   commands::print_result(settings.get(option::json) ? output::settings_json(shown) + "\n"
                                                     : output::settings_text(shown));
-  return commands::Finish{to_int(ExitCode::done)};
+  return commands::ExitAs{to_int(ExitCode::done)};
 }
 
 }  // namespace
@@ -127,7 +127,7 @@ commands::SessionOptions session_options(const Settings& settings) {
           .identifies_servers = identifies_servers};
 }
 
-commands::Finish extend_command(const Settings& settings) {
+commands::ExitAs extend_command(const Settings& settings) {
   commands::ServerOptions servers = read_server_options(settings);
   const Ttl ttl = require_ttl(
       settings,
@@ -140,7 +140,7 @@ commands::Finish extend_command(const Settings& settings) {
   return commands::extend(session, options);
 }
 
-commands::Finish release_command(const Settings& settings) {
+commands::ExitAs release_command(const Settings& settings) {
   const commands::ServerOptions servers = read_server_options(settings);
   const auto fence = settings.get(option::if_fence);
   const bool force = settings.get(option::force);
@@ -167,21 +167,21 @@ commands::Finish release_command(const Settings& settings) {
   return commands::break_locks(session, options);
 }
 
-commands::Finish stop_command(const Settings& settings) {
+commands::ExitAs stop_command(const Settings& settings) {
   const commands::ServerOptions servers = read_server_options(settings);
   const commands::StopOptions options = read_stop_options(settings);
   commands::Session session(session_options(settings), servers, timeout_without_ttl(servers));
   return commands::stop(session, options);
 }
 
-commands::Finish status_command(const Settings& settings, const commands::Start& start) {
+commands::ExitAs status_command(const Settings& settings, const commands::Start& start) {
   const commands::StatusOptions options = read_status_options(settings);
   const commands::ServerOptions servers = read_server_options(settings);
   commands::Session session(session_options(settings), servers, timeout_without_ttl(servers));
   return commands::status(session, options, start.inherited);
 }
 
-commands::Finish doctor_command(const Settings& settings) {
+commands::ExitAs doctor_command(const Settings& settings) {
   if (settings.get(option::settings)) return show_settings(settings);
   std::optional<Resource> key;
   if (settings.find(option::key)) {

@@ -87,7 +87,7 @@ std::string names_of_shells() {
 
 }  // namespace
 
-commands::Finish completion_command(const CommandLine& line) {
+commands::ExitAs completion_command(const CommandLine& line) {
   if (line.words.empty()) {
     throw CommandError(ExitCode::usage, "completion: name a shell: " + names_of_shells());
   }

@@ -22,7 +22,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "cli/option_rows.hpp"
 #include "cli/spelling.hpp"
@@ -56,7 +55,7 @@ constexpr std::size_t max_bytes = std::size_t{1024} * 1024;
 void refuse_other_writers(const std::string& path, int fd, Found found) {
   if (found == Found::by_name) return;
   struct stat info {};
-  if (kernel::fstat(fd, info) != 0) refuse(path, std::strerror(errno));
+  if (kernel::fstat(fd, info) != 0) refuse(path, errno_text(errno));
   const bool is_device = S_ISCHR(info.st_mode);
   if (!is_device && (info.st_mode & S_IWOTH) != 0)
     refuse(path, "every user of this machine can write to it; chmod o-w");
@@ -70,14 +69,14 @@ void refuse_other_writers(const std::string& path, int fd, Found found) {
 /// Limits the bytes while reading, because the reported size of a file in /proc is zero.
 std::string read_text(const std::string& path, Found found) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) refuse(path, std::strerror(errno));
+  if (!fd) refuse(path, errno_text(errno));
   refuse_other_writers(path, fd.get(), found);
   std::string text;
   std::array<char, 4096> part{};
   for (;;) {
     const ssize_t length = ::read(fd.get(), part.data(), part.size());
     if (length < 0 && errno == EINTR) continue;
-    if (length < 0) refuse(path, std::strerror(errno));
+    if (length < 0) refuse(path, errno_text(errno));
     if (length == 0) return text;
     text.append(part.data(), static_cast<std::size_t>(length));
     if (text.size() > max_bytes) refuse(path, fmt::format("is longer than {} bytes", max_bytes));
@@ -230,7 +229,7 @@ std::optional<ConfigFile> read_config_file(const std::string& path, Found found)
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
-    refuse(path, std::strerror(errno));
+    refuse(path, errno_text(errno));
   }
   // /dev/null is the usual way to say "no settings".
   const bool is_null = S_ISCHR(info.st_mode) && info.st_rdev == makedev(1, 3);

@@ -48,7 +48,7 @@ void occupy_standard_descriptors() {
   }
 }
 
-commands::Finish dispatch(const CommandLine& line, const commands::Start& start) {
+commands::ExitAs dispatch(const CommandLine& line, const commands::Start& start) {
   // Shells run this when they start, so an error in the settings must not make it fail.
   if (line.command->bit == for_completion) return completion_command(line);
 
@@ -117,7 +117,7 @@ void report_to_readers(const CommandLine& line, ExitCode code, std::string_view 
   }
 }
 
-commands::Finish run_program(const std::vector<std::string>& arguments,
+commands::ExitAs run_program(const std::vector<std::string>& arguments,
                              const commands::Start& start) {
   CommandLine line;
   ExitCode code = ExitCode::internal;
@@ -144,7 +144,7 @@ commands::Finish run_program(const std::vector<std::string>& arguments,
   // With `run --json` the result on stderr contains the message.
   if (!is_run_with_json(line)) output::Console(/*quiet=*/false, /*verbosity=*/0).error(text);
   report_to_readers(line, code, text);
-  return commands::Finish{to_int(code)};
+  return commands::ExitAs{to_int(code)};
 }
 
 /// Returns the exit code, or kills this process with the signal that killed the command.
@@ -159,9 +159,9 @@ int run_main(int argc, char** argv) {
     output::StandardError::of_process().finish();
     return to_int(ExitCode::usage);
   }
-  const commands::Finish finish = run_program(arguments, commands::Start{inherited, argc, argv});
+  const commands::ExitAs exit_as = run_program(arguments, commands::Start{inherited, argc, argv});
   output::StandardError::of_process().finish();
-  return finish.signal != 0 ? guard::die_of(finish.signal) : finish.exit_code;
+  return exit_as.signal != 0 ? guard::die_of(exit_as.signal) : exit_as.exit_code;
 }
 
 }  // namespace

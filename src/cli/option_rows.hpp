@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "cli/option_types.hpp"
+#include "core/stop_plan.hpp"
 #include "core/types.hpp"
 #include "guard/isolation.hpp"
-#include "guard/stop_plan.hpp"
 #include "output/exit_code.hpp"
 #include "store/owner_record.hpp"
 
@@ -188,14 +188,12 @@ inline constexpr Flag with_parent{
     {"--with-parent", for_run, OptionSource::line, Section::command,
      "Give up the wait, or stop CMD, when the process that started redlock-cli has ended"}};
 
-inline constexpr DefaultOption<ChoiceType<guard::OnLost, 3>> on_lost{
+inline constexpr DefaultOption<ChoiceType<OnLost, 3>> on_lost{
     {"--on-lost", takes_lock, OptionSource::anywhere, Section::command,
      "When the lock is lost: kill the command (TERM, then KILL), send TERM only, or only warn; run "
      "exits with 79 anyway"},
-    {{{{"kill", guard::OnLost::kill},
-       {"term", guard::OnLost::term},
-       {"warn", guard::OnLost::warn}}}},
-    guard::OnLost::kill};
+    {{{{"kill", OnLost::kill}, {"term", OnLost::term}, {"warn", OnLost::warn}}}},
+    OnLost::kill};
 
 std::string grace_default();
 inline constexpr Option<DurationType> grace{
@@ -214,21 +212,19 @@ inline constexpr DefaultOption<SignalType> stop_signal{
      "The first signal when CMD is stopped"},
     SIGTERM};
 
-inline constexpr DefaultOption<ChoiceType<guard::Descendants, 3>> descendants{
+inline constexpr DefaultOption<ChoiceType<Descendants, 3>> descendants{
     {"--descendants", for_run, OptionSource::anywhere, Section::command,
      "When CMD ends by itself and leaves processes: leave them running, wait for them with the "
      "lock held, or kill them"},
-    {{{{"leave", guard::Descendants::leave},
-       {"wait", guard::Descendants::wait},
-       {"kill", guard::Descendants::kill}}}},
-    guard::Descendants::leave};
+    {{{{"leave", Descendants::leave}, {"wait", Descendants::wait}, {"kill", Descendants::kill}}}},
+    Descendants::leave};
 
-inline constexpr DefaultOption<ChoiceType<guard::SignalTo, 2>> signal_to{
+inline constexpr DefaultOption<ChoiceType<SignalTo, 2>> signal_to{
     {"--signal-to", for_run, OptionSource::anywhere, Section::command,
      "Pass signals on to CMD's process group, or to CMD alone, which then stops its own processes "
      "in its own order"},
-    {{{{"group", guard::SignalTo::group}, {"command", guard::SignalTo::command}}}},
-    guard::SignalTo::group};
+    {{{{"group", SignalTo::group}, {"command", SignalTo::command}}}},
+    SignalTo::group};
 
 inline constexpr DefaultOption<ChoiceType<guard::IsolationMode, 3>> isolate{
     {"--isolate", for_run, OptionSource::anywhere, Section::command,

@@ -13,7 +13,7 @@
 #include "commands/command_error.hpp"
 #include "commands/nesting.hpp"
 #include "guard/notify_socket.hpp"
-#include "proc/parent_process.hpp"
+#include "proc/watched_process.hpp"
 #include "support/duration.hpp"
 #include "support/environment.hpp"
 #include "support/text.hpp"
@@ -99,7 +99,7 @@ std::optional<guard::Command> read_on_stop(const Settings& settings) {
   const auto text = settings.get(option::on_stop);
   if (!text) return std::nullopt;
   if (text->empty()) Settings::refuse(*settings.find(option::on_stop), "the text is empty");
-  if (settings.get(option::on_lost) != guard::OnLost::kill) {
+  if (settings.get(option::on_lost) != OnLost::kill) {
     Settings::refuse(*settings.find(option::on_stop),
                      fmt::format("needs --on-lost kill: with {} the command may go on without the "
                                  "lock",
@@ -145,11 +145,11 @@ std::optional<Duration> read_max_hold(const Settings& settings) {
   return max_hold == infinite_duration ? std::nullopt : max_hold;
 }
 
-guard::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands) {
-  const guard::OnLost on_lost = settings.get(option::on_lost);
+StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands) {
+  const OnLost on_lost = settings.get(option::on_lost);
   // Only --on-lost kill promises an end in time, so only then the cost of stopping is measured.
   const Duration measure_interval =
-      on_lost == guard::OnLost::kill ? extend_interval(ttl) / 2 : Duration::zero();
+      on_lost == OnLost::kill ? extend_interval(ttl) / 2 : Duration::zero();
   return {.grace = demands.grace.value_or(default_grace(ttl)),
           .margin = margin(ttl),
           .max_margin = max_margin(ttl, demands),
@@ -175,7 +175,7 @@ commands::RunOptions read_run_options(const Settings& settings) {
   owner.command = basename_of(command.arguments.front());
   owner.supervised = true;
   owner.renewed_for = ttl.length();
-  owner.stoppable = settings.get(option::on_lost) != guard::OnLost::warn;
+  owner.stoppable = settings.get(option::on_lost) != OnLost::warn;
   const Duration min_hold = settings.get(option::min_hold);
   if (const auto max_hold = read_max_hold(settings); max_hold && min_hold > *max_hold) {
     Settings::refuse(
@@ -183,7 +183,7 @@ commands::RunOptions read_run_options(const Settings& settings) {
         fmt::format("{} is longer than the {} of {}", format_duration(min_hold),
                     settings.find(option::max_hold)->where, format_duration(*max_hold)));
   }
-  if (settings.get(option::replace) && !*owner.stoppable) {
+  if (settings.get(option::replace) && !owner.stoppable) {
     const Rival rival = on_lost_rival(settings);
     Settings::refuse(*settings.find(option::replace),
                      fmt::format("stops CMD for a newer run, and {} never stops it; {}", rival.name,

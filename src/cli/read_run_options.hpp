@@ -13,7 +13,7 @@ namespace redlock::cli {
 std::optional<Duration> read_max_hold(const Settings& settings);
 
 /// Reads how a guard is to stop the command.
-guard::StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands);
+StopPlan read_stop_plan(const Settings& settings, Ttl ttl, const TtlDemands& demands);
 
 /// Whether this process inherited the descriptor from its caller, open for writing.
 bool is_given_for_writing(int fd);

@@ -7,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +24,7 @@
 #include "support/brief_write.hpp"
 #include "support/readable.hpp"
 #include "support/spawn.hpp"
+#include "support/text.hpp"
 
 namespace redlock::commands {
 namespace {
@@ -45,16 +45,16 @@ Unwritten cannot_write(int signal, std::string_view why) {
 /// Writes the output to stdout, and waits for its reader until a signal comes, or for a second if
 /// one has ended the wait for the lock; nullopt if all is written. It leaves O_NONBLOCK as it is,
 /// because other processes of the script share stdout.
-std::optional<Unwritten> print_for_script(std::string_view text, const Finish& finish,
+std::optional<Unwritten> print_for_script(std::string_view text, const ExitAs& exit_as,
                                           guard::SignalGate& gate) {
-  const int max_wait = finish.signal == 0 ? -1 : max_last_wait_ms;
+  const int max_wait = exit_as.signal == 0 ? -1 : max_last_wait_ms;
   while (!text.empty()) {
     std::array<pollfd, 2> ready{pollfd{STDOUT_FILENO, POLLOUT, 0}, pollfd{gate.fd(), POLLIN, 0}};
     if (::poll(ready.data(), ready.size(), max_wait) == 0)
-      return cannot_write(finish.signal, "it is not read");
+      return cannot_write(exit_as.signal, "it is not read");
     if (ready[0].revents != 0) {
       const ssize_t written = write_briefly(STDOUT_FILENO, text.substr(0, PIPE_BUF));
-      if (written < 0 && errno != EAGAIN) return cannot_write(finish.signal, std::strerror(errno));
+      if (written < 0 && errno != EAGAIN) return cannot_write(exit_as.signal, errno_text(errno));
       if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
       if (written > 0) continue;
     }
@@ -82,7 +82,7 @@ class AcquireHere {
     spawn(session.io().get_executor(), [this] { return read_signals(); });
   }
 
-  asio::awaitable<Finish> live() {
+  asio::awaitable<ExitAs> live() {
     const auto granted = co_await acquisition_.acquire();
     state_.waited = acquisition_.waited();
     bool handed_over = false;
@@ -93,7 +93,7 @@ class AcquireHere {
     }
     const CloseMode mode = handed_over ? CloseMode::linger : CloseMode::drain;
     co_await session_.server_set().close(mode);
-    co_return Finish{state_.outcome.exit_code, state_.signal};
+    co_return ExitAs{state_.outcome.exit_code, state_.signal};
   }
 
  private:
@@ -127,7 +127,7 @@ class AcquireHere {
     const auto text = output_.write(state_.leases);
     std::optional<Unwritten> unwritten;
     if (text) {
-      unwritten = print_for_script(*text, Finish{}, gate_);
+      unwritten = print_for_script(*text, ExitAs{}, gate_);
       if (!unwritten) {
         state_.outcome = report_.outcome_of(output::CommandResult::acquired, {});
         co_return true;
@@ -143,9 +143,9 @@ class AcquireHere {
   }
 
   void print_failure() {
-    const Finish finish{state_.outcome.exit_code, state_.signal};
+    const ExitAs exit_as{state_.outcome.exit_code, state_.signal};
     const auto unwritten =
-        print_for_script(output_.failure_text(state_.outcome).text, finish, gate_);
+        print_for_script(output_.failure_text(state_.outcome).text, exit_as, gate_);
     if (unwritten && unwritten->signal != 0) state_.signal = unwritten->signal;
   }
 
@@ -157,19 +157,19 @@ class AcquireHere {
   AcquireOutput output_;
 };
 
-Finish acquire_here(const AcquireOptions& options, const SessionOptions& about,
+ExitAs acquire_here(const AcquireOptions& options, const SessionOptions& about,
                     guard::SignalGate& gate) {
   Session session(about, options.servers, options.server_timeout);
   const ScriptListeners listeners(session, options, ::getpgrp());
   AcquireHere here(session, options, gate);
-  const Finish finish = session.run(here.live());
+  const ExitAs exit_as = session.run(here.live());
   release_leftovers(about, options.servers, session);
-  return finish;
+  return exit_as;
 }
 
 /// With --while-pid or --detach: a holder process acquires and stays in the background; this
 /// process prints the result and ends.
-Finish acquire_in_background(AcquireOptions& options, const SessionOptions& about,
+ExitAs acquire_in_background(AcquireOptions& options, const SessionOptions& about,
                              guard::SignalGate& gate, const Start& start) {
   proc::require_spare_descriptors(descriptors_of_holder(options.servers));
   guard::Front front(gate, options.background->stop, /*shares_group=*/false, std::nullopt, nullptr);
@@ -186,20 +186,20 @@ Finish acquire_in_background(AcquireOptions& options, const SessionOptions& abou
                                       "it was held, expires by itself");
   }
 
-  const Finish finish{holder_exit.exit_code, holder_exit.signal};
-  if (const auto unwritten = print_for_script(holder_exit.report, finish, gate)) {
+  const ExitAs exit_as{holder_exit.exit_code, holder_exit.signal};
+  if (const auto unwritten = print_for_script(holder_exit.report, exit_as, gate)) {
     front.dismiss_holder();  // it releases the lock
-    if (unwritten->signal != 0) return Finish{0, unwritten->signal};
-    if (finish.exit_code != 0) return finish;
+    if (unwritten->signal != 0) return ExitAs{0, unwritten->signal};
+    if (exit_as.exit_code != 0) return exit_as;
     throw CommandError(ExitCode::os_error, unwritten->why);
   }
   front.confirm_hand_over();
-  return finish;
+  return exit_as;
 }
 
 }  // namespace
 
-Finish acquire(AcquireOptions options, const SessionOptions& about, const Start& start) {
+ExitAs acquire(AcquireOptions options, const SessionOptions& about, const Start& start) {
   guard::SignalGate gate(start.inherited);
   if (options.background) return acquire_in_background(options, about, gate, start);
   return acquire_here(options, about, gate);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "commands/finish.hpp"
+#include "commands/exit_as.hpp"
 #include "commands/options.hpp"
 #include "commands/session.hpp"
 
@@ -9,6 +9,6 @@ namespace redlock::commands {
 /// `acquire`: waits for the locks and writes the tokens to stdout. With --while-pid or --detach, a
 /// holder process stays in the background and keeps the leases. Throws CommandError and
 /// std::system_error.
-Finish acquire(AcquireOptions options, const SessionOptions& about, const Start& start);
+ExitAs acquire(AcquireOptions options, const SessionOptions& about, const Start& start);
 
 }  // namespace redlock::commands

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "commands/finish.hpp"
+#include "commands/exit_as.hpp"
 #include "core/last_runs.hpp"
 #include "output/describe.hpp"
 #include "output/past_runs.hpp"
@@ -14,7 +14,6 @@
 namespace redlock::commands {
 namespace {
 
-using guard::StopReason;
 using output::CommandResult;
 using output::outcome_of;
 
@@ -56,7 +55,7 @@ output::Outcome outcome_of_end(const output::RunState& state, const RunOptions& 
     return outcome;
   }
   if (end.stopped == StopReason::lease || is_asked) {
-    const bool ran_on = options.stop.on_lost == guard::OnLost::warn;
+    const bool ran_on = options.stop.on_lost == OnLost::warn;
     return outcome_of("run", options.resources, CommandResult::lost,
                       ran_on ? "lost; the command ran on without the lock (exit status 79)"
                              : "lost; the command was stopped (exit status 79)");

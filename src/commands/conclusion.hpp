@@ -22,14 +22,14 @@ output::Outcome outcome_of_early_stop(std::string_view command, const LockOption
                                       const StopRequest& request);
 
 /// Why the command under a lease is stopped after this request.
-guard::StopReason reason_of(const StopRequest& request);
+StopReason reason_of(const StopRequest& request);
 
 /// The signal to die of, if the command died of one and outcome_of_end() reports the command's own
 /// end; else 0.
 int signal_of_end(const output::RunState& state);
 
 /// For a front process or shield that was killed before the command started.
-output::Outcome outcome_of_killed_guard(guard::StopReason guard, const RunOptions& options);
+output::Outcome outcome_of_killed_guard(StopReason guard, const RunOptions& options);
 
 /// For a process of the command that could not be killed and may still run, so that the lock is
 /// left to expire.

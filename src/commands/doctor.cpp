@@ -20,7 +20,7 @@ int code_of(const SetDiagnosis& set) {
   return set.worst == Level::good ? to_int(ExitCode::done) : exit_with_warnings;
 }
 
-asio::awaitable<Finish> diagnose_all(Session& session, DoctorOptions options) {
+asio::awaitable<ExitAs> diagnose_all(Session& session, DoctorOptions options) {
   const ServerSet& server_set = session.server_set();
   DiagnosisRequest request{std::move(options.key), server_set.server_timeout(),
                            server_set.restart_guard()};
@@ -31,12 +31,12 @@ asio::awaitable<Finish> diagnose_all(Session& session, DoctorOptions options) {
       session.json() ? output::diagnosis_json(set, code) + "\n"
                      : output::diagnosis_text(set, output::width_of_output(STDOUT_FILENO));
   if (!session.console().is_quiet()) print_result(text);
-  co_return Finish{code};
+  co_return ExitAs{code};
 }
 
 }  // namespace
 
-Finish doctor(Session& session, DoctorOptions options) {
+ExitAs doctor(Session& session, DoctorOptions options) {
   return session.run(diagnose_all(session, std::move(options)));
 }
 

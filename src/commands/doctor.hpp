@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "commands/finish.hpp"
+#include "commands/exit_as.hpp"
 #include "commands/session.hpp"
 #include "core/types.hpp"
 
@@ -16,6 +16,6 @@ struct DoctorOptions {
 };
 
 /// `doctor`: diagnoses the servers, and compares them.
-Finish doctor(Session& session, DoctorOptions options);
+ExitAs doctor(Session& session, DoctorOptions options);
 
 }  // namespace redlock::commands

@@ -74,7 +74,7 @@ std::string success_text(const LeaseHandle& handle, Ttl ttl) {
 }
 
 /// Extends every key, even after a failure; the first failure is the outcome.
-asio::awaitable<Finish> extend_all(Session& session, const ExtendOptions& options) {
+asio::awaitable<ExitAs> extend_all(Session& session, const ExtendOptions& options) {
   const LeaseHandle& handle = options.lease;
   const Ttl ttl = options.ttl;
   std::optional<output::Outcome> failure;
@@ -111,12 +111,12 @@ asio::awaitable<Finish> extend_all(Session& session, const ExtendOptions& option
   if (session.json())
     print_result((failure ? output::outcome_json(outcome) : output::extend_json(outcome, valid)) +
                  "\n");
-  co_return Finish{outcome.exit_code};
+  co_return ExitAs{outcome.exit_code};
 }
 
 }  // namespace
 
-Finish extend(Session& session, const ExtendOptions& options) {
+ExitAs extend(Session& session, const ExtendOptions& options) {
   return session.run(extend_all(session, options));
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "commands/finish.hpp"
+#include "commands/exit_as.hpp"
 #include "commands/session.hpp"
 #include "core/lease_handle.hpp"
 
@@ -13,6 +13,6 @@ struct ExtendOptions {
 };
 
 /// `extend`: extends the lease on every key, except where it is inherited.
-Finish extend(Session& session, const ExtendOptions& options);
+ExitAs extend(Session& session, const ExtendOptions& options);
 
 }  // namespace redlock::commands

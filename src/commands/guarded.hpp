@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "commands/finish.hpp"
+#include "commands/exit_as.hpp"
+#include "core/stop_plan.hpp"
 #include "engine/held_set.hpp"
-#include "guard/stop_plan.hpp"
 #include "output/outcome.hpp"
 
 namespace redlock::commands {
@@ -30,7 +30,7 @@ struct Parting {
 
 /// What the front process reports and exits with.
 struct FrontReport {
-  Finish finish{};
+  ExitAs exit_as{};
   std::string text{};
   std::string short_text{};  ///< where `text` is too long to be sent
 };
@@ -54,7 +54,7 @@ class Guarded {
   virtual void lease_has_ended(const SetEnded& event) = 0;
 
   /// Stops it although the leases are valid.
-  virtual void stop(guard::StopReason why) = 0;
+  virtual void stop(StopReason why) = 0;
 
   /// After a start: waits until it has ended, and all that must end with it.
   virtual asio::awaitable<Parting> finish() = 0;

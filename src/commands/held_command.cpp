@@ -25,7 +25,6 @@
 namespace redlock::commands {
 
 namespace event = output::event;
-using guard::StopReason;
 using output::CommandResult;
 
 HeldCommand::HeldCommand(Session& session, const RunOptions& options, guard::Front& front,
@@ -157,7 +156,7 @@ void HeldCommand::lease_has_ended(const SetEnded& event) {
   report_.lost(event);
   supervisor_->lease_is_lost();
   const auto stopped = supervisor_->stopped();
-  if (stopped && guard::keeps_lease(*stopped)) report_.report_loss();
+  if (stopped && keeps_lease(*stopped)) report_.report_loss();
   changed_->notify();
 }
 
@@ -264,12 +263,12 @@ void HeldCommand::report_left(const std::vector<pid_t>& pids, bool killed) {
 
 std::optional<FrontReport> HeldCommand::last_report() {
   if (state_.released) report_.report_missing_votes();
-  const Finish finish{state_.outcome.exit_code, state_.signal};
-  state_.outcome.exit_code = exit_code_of(finish);
+  const ExitAs exit_as{state_.outcome.exit_code, state_.signal};
+  state_.outcome.exit_code = exit_code_of(exit_as);
   std::string text;
   if (session_.json() || options_.status_fd) text = output::run_json(state_) + "\n";
   if (session_.json()) output::StandardError::of_process().write(LOG_ERR, text);
-  return FrontReport{finish, std::move(text)};
+  return FrontReport{exit_as, std::move(text)};
 }
 
 // --- Nested runs that it left behind ---

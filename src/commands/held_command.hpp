@@ -29,7 +29,7 @@ class HeldCommand final : public Guarded {
   asio::awaitable<Started> start(std::shared_ptr<HeldSet> leases, Instant granted) override;
   void move_deadline(Instant deadline, Instant next_round) override;
   void lease_has_ended(const SetEnded& event) override;
-  void stop(guard::StopReason why) override;
+  void stop(StopReason why) override;
   asio::awaitable<Parting> finish() override;
   asio::awaitable<void> released(SetReleaseResult result) override;
   void conclude_interrupted() override;
@@ -48,7 +48,7 @@ class HeldCommand final : public Guarded {
 
   asio::awaitable<bool> outlast_nested_runs();
   [[nodiscard]] bool nested_runs_may_go_on() const;
-  [[nodiscard]] guard::StopReason reason_to_stop_nested_runs() const;
+  [[nodiscard]] StopReason reason_to_stop_nested_runs() const;
   void pass_on_to_nested_runs(int signal, guard::Reached reached);
   Parting conclude_end(Instant ended);
   void report_left(const std::vector<pid_t>& pids, bool killed);

@@ -20,7 +20,6 @@
 namespace redlock::commands {
 
 namespace event = output::event;
-using guard::StopReason;
 using output::CommandResult;
 
 HeldScript::HeldScript(Session& session, AcquireOptions& options, guard::FrontLink& link,

@@ -28,7 +28,7 @@ class HeldScript final : public Guarded {
   asio::awaitable<Started> start(std::shared_ptr<HeldSet> leases, Instant granted) override;
   void move_deadline(Instant deadline, Instant next_round) override;
   void lease_has_ended(const SetEnded& event) override;
-  void stop(guard::StopReason why) override;
+  void stop(StopReason why) override;
   asio::awaitable<Parting> finish() override;
   asio::awaitable<void> released(SetReleaseResult result) override;
   void conclude_interrupted() override;
@@ -39,11 +39,11 @@ class HeldScript final : public Guarded {
   asio::awaitable<std::optional<std::string>> hand_over();
   asio::awaitable<void> finish_at_max_hold();
   asio::awaitable<Parting> finish_process();
-  void announce_stop(guard::StopReason why);
+  void announce_stop(StopReason why);
   [[nodiscard]] std::string process_has_ended() const;
 
   Session& session_;
-  const guard::StopPlan& plan_;
+  const StopPlan& plan_;
   proc::WatchedProcess* process_;  ///< null: none
   guard::FrontLink& link_;
   pid_t job_group_;

@@ -8,7 +8,6 @@
 namespace redlock::commands {
 
 namespace event = output::event;
-using guard::StopReason;
 using output::CommandResult;
 
 HoldReport::HoldReport(Session& session, const LockOptions& options, std::string_view command)
@@ -49,16 +48,16 @@ void HoldReport::note_loss(const guard::Delay& delay) {
   if (!state.loss) state.loss = output::Loss{std::nullopt, reason_for_stop(state.trouble, delay)};
 }
 
-void HoldReport::stopping(StopReason why, const guard::Delay& delay, const guard::StopPlan& plan) {
+void HoldReport::stopping(StopReason why, const guard::Delay& delay, const StopPlan& plan) {
   if (why == StopReason::lease) {
     note_loss(delay);
     report_loss();
-    if (plan.on_lost == guard::OnLost::warn) return;
+    if (plan.on_lost == OnLost::warn) return;
   }
   add(stopping_event(why, plan));
 }
 
-event::Stopping HoldReport::stopping_event(StopReason why, const guard::StopPlan& plan) const {
+event::Stopping HoldReport::stopping_event(StopReason why, const StopPlan& plan) const {
   const bool is_requested = why == StopReason::request || why == StopReason::replaced;
   return {why, plan.max_hold, is_requested ? state.stop_request : std::nullopt};
 }

@@ -5,9 +5,9 @@
 
 #include "commands/options.hpp"
 #include "commands/session.hpp"
+#include "core/stop_plan.hpp"
 #include "engine/held_set.hpp"
 #include "guard/stop_meter.hpp"
-#include "guard/stop_plan.hpp"
 #include "output/event.hpp"
 #include "output/run_state.hpp"
 
@@ -47,10 +47,9 @@ class HoldReport {
   void note_loss(const guard::Delay& delay);
 
   /// The stop signal was sent, unless the plan lets it run on without the lease.
-  void stopping(guard::StopReason why, const guard::Delay& delay, const guard::StopPlan& plan);
+  void stopping(StopReason why, const guard::Delay& delay, const StopPlan& plan);
 
-  [[nodiscard]] output::event::Stopping stopping_event(guard::StopReason why,
-                                                       const guard::StopPlan& plan) const;
+  [[nodiscard]] output::event::Stopping stopping_event(StopReason why, const StopPlan& plan) const;
 
   // --- How it ends ---
 

@@ -158,12 +158,12 @@ asio::awaitable<void> HolderProcess::release(Parting parting) {
 void HolderProcess::report() {
   auto last = guarded_.last_report();
   if (!last) return;
-  const Finish finish = last->finish;
-  if (link_.report(finish.exit_code, finish.signal, std::move(last->text))) return;
+  const ExitAs exit_as = last->exit_as;
+  if (link_.report(exit_as.exit_code, exit_as.signal, std::move(last->text))) return;
   // A long text is sent as a file, which may have failed; if the front process is gone, the short
   // report fails, too.
   const bool has_short_text = !last->short_text.empty();
-  if (!link_.report(finish.exit_code, finish.signal, std::move(last->short_text))) return;
+  if (!link_.report(exit_as.exit_code, exit_as.signal, std::move(last->short_text))) return;
   if (has_short_text) return;
   session_.console().error(
       "cannot pass on the result for --json or --status-fd: no memory, descriptors or file size "

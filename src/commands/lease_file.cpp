@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include "output/console.hpp"
 #include "support/kernel_calls.hpp"
@@ -28,7 +27,7 @@ unexpected<std::string> failure(const std::string& path, std::string_view what) 
 }
 
 unexpected<std::string> system_failure(const std::string& path) {
-  return failure(path, std::strerror(errno));
+  return failure(path, errno_text(errno));
 }
 
 /// REDLOCK_SLOT and REDLOCK_SLOT_LIST, each between `before` and `after`; empty without slots.
@@ -106,7 +105,7 @@ Result<void, std::string> check_lease_file_target(const std::string& path) {
   if (path.empty()) return unexpected<std::string>("the path is empty");
   const std::string directory = directory_of(path);
   if (!may_access(directory.c_str(), W_OK | X_OK))
-    return failure(path, fmt::format("cannot write to its directory: {}", std::strerror(errno)));
+    return failure(path, fmt::format("cannot write to its directory: {}", errno_text(errno)));
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0)
     return errno == ENOENT ? Result<void, std::string>() : system_failure(path);

@@ -6,11 +6,11 @@
 
 #include "commands/servers.hpp"
 #include "core/lease.hpp"
+#include "core/stop_plan.hpp"
 #include "core/types.hpp"
 #include "engine/waiter.hpp"
 #include "guard/command.hpp"
 #include "guard/isolation.hpp"
-#include "guard/stop_plan.hpp"
 #include "proc/watched_process.hpp"
 #include "support/unique_fd.hpp"
 
@@ -34,7 +34,7 @@ struct LockOptions {
 
 /// All options of `run`.
 struct RunOptions : LockOptions {
-  guard::StopPlan stop{};
+  StopPlan stop{};
   guard::Command command{};
   guard::IsolationMode isolation = guard::IsolationMode::none;
   std::string isolation_source{};  ///< where the isolation was requested, for messages
@@ -54,7 +54,7 @@ struct RunOptions : LockOptions {
 /// How a holder process in the background keeps the leases of `acquire`.
 struct Background {
   std::optional<proc::WatchedProcess> process;  ///< keep them while it lives; nullopt: --detach
-  guard::StopPlan stop;  ///< how to stop the process; without a process, max_hold is set
+  StopPlan stop;  ///< how to stop the process; without a process, max_hold is set
 };
 
 /// All options of `acquire`.

@@ -37,7 +37,7 @@ class Report {
   }
 
   /// Prints the combined result with --json, and returns its exit code.
-  Finish finish() {
+  ExitAs finish() {
     if (whole_->exit_code == 0 && resources_.size() > 1) {
       std::sort(resources_.begin(), resources_.end());
       whole_->resources = resources_;
@@ -45,7 +45,7 @@ class Report {
       whole_->holder.reset();  // it is that of one key
     }
     if (session_.json()) print_result(output::outcome_json(*whole_) + "\n");
-    return Finish{whole_->exit_code};
+    return ExitAs{whole_->exit_code};
   }
 
  private:
@@ -111,7 +111,7 @@ asio::awaitable<output::Outcome> release_one(ServerSet& server_set, const LeaseH
 }
 
 /// Releases the leases in reverse order, as `run` does.
-asio::awaitable<Finish> release_all(Session& session, const LeaseHandle& handle) {
+asio::awaitable<ExitAs> release_all(Session& session, const LeaseHandle& handle) {
   const std::vector<LeaseHandle::Part> parts(handle.parts.rbegin(), handle.parts.rend());
   std::vector<output::Outcome> outcomes(parts.size());
   const auto release_part = [&](std::size_t i) -> asio::awaitable<void> {
@@ -222,7 +222,7 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
 
 /// Breaks the locks one by one. With `and_foreign`, also breaks foreign keys, after it has
 /// reported what they are.
-asio::awaitable<Finish> break_all(Session& session, const BreakOptions& options) {
+asio::awaitable<ExitAs> break_all(Session& session, const BreakOptions& options) {
   Report report(session);
   for (const Resource& resource : options.resources) {
     const BreakRequest request{resource, options.only_if, options.breaker};
@@ -251,11 +251,11 @@ asio::awaitable<Finish> break_all(Session& session, const BreakOptions& options)
 
 }  // namespace
 
-Finish release(Session& session, const LeaseHandle& lease) {
+ExitAs release(Session& session, const LeaseHandle& lease) {
   return session.run(release_all(session, lease));
 }
 
-Finish break_locks(Session& session, const BreakOptions& options) {
+ExitAs break_locks(Session& session, const BreakOptions& options) {
   return session.run(break_all(session, options));
 }
 

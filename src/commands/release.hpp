@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "commands/finish.hpp"
+#include "commands/exit_as.hpp"
 #include "commands/session.hpp"
 #include "core/lease_handle.hpp"
 #include "core/vote.hpp"
@@ -19,9 +19,9 @@ struct BreakOptions {
 };
 
 /// `release`: releases a lease, except where it is inherited.
-Finish release(Session& session, const LeaseHandle& lease);
+ExitAs release(Session& session, const LeaseHandle& lease);
 
 /// `release --force`: breaks locks that other processes hold, one by one.
-Finish break_locks(Session& session, const BreakOptions& options);
+ExitAs break_locks(Session& session, const BreakOptions& options);
 
 }  // namespace redlock::commands

@@ -51,7 +51,7 @@ void write_status(const SessionOptions& about, const RunOptions& options,
 
 /// Writes the final report in the front process, when the holder process could not. `waited`: the
 /// time since the start.
-Finish report_without_holder(const SessionOptions& about, const RunOptions& options,
+ExitAs report_without_holder(const SessionOptions& about, const RunOptions& options,
                              const guard::HolderExit& holder_exit, bool hook_began,
                              output::EventWriter* events, Duration waited) {
   using Source = guard::HolderExit::Source;
@@ -102,7 +102,7 @@ Finish report_without_holder(const SessionOptions& about, const RunOptions& opti
   } else {
     about.console.error(output::keys_text(options.resources) + ": " + state.outcome.message);
   }
-  return Finish{state.outcome.exit_code};
+  return ExitAs{state.outcome.exit_code};
 }
 
 /// The writer for the events of both processes. The command does not inherit the descriptor, unless
@@ -133,7 +133,7 @@ guard::Isolation isolate(const RunOptions& options, bool has_terminal) {
 
 }  // namespace
 
-Finish run(const RunOptions& options, const SessionOptions& about, const Start& start) {
+ExitAs run(const RunOptions& options, const SessionOptions& about, const Start& start) {
   const Instant began = BootClock::now();
   guard::SignalGate gate(start.inherited);
   std::size_t descriptors = descriptors_of_holder(options.servers);
@@ -145,8 +145,7 @@ Finish run(const RunOptions& options, const SessionOptions& about, const Start& 
 
   // Fail here, before there is a process to watch and before anything is locked.
   const guard::Isolation isolation = isolate(options, in_job);
-  if (options.isolation == guard::IsolationMode::none &&
-      options.stop.on_lost == guard::OnLost::kill)
+  if (options.isolation == guard::IsolationMode::none && options.stop.on_lost == OnLost::kill)
     require_visible_processes();
 
   guard::Front front(gate, options.stop, in_job, options.status_fd, isolation.cgroup());
@@ -162,7 +161,7 @@ Finish run(const RunOptions& options, const SessionOptions& about, const Start& 
                                  event_writer.get(), BootClock::now() - began);
   }
   write_status(about, options, holder_exit.report);
-  return Finish{holder_exit.exit_code, holder_exit.signal};
+  return ExitAs{holder_exit.exit_code, holder_exit.signal};
 }
 
 }  // namespace redlock::commands

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "commands/finish.hpp"
+#include "commands/exit_as.hpp"
 #include "commands/options.hpp"
 #include "commands/session.hpp"
 
@@ -9,6 +9,6 @@ namespace redlock::commands {
 /// `run`: forks the holder process, which waits for the lock, runs the command and releases;
 /// meanwhile guards both as the front process. Throws CommandError and std::system_error, both only
 /// before anything is locked.
-Finish run(const RunOptions& options, const SessionOptions& about, const Start& start);
+ExitAs run(const RunOptions& options, const SessionOptions& about, const Start& start);
 
 }  // namespace redlock::commands

@@ -220,7 +220,7 @@ class Printout {
 };
 
 /// Prints the status once, or repeatedly for a --watch that cannot draw on a terminal.
-asio::awaitable<Finish> print_status(Session& session, const StatusOptions& options) {
+asio::awaitable<ExitAs> print_status(Session& session, const StatusOptions& options) {
   const std::size_t servers = session.server_set().size();
   bool warned = false;
   for (;;) {
@@ -243,11 +243,11 @@ asio::awaitable<Finish> print_status(Session& session, const StatusOptions& opti
       session.console().error(quorum + output::faults_text(report.faults));
     }
     co_await session.server_set().close(CloseMode::immediate);
-    co_return Finish{printout.exit_code(report)};
+    co_return ExitAs{printout.exit_code(report)};
   }
 }
 
-asio::awaitable<Finish> draw_status(Session& session, const StatusOptions& options,
+asio::awaitable<ExitAs> draw_status(Session& session, const StatusOptions& options,
                                     const guard::InheritedSignals& inherited) {
   struct Found {
     output::ShownLocks locks;
@@ -270,7 +270,7 @@ asio::awaitable<Finish> draw_status(Session& session, const StatusOptions& optio
 
 }  // namespace
 
-Finish status(Session& session, const StatusOptions& options,
+ExitAs status(Session& session, const StatusOptions& options,
               const guard::InheritedSignals& inherited) {
   const bool in_place = options.watch && !session.json() && !session.console().is_quiet() &&
                         output::can_draw_on(STDOUT_FILENO);

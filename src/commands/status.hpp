@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "commands/finish.hpp"
+#include "commands/exit_as.hpp"
 #include "commands/session.hpp"
 #include "core/types.hpp"
 #include "engine/inspect.hpp"
@@ -29,7 +29,7 @@ struct StatusOptions {
 };
 
 /// `status`: shows locks once, or repeatedly. Throws CommandError when it cannot write.
-Finish status(Session& session, const StatusOptions& options,
+ExitAs status(Session& session, const StatusOptions& options,
               const guard::InheritedSignals& inherited);
 
 }  // namespace redlock::commands

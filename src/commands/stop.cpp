@@ -30,14 +30,14 @@ class Stopping {
   /// `session` and `options` must outlive this object.
   Stopping(Session& session, const StopOptions& options) : session_(session), options_(options) {}
 
-  asio::awaitable<Finish> run() {
+  asio::awaitable<ExitAs> run() {
     const output::Outcome outcome = co_await stop();
     const std::string line =
         fmt::format("{}: {}", output::key_text(options_.resource), outcome.message);
     outcome.exit_code == 0 ? session_.console().notice(line) : session_.console().error(line);
     if (session_.json()) print_result(output::outcome_json(outcome) + "\n");
     co_await session_.server_set().close(CloseMode::immediate);
-    co_return Finish{outcome.exit_code};
+    co_return ExitAs{outcome.exit_code};
   }
 
  private:
@@ -103,13 +103,12 @@ class Stopping {
           held, key, holder.foreign ? " --foreign" : "");
     }
     const Owner& owner = *holder.owner;
-    if (owner.stoppable.value_or(false)) return {};
+    if (owner.stoppable) return {};
     const bool is_by_hand = !owner.supervised && owner.renewed_for == Duration::zero();
     const std::string_view why = owner.detached ? "a detached lease has no command to stop"
                                  : is_by_hand
                                      ? "it was acquired by hand, so there is no command to stop"
-                                 : owner.stoppable ? "it runs with --on-lost warn"
-                                                   : "its version does not support stop requests";
+                                     : "it runs with --on-lost warn";
     return fmt::format(
         "{}; {}: stop it on its host; `redlock-cli release {} --force` breaks the lock under it{}",
         held, why, key, holder.shared ? ", and under all others that share it" : "");
@@ -238,7 +237,7 @@ class Stopping {
 
 }  // namespace
 
-Finish stop(Session& session, const StopOptions& options) {
+ExitAs stop(Session& session, const StopOptions& options) {
   Stopping stopping(session, options);
   return session.run(stopping.run());
 }

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "commands/finish.hpp"
+#include "commands/exit_as.hpp"
 #include "commands/session.hpp"
 #include "core/vote.hpp"
 
@@ -18,6 +18,6 @@ struct StopOptions {
 };
 
 /// `stop`: asks the holder to stop its command, and waits until the lease is gone.
-Finish stop(Session& session, const StopOptions& options);
+ExitAs stop(Session& session, const StopOptions& options);
 
 }  // namespace redlock::commands

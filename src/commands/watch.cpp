@@ -90,7 +90,7 @@ asio::awaitable<void> refresh(std::shared_ptr<WatchState> state,
 
 }  // namespace
 
-asio::awaitable<Finish> watch(Session& session, const guard::InheritedSignals& inherited,
+asio::awaitable<ExitAs> watch(Session& session, const guard::InheritedSignals& inherited,
                               Duration interval, Watched watched) {
   const Clock& clock = session.clock();
   const asio::any_io_executor executor = session.server_set().executor();
@@ -111,8 +111,8 @@ asio::awaitable<Finish> watch(Session& session, const guard::InheritedSignals& i
 
     const Instant next = state->refreshing ? Instant::max() : due;
     co_await state->event->wait_until(next);
-    if (state->quit) co_return Finish{};
-    if (state->ended_by != 0) co_return Finish{0, state->ended_by};
+    if (state->quit) co_return ExitAs{};
+    if (state->ended_by != 0) co_return ExitAs{0, state->ended_by};
 
     if (!state->redraw) continue;
     has_lines = has_lines || !state->refreshing;

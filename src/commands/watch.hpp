@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "commands/finish.hpp"
+#include "commands/exit_as.hpp"
 #include "commands/session.hpp"
 #include "output/screen.hpp"
 
@@ -21,7 +21,7 @@ struct Watched {
 /// Shows `watched` in place on the terminal at stdout, refreshed every `interval` and redrawn when
 /// the size changes, until q is typed or a signal ends it. When the job is stopped, restores the
 /// terminal, and redraws when the job is continued. Throws CommandError when it cannot write.
-asio::awaitable<Finish> watch(Session& session, const guard::InheritedSignals& inherited,
+asio::awaitable<ExitAs> watch(Session& session, const guard::InheritedSignals& inherited,
                               Duration interval, Watched watched);
 
 }  // namespace redlock::commands

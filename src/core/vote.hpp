@@ -54,12 +54,11 @@ struct Owner {
   std::optional<Duration> renewed_for{};  ///< the ttl with which it is renewed; zero: it is not
                                           ///< renewed; nullopt: unknown
   std::optional<Finished> finished{};     ///< set once the command under the lease has ended
-  bool newer = false;     ///< written by a version with a higher protocol number than ours
-  std::size_t slots = 0;  ///< the number of slots of the lock; zero: it has no slots
-  std::size_t take = 1;   ///< how many slots the owner took, or waits for
-  bool detached = false;  ///< it is bound to no process: the pid is that of the holder process
-  std::optional<bool> stoppable{};  ///< whether its holder process obeys a stop request; nullopt:
-                                    ///< written by an older version, which has no stop requests
+  bool newer = false;      ///< written by a version with a higher protocol number than ours
+  std::size_t slots = 0;   ///< the number of slots of the lock; zero: it has no slots
+  std::size_t take = 1;    ///< how many slots the owner took, or waits for
+  bool detached = false;   ///< it is bound to no process: the pid is that of the holder process
+  bool stoppable = false;  ///< its holder process obeys a stop request
   std::optional<StopRequest> stop_request{};
   std::optional<Place> place{};      ///< with --replace: a newer such run may ask it to stop
   unsigned long long pid_start = 0;  ///< of --while-pid: when its process began, in clock ticks

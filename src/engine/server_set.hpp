@@ -106,7 +106,7 @@ class ServerSet {
   /// The leftovers that are not confirmed as released yet.
   [[nodiscard]] std::vector<Leftover> leftovers() const;
 
-  /// Leaves a release to whoever goes on with it, as with leftovers.
+  /// Leaves a release to be completed after the end of this process, as with leftovers.
   void leave(UnconfirmedRelease release) { unconfirmed_ = std::move(release); }
   /// The release that was left, which is then no longer there.
   [[nodiscard]] std::optional<UnconfirmedRelease> take_unconfirmed() {

@@ -10,8 +10,8 @@
 #include "guard/signal_relay.hpp"
 #include "guard/signals.hpp"
 #include "guard/watchdog.hpp"
-#include "proc/ci_cookies.hpp"
 #include "proc/descriptors.hpp"
+#include "proc/title.hpp"
 
 namespace redlock::guard {
 

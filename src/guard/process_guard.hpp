@@ -7,9 +7,9 @@
 #include <optional>
 #include <set>
 
+#include "core/stop_plan.hpp"
 #include "core/stop_schedule.hpp"
 #include "guard/stop_meter.hpp"
-#include "guard/stop_plan.hpp"
 #include "proc/watched_process.hpp"
 #include "support/clock.hpp"
 

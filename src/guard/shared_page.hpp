@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "guard/signal_record.hpp"
 #include "guard/tree.hpp"
-#include "proc/signal_times.hpp"
 #include "support/boot_clock.hpp"
 
 namespace redlock::guard {
@@ -56,7 +56,7 @@ struct SharedPage {
 
   /// When the front process received each signal, counted from when a command could exist, whether
   /// or not the signal is passed on. Written by the front process.
-  proc::SignalTimes signals_of_front;
+  SignalTimes signals_of_front;
 
   static_assert(std::atomic<std::int64_t>::is_always_lock_free &&
                 std::atomic<bool>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free);

@@ -1,16 +1,53 @@
 #pragma once
 
-#include "proc/signal_times.hpp"
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "proc/signal_state.hpp"
 #include "support/boot_clock.hpp"
 
 namespace redlock::guard {
+
+/// When each signal was last noted. It has one writer, and is lock-free, so that it can lie in
+/// shared memory and be read by another process.
+class SignalTimes {
+ public:
+  void note(int signal, Instant now) noexcept { of(signal) = now.time_since_epoch().count(); }
+
+  void note_all(proc::SignalMask signals, Instant now) noexcept {
+    for (int signal = 1; signal <= last_signal; ++signal) {
+      if ((signals & proc::mask_of(signal)) != 0) note(signal, now);
+    }
+  }
+
+  void clear() noexcept {
+    for (auto& time : times_) time = never;
+  }
+
+  [[nodiscard]] bool noted_since(int signal, Instant when) const noexcept {
+    const std::int64_t time = times_[static_cast<std::size_t>(signal - 1)];
+    return time != never && time >= when.time_since_epoch().count();
+  }
+
+ private:
+  static constexpr int last_signal = 64;
+  static constexpr std::int64_t never = 0;
+
+  [[nodiscard]] std::atomic<std::int64_t>& of(int signal) noexcept {
+    return times_[static_cast<std::size_t>(signal - 1)];
+  }
+
+  std::array<std::atomic<std::int64_t>, last_signal> times_{};  ///< nanoseconds of the boot clock
+};
 
 /// Which signals the command and its process group have got, as far as the two guards know. It only
 /// keeps notes: it sends and reads no signal.
 class SignalRecord {
  public:
   /// `of_front`: the signals that the front process received; it must outlive this.
-  SignalRecord(int stop_signal, const proc::SignalTimes& of_front)
+  SignalRecord(int stop_signal, const SignalTimes& of_front)
       : stop_signal_(stop_signal), of_front_(of_front) {}
 
   /// Earlier signals do not count for was_asked_to_end().
@@ -45,8 +82,8 @@ class SignalRecord {
   }
 
   int stop_signal_;
-  const proc::SignalTimes& of_front_;
-  proc::SignalTimes sent_;
+  const SignalTimes& of_front_;
+  SignalTimes sent_;
   Instant started_at_;
   bool alone_ = false;
   bool group_has_stop_signal_ = false;

@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
+#include "guard/signal_record.hpp"
 #include "guard/signals.hpp"
 #include "guard/tree.hpp"
 #include "guard/witness.hpp"
-#include "proc/signal_times.hpp"
 #include "support/boot_clock.hpp"
 
 namespace redlock::guard {
@@ -29,8 +29,7 @@ class SignalRelay {
  public:
   /// All must outlive it. `shares_group`: the command will be in our process group. `got` records
   /// every signal that arrives while a command may exist.
-  SignalRelay(SignalGate& gate, const CommandTarget& command, bool shares_group,
-              proc::SignalTimes& got)
+  SignalRelay(SignalGate& gate, const CommandTarget& command, bool shares_group, SignalTimes& got)
       : gate_(gate), command_(command), shares_group_(shares_group), got_(got) {}
 
   /// Starts the witness if one is needed; returns its pid, or 0. Call it before the command can
@@ -74,7 +73,7 @@ class SignalRelay {
   SignalGate& gate_;
   const CommandTarget& command_;
   bool shares_group_;
-  proc::SignalTimes& got_;
+  SignalTimes& got_;
   bool has_command_ = false;
   std::unique_ptr<Witness> witness_;
   std::vector<Held> held_;  ///< in order; each signal of a sender once

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/stop_plan.hpp"
 #include "core/stop_schedule.hpp"
 #include "guard/command.hpp"
 #include "guard/isolation.hpp"
@@ -19,7 +20,6 @@
 #include "guard/signals.hpp"
 #include "guard/stop_hook.hpp"
 #include "guard/stop_meter.hpp"
-#include "guard/stop_plan.hpp"
 #include "guard/tree.hpp"
 #include "proc/signal_state.hpp"
 #include "support/clock.hpp"
@@ -105,7 +105,7 @@ class Supervisor {
   Supervisor(const Clock& clock, StopPlan plan, SharedPage& page, const Isolation& isolation,
              std::function<void(bool got_stop_signal)> on_end);
 
-  /// The next news; one coroutine at a time. Those that nobody has waited for stay until
+  /// The next news; one coroutine at a time. Those that were not waited for stay until
   /// take_news(), which returns nullopt if there are none.
   asio::awaitable<CommandNews> next_news();
   std::optional<CommandNews> take_news();

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "core/stop_plan.hpp"
 #include "core/stop_schedule.hpp"
 #include "guard/shared_page.hpp"
-#include "guard/stop_plan.hpp"
 #include "guard/tree.hpp"
 #include "proc/cgroup.hpp"
 #include "support/boot_clock.hpp"

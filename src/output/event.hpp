@@ -10,12 +10,12 @@
 
 #include "core/decision.hpp"
 #include "core/lease.hpp"
+#include "core/stop_plan.hpp"
 #include "core/types.hpp"
 #include "core/validity.hpp"
 #include "core/vote.hpp"
 #include "engine/attempt.hpp"
 #include "engine/server_set.hpp"
-#include "guard/stop_plan.hpp"
 #include "output/outcome.hpp"
 
 namespace redlock::output {
@@ -112,9 +112,9 @@ struct Strained {
 /// The stop signal was sent to the processes that run under the lock. `why` is the reason: the
 /// lease, --max-hold, the end of the process that started us, or a request of another process.
 struct Stopping {
-  guard::StopReason why;
+  StopReason why;
   std::optional<Duration> max_hold;
-  std::optional<StopRequest> request{};  ///< for guard::StopReason::request and replaced
+  std::optional<StopRequest> request{};  ///< for StopReason::request and replaced
 };
 
 /// The process of --while-pid is about to be stopped, or to run on without the lock. Precedes the
@@ -123,7 +123,7 @@ struct ScriptStopping {
   pid_t pid;
   Stopping stopping;
   std::optional<Lost> lost;  ///< if that is why
-  guard::OnLost on_lost;     ///< what happens then
+  OnLost on_lost;            ///< what happens then
 };
 
 /// Not all processes of --while-pid were dead when the lease ended.

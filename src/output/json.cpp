@@ -112,7 +112,7 @@ Json holder_json(const Holder& holder) {
     json["supervised"] = holder.owner->supervised;
     if (const auto word = kept_by_word(*holder.owner); !word.empty()) json["kept_by"] = word;
     if (holder.owner->renewed_for) json["renewed"] = *holder.owner->renewed_for > Duration::zero();
-    if (holder.owner->stoppable) json["stoppable"] = *holder.owner->stoppable;
+    json["stoppable"] = holder.owner->stoppable;
     if (holder.owner->stop_request)
       json["stop_request"] = stop_request_json(*holder.owner->stop_request);
     if (holder.owner->finished) set_finished(json, *holder.owner->finished, holder.remaining);
@@ -295,7 +295,7 @@ std::string_view name_of(const event::Stopping&) {
   return "stopping";
 }
 void set_event(Json& json, const event::Stopping& stopping) {
-  json["why"] = guard::word_of(stopping.why);
+  json["why"] = word_of(stopping.why);
   if (!stopping.request) return;
   json["by"] = to_valid_utf8(stopping.request->user + "@" + stopping.request->host);
   json["reason"] = to_valid_utf8(stopping.request->reason);

@@ -177,7 +177,7 @@ void Printer::print(const event::Strained& strained) {
 void Printer::print(const event::Stopping& stopping) {
   if (script_ != nullptr) return;  // print(ScriptStopping) has reported it
   notify_service("STOPPING", "1");
-  if (stopping.why == guard::StopReason::parent_gone) {
+  if (stopping.why == StopReason::parent_gone) {
     return console_.error(fmt::format(
         "{}: the process that started redlock-cli has ended; stopping the command", key_));
   }
@@ -189,7 +189,7 @@ void Printer::print(const event::Stopping& stopping) {
     stop_logged_ = true;
     return console_.error(text);
   }
-  if (stopping.why != guard::StopReason::max_hold) return;  // print(Lost) has reported the loss
+  if (stopping.why != StopReason::max_hold) return;  // print(Lost) has reported the loss
   console_.error(fmt::format("{}: held for {}, the limit of --max-hold; stopping the command", key_,
                              format_duration(*stopping.max_hold)));
 }
@@ -198,9 +198,9 @@ void Printer::print(const event::ScriptStopping& script) {
   std::string text;
   if (script.lost) {
     const std::string_view what_next =
-        script.on_lost == guard::OnLost::kill   ? "stopping it and its descendants"
-        : script.on_lost == guard::OnLost::term ? "sending it the stop signal"
-                                                : "it runs on without the lock";
+        script.on_lost == OnLost::kill   ? "stopping it and its descendants"
+        : script.on_lost == OnLost::term ? "sending it the stop signal"
+                                         : "it runs on without the lock";
     text = fmt::format("{}; process {} relies on the lock: {}", lost_text(key_, *script.lost),
                        script.pid, what_next);
   } else {

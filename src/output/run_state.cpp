@@ -15,7 +15,7 @@ std::optional<int> RunState::command_signal() const {
 }
 
 bool RunState::is_lost() const {
-  const bool stopped = end && end->stopped && (end->stopped == guard::StopReason::lease || loss);
+  const bool stopped = end && end->stopped && (end->stopped == StopReason::lease || loss);
   return stopped || outcome.result == CommandResult::lost ||
          outcome.result == CommandResult::unconfirmed;
 }

@@ -85,8 +85,8 @@ struct HealRequest {
 /// before the answer, so the lease may still be there (R3). At most once for each connection.
 using NotUndone = std::function<void()>;
 
-/// All that is to happen when a lease is released. Whoever repeats a release, or sends a second
-/// copy of it, sends the same value, as_of() then.
+/// All that is to happen when a lease is released. A release that is repeated, or sent a second
+/// time, has the same value, as_of() then.
 struct ReleaseRequest {
   Resource resource;
   Token token;

@@ -110,7 +110,7 @@ std::string encode_owner(const Owner& owner) {
   if (owner.take > 1) record[std::string(protocol::word::take_field)] = owner.take;
   if (owner.detached) record["detached"] = true;
   if (owner.pid_start > 0) record["start"] = owner.pid_start;
-  if (owner.stoppable) record["stoppable"] = *owner.stoppable;
+  if (owner.stoppable) record["stoppable"] = true;
   if (owner.stop_request)
     record[std::string(protocol::word::stop_field)] = to_json(*owner.stop_request);
   if (owner.place) record[std::string(protocol::word::place_field)] = to_json(*owner.place);
@@ -148,7 +148,7 @@ std::optional<Owner> decode_owner(std::string_view record) {
   owner.pid = static_cast<long>(number_field(parsed, "pid", max_pid).value_or(0));
   owner.supervised = flag_field(parsed, "run").value_or(false);
   owner.detached = flag_field(parsed, "detached").value_or(false);
-  owner.stoppable = flag_field(parsed, "stoppable");
+  owner.stoppable = flag_field(parsed, "stoppable").value_or(false);
   owner.stop_request = stop_request_of(parsed);
   owner.place = place_of(parsed);
   owner.pid_start =

@@ -415,14 +415,14 @@ eval_fails() {
   redis 0 set demo theirs
   assert_refused 78 "--token-file: the path is empty" \
     redlock-cli acquire -k demo --ttl 60s -w 2s --token-file ""
-  assert_refused 78 "$dir/none/lease: cannot write to its directory: No such file or directory" \
+  assert_refused 78 "$dir/none/lease: cannot write to its directory: no such file or directory" \
     redlock-cli acquire -k demo --ttl 60s -w 2s --token-file "$dir/none/lease"
   touch "$dir/file"
-  assert_refused 78 "$dir/file/lease: cannot write to its directory: Not a directory" \
+  assert_refused 78 "$dir/file/lease: cannot write to its directory: not a directory" \
     redlock-cli acquire -k demo --ttl 60s -w 2s --token-file "$dir/file/lease"
   if ((EUID != 0)); then
     mkdir -m 500 "$dir/locked"
-    assert_refused 78 "cannot write to its directory: Permission denied" \
+    assert_refused 78 "cannot write to its directory: permission denied" \
       redlock-cli acquire -k demo --ttl 60s -w 2s --token-file "$dir/locked/lease"
   fi
   assert_equal "$(keys_at 0)" demo
@@ -469,7 +469,7 @@ eval_fails() {
     redlock-cli release --token-file "$BATS_TEST_TMPDIR/directory"
   assert_refused 78 "not a regular file" \
     redlock-cli extend --ttl 60s --token-file "$BATS_TEST_TMPDIR/pipe"
-  assert_refused 78 "No such file" redlock-cli release --token-file "$BATS_TEST_TMPDIR/missing"
+  assert_refused 78 "no such file" redlock-cli release --token-file "$BATS_TEST_TMPDIR/missing"
   assert_refused 78 "--token-file: the path is empty" redlock-cli release --token-file ""
   assert_equal "$(redis 0 exists demo)" 1
 }

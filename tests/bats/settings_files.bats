@@ -60,7 +60,7 @@ with_system_file() {
   assert_output ""
   # Without them it is still an error, and so is a file that was named.
   run -78 with_system_file "${as_user[@]}" env -u REDLOCK_SERVER "$REDLOCK_CLI" run -k demo -- true
-  assert_output --partial "/etc/redlock-cli.toml: Permission denied"
+  assert_output --partial "/etc/redlock-cli.toml: permission denied"
   run -78 with_system_file "${as_user[@]}" "$REDLOCK_CLI" run -S "local:$place" \
     --config /etc/redlock-cli.toml -k demo -- true
 }
@@ -135,15 +135,15 @@ with_system_file() {
   assert_refused 78 "$USER_FILE: is not a regular file" redlock-cli run -k demo -- true
   rmdir "$USER_FILE"
   ln -s config.toml "$USER_FILE"
-  assert_refused 78 "$USER_FILE: Too many levels of symbolic links" redlock-cli run -k demo -- true
+  assert_refused 78 "$USER_FILE: too many levels of symbolic links" redlock-cli run -k demo -- true
   rm "$USER_FILE"
   user_file 'ttl = "30s"'
   ((EUID != 0)) || skip "root may read everything"
   chmod 000 "$USER_FILE"
-  assert_refused 78 "$USER_FILE: Permission denied" redlock-cli run -k demo -- true
+  assert_refused 78 "$USER_FILE: permission denied" redlock-cli run -k demo -- true
   chmod 600 "$USER_FILE"
   chmod 000 "$(dirname "$USER_FILE")"
-  assert_refused 78 "$USER_FILE: Permission denied" redlock-cli run -k demo -- true
+  assert_refused 78 "$USER_FILE: permission denied" redlock-cli run -k demo -- true
   chmod 700 "$(dirname "$USER_FILE")"
 }
 
@@ -154,7 +154,7 @@ with_system_file() {
   run -0 redlock-cli status --config "$path"
   echo >>"$path"
   assert_refused 78 "$path: is longer than 1048576 bytes" redlock-cli status --config "$path"
-  assert_refused 78 "/proc/self/mem: Input/output error" redlock-cli status --config /proc/self/mem
+  assert_refused 78 "/proc/self/mem: input/output error" redlock-cli status --config /proc/self/mem
 }
 
 @test "an inaccessible home of another user is skipped, our own file is not" {
@@ -178,7 +178,7 @@ with_system_file() {
   assert_output --partial "$public/theirs/.config/redlock-cli/config.toml: skipped: "
   XDG_CONFIG_HOME=$public/theirs/.config run -0 "${as_nobody[@]}"
   HOME=$public/ours run -78 "${as_nobody[@]}"
-  assert_output --partial "$public/ours/.config/redlock-cli/config.toml: Permission denied"
+  assert_output --partial "$public/ours/.config/redlock-cli/config.toml: permission denied"
   chmod 755 "$public/theirs" "$public/ours/.config"
   chmod 600 "$public/theirs/.config/redlock-cli/config.toml"
   HOME=$public/theirs run -78 "${as_nobody[@]}"

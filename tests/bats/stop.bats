@@ -142,16 +142,10 @@ has_stop_request() {
 }
 
 # bats test_tags=redis
-@test "a foreign client, and a version without stop requests, are 75 at once" {
+@test "a foreign client is 75 at once" {
   redis 0 set demo theirs px 60000
   run -75 stop
   assert_regex "$output" "held by a foreign client.*release -k demo --force --foreign"
-  redis 0 del demo
-  hold ours
-  redis 0 hset 'redlock:owner:{demo}' record '{"v":1,"host":"web1","run":true}'
-  run -75 stop
-  assert_regex "$output" "its version does not support stop requests"
-  release_hold ours
 }
 
 @test "a slot is stopped by its number, and the others continue" {

@@ -1,6 +1,6 @@
 -- Restores a lease, or only its record, on a server that lost it, after a quorum extended it in the
--- same round (R5). Never shortens a lease, and never replaces a record of ours, which may have a stop
--- request.
+-- same round (R5). Never shortens a lease, and never replaces a record of ours, which may have a
+-- stop request.
 -- ARGV: token, ttl, fence, age, supervised, owner record, mode (x or s), slots as '1,4' or ''
 -- -> {'healed'} | {'gone', …} if it was released by hand or broken meanwhile
 --    | {'held', …} | an error

@@ -23,8 +23,8 @@ local function admits(state, mode)
   return state == 'free' or state == 'shared' and mode ~= WORD.alone
 end
 
--- Whether the lock, in this state, has room for the waiter. A waiter for slots needs all that it takes
--- at the same time, below its own limit. While it is first, others wait for it; otherwise it might
+-- Whether the lock, in this state, has room for the waiter. A waiter for slots needs all that it
+-- takes at the same time, below its own limit. While it is first, others wait for it; otherwise it might
 -- never get them (M4).
 local function has_room(state, entry, time)
   if not admits(state, entry.mode) then return false end
@@ -115,8 +115,8 @@ local function is_subscribed(id)
   return is_error(counted) or counted[2] > 0
 end
 
--- Whether the waiter polled so lately that it need not prove again that it runs. One that polls often
--- has its own proof: its entry ends soon.
+-- Whether the waiter polled so lately that it need not prove again that it runs. One that polls
+-- often has its own proof: its entry ends soon.
 local function has_just_polled(entry, time)
   return not entry.opaque and not entry.polls and is_subscribed(entry.id)
     and entry.ends - TIME.idle_life > time - TIME.notify_timeout

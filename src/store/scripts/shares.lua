@@ -84,7 +84,7 @@ local function take_of(record)
 end
 
 -- The id of the nth share of a lease that takes several slots. Each of its slots has a separate
--- share, so that whoever reads the table of slots sees who holds each.
+-- share, so that the table of slots shows the holder of each.
 local function part_id(id, nth)
   return nth == 1 and id or id .. WORD.part_sign .. nth - 1
 end

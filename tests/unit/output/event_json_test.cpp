@@ -42,19 +42,18 @@ TEST(EventJson, LeavesOutThePositionOutsideTheQueue) {
 }
 
 TEST(EventJson, ReportsWhyTheCommandIsStopped) {
-  EXPECT_NE(json_of(event::Stopping{guard::StopReason::max_hold, 1s}).find(R"("why":"max_hold")"),
+  EXPECT_NE(json_of(event::Stopping{StopReason::max_hold, 1s}).find(R"("why":"max_hold")"),
             std::string::npos);
-  EXPECT_NE(
-      json_of(event::Stopping{guard::StopReason::lease, std::nullopt}).find(R"("why":"lost")"),
-      std::string::npos);
-  const event::Stopping asked{guard::StopReason::request, std::nullopt,
+  EXPECT_NE(json_of(event::Stopping{StopReason::lease, std::nullopt}).find(R"("why":"lost")"),
+            std::string::npos);
+  const event::Stopping asked{StopReason::request, std::nullopt,
                               StopRequest{"web1", "alice", "wrong branch"}};
   EXPECT_NE(json_of(asked).find(R"("why":"request","by":"alice@web1","reason":"wrong branch")"),
             std::string::npos);
 }
 
 TEST(EventJson, ReportsForWhomARunningCommandIsReplaced) {
-  const event::Stopping replaced{guard::StopReason::replaced, std::nullopt,
+  const event::Stopping replaced{StopReason::replaced, std::nullopt,
                                  StopRequest{"web1", "alice", "commit 2", Place{7, "a"}}};
   EXPECT_NE(json_of(replaced).find(R"("why":"replaced","by":"alice@web1","reason":"commit 2")"),
             std::string::npos);

@@ -1,4 +1,4 @@
-#include "proc/parent_process.hpp"
+#include "proc/watched_process.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -52,10 +52,10 @@ TEST(OwnerRecord, ReportsARunAndTheTtlOfItsRenewals) {
 
 TEST(OwnerRecord, ReportsWhetherItsHolderCanBeAskedToStopAndWhoDidSo) {
   Owner owner = some_owner();
-  EXPECT_EQ(decode_owner(encode_owner(owner))->stoppable, std::nullopt);
+  EXPECT_FALSE(decode_owner(encode_owner(owner))->stoppable);
   owner.stoppable = true;
   owner.note = R"({"stop_request":{"reason":"no"}})";
-  EXPECT_TRUE(*decode_owner(encode_owner(owner))->stoppable);
+  EXPECT_TRUE(decode_owner(encode_owner(owner))->stoppable);
   EXPECT_FALSE(stop_request_in(encode_owner(owner)));
   owner.stop_request = StopRequest{"web1", "alice", "wrong \"branch\""};
   const auto asked = stop_request_in(encode_owner(owner));
