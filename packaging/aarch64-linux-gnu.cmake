@@ -5,5 +5,5 @@ set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 # Another one would find hiredis and OpenSSL as this machine has them.
 set(PKG_CONFIG_EXECUTABLE aarch64-linux-gnu-pkg-config)
-# The build runs a tool that it has built, compile-scripts.
+# The build runs tools that it has built, such as compile-scripts.
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64)

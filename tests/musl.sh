@@ -120,7 +120,7 @@ copy_headers() {
 }
 pkg-config-of-host() { env -u PKG_CONFIG_LIBDIR pkg-config "$@"; }
 
-# The build runs a tool that it has built, compile-scripts: `env` does so.
+# The build runs tools that it has built, such as compile-scripts: `env` does so.
 cat >"$work/toolchain.cmake" <<END
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR $(uname -m))
