@@ -16,7 +16,7 @@
 #include "commands/command_error.hpp"
 #include "commands/held_script.hpp"
 #include "commands/hold_report.hpp"
-#include "commands/leftovers.hpp"
+#include "commands/releaser.hpp"
 #include "commands/wait.hpp"
 #include "guard/front.hpp"
 #include "output/standard_error.hpp"

@@ -10,8 +10,8 @@
 
 #include "commands/conclusion.hpp"
 #include "commands/holder.hpp"
-#include "commands/leftovers.hpp"
 #include "commands/nesting.hpp"
+#include "commands/releaser.hpp"
 #include "commands/wait.hpp"
 #include "output/describe.hpp"
 #include "output/json.hpp"

@@ -8,7 +8,7 @@
 
 #include "commands/conclusion.hpp"
 #include "commands/holder.hpp"
-#include "commands/leftovers.hpp"
+#include "commands/releaser.hpp"
 #include "commands/wait.hpp"
 #include "output/standard_error.hpp"
 #include "proc/cpu_share.hpp"

@@ -1,4 +1,4 @@
-#include "commands/leftovers.hpp"
+#include "commands/releaser.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
