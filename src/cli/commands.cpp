@@ -192,9 +192,10 @@ commands::ExitAs doctor_command(const Settings& settings) {
   }
   const commands::ServerOptions servers = read_server_options(settings);
   const commands::SessionOptions options = session_options(settings);
-  commands::Session session(options, servers, timeout_without_ttl(servers));
-  return commands::doctor(session,
-                          {.links = commands::links_to(options, servers), .key = std::move(key)});
+  const Duration timeout = timeout_without_ttl(servers);
+  commands::Session session(options, servers, timeout);
+  return commands::doctor(
+      session, {.links = commands::links_to(options, servers, timeout), .key = std::move(key)});
 }
 
 }  // namespace redlock::cli

@@ -15,8 +15,10 @@ void print_result(std::string_view text) {
     throw CommandError(ExitCode::os_error, "cannot write to stdout: " + errno_text(errno));
 }
 
-std::vector<ServerLink> links_to(const SessionOptions& options, const ServerOptions& servers) {
+std::vector<ServerLink> links_to(const SessionOptions& options, const ServerOptions& servers,
+                                 Duration server_timeout) {
   LinkOptions link;
+  link.server_timeout = server_timeout;
   link.login = servers.login;
   link.replicas = servers.replicas;
   link.identifies_itself = servers.servers.size() > 1 && options.identifies_servers;
@@ -37,7 +39,7 @@ Session::Session(const SessionOptions& options, const ServerOptions& servers,
                  Duration server_timeout)
     : console_(options.console), json_(options.json) {
   std::vector<std::unique_ptr<LockServer>> made;
-  for (const ServerLink& link : links_to(options, servers)) {
+  for (const ServerLink& link : links_to(options, servers, server_timeout)) {
     made.push_back(link.address->connect(io_->get_executor(), clock_, link.options));
   }
   server_set_ = std::make_unique<ServerSet>(io_->get_executor(), clock_, random_bits,

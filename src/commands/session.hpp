@@ -30,7 +30,8 @@ struct SessionOptions {
 void print_result(std::string_view text);
 
 /// How a session connects to each of its servers, in the order given.
-std::vector<ServerLink> links_to(const SessionOptions& options, const ServerOptions& servers);
+std::vector<ServerLink> links_to(const SessionOptions& options, const ServerOptions& servers,
+                                 Duration server_timeout);
 
 /// The objects that every command uses: the executor, the clock, the servers and the console.
 class Session {

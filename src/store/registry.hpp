@@ -76,6 +76,7 @@ struct LinkOptions {
   std::shared_ptr<Tls> tls;  ///< from the store's load_tls(), if the server uses TLS
   unsigned replicas = 0;  ///< a grant or an extension counts only when this many replicas have it
   bool identifies_itself = false;  ///< ask the server for its identity and uptime (ServerFacts)
+  Duration server_timeout{};       ///< to be named in messages; zero: unknown
 
   /// Called with the name of a server that has no password although there is a general one; may be
   /// null.

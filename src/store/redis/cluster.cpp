@@ -54,11 +54,14 @@ asio::awaitable<ScriptReply> ClusterServer::call(ScriptCall call, Instant deadli
 asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call,
                                                    std::shared_ptr<const Attempt> attempt,
                                                    Instant deadline) {
+  const Instant asked = clock_.now();
   Route route;
   route.slot = hash_slot(call.keys.front());
   const auto owner = co_await masters_.locate(route.slot, route.refuted, deadline);
   if (!owner) co_return unexpected(owner.error());
   route.lead_to_owner(*owner);
+  // Finding the master does not use up the time of the question.
+  deadline = postponed(deadline, clock_.now() - asked);
   for (;;) {
     // The undo went only to the servers that had been asked before it.
     if (attempt->undone) co_return unexpected(Fault{FaultKind::silent, "cancelled"});

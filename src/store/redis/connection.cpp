@@ -25,12 +25,6 @@ Fault default_user_is_off(std::string_view error_text) {
           "its default user is off: name another user with --user (" + quote_of(error_text) + ")"};
 }
 
-/// The time given, rounded: the question begins a moment after its deadline is set.
-std::string time_given(Duration span) {
-  if (span <= Duration::zero()) return "0s: this host was too busy to ask in time";
-  return format_duration(std::chrono::ceil<Milliseconds>(span));
-}
-
 /// The password that an AUTH among these commands sends.
 std::string password_in(const std::vector<Command>& login) {
   for (const Command& command : login) {
@@ -99,10 +93,11 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(EncodedCommand command
   open->answered = clock_.make_event();
   asked_ = true;
   enqueue(std::move(command), open);
-  // No `while (… && co_await …)`, here or below: GCC 12 would wait even if the part before the &&
-  // is false.
+  Instant end = deadline;
   while (!open->answer) {
-    if (!co_await open->answered->wait_until(deadline)) break;
+    if (co_await open->answered->wait_until(end)) continue;
+    if (end > deadline || !opened_at_ || *opened_at_ <= asked) break;
+    end = postponed(deadline, *opened_at_ - asked);
   }
   if (open->answer) co_return std::move(*open->answer);
 
@@ -112,12 +107,25 @@ asio::awaitable<Result<Reply, Fault>> Connection::request(EncodedCommand command
   // A server that has answered remains the master until no new connection opens, or the sentinels
   // name another.
   if (!answered_) transport_->disown();
-  const std::string span = time_given(deadline - asked);
-  if (connected_) co_return unexpected(of_server({FaultKind::silent, "no answer within " + span}));
-  const std::string awaited = transport_->awaited();
+  if (was_open()) co_return unexpected(missed_deadline("answer", deadline - asked));
+  Fault fault = missed_deadline(transport_->awaited(), deadline - asked);
   // Nothing was sent yet, so the only thing to undo would be that of an earlier connection.
   if (!carries_undo_) abort();
-  co_return unexpected(of_server({FaultKind::silent, "no " + awaited + " within " + span}));
+  co_return unexpected(std::move(fault));
+}
+
+Fault Connection::missed_deadline(const std::string& awaited, Duration time_given) const {
+  // Rounded: the question begins a moment after its deadline is set.
+  const auto given = std::chrono::ceil<Milliseconds>(time_given);
+  std::string why = "within " + format_duration(given);
+  if (given <= Milliseconds::zero()) {
+    why = "within 0s: this host was too busy to ask in time";
+  } else if (server_timeout_ > Duration::zero()) {
+    const bool is_rest = given < server_timeout_ - server_timeout_ / 10;
+    why = (is_rest ? "in what was left of " : "within ") + format_duration(server_timeout_) +
+          " (--server-timeout)";
+  }
+  return of_server({FaultKind::silent, "no " + awaited + " " + why});
 }
 
 bool Connection::greeting_was_refused() const {
@@ -144,14 +152,15 @@ asio::awaitable<void> Connection::close(Instant deadline, bool answered) {
   const auto self = shared_from_this();
   // A connection that never opened delivered nothing. It is only kept if it carries the undo for
   // another connection.
-  if (!broken_ && !open_.empty() && (connected_ || carries_undo_)) {
-    while (!broken_ && !(connected_ && unsent_.empty() && being_written_.empty())) {
+  // No `while (… && co_await …)`: GCC 12 would wait even if the part before the && is false.
+  if (!broken_ && !open_.empty() && (was_open() || carries_undo_)) {
+    while (!broken_ && !(was_open() && unsent_.empty() && being_written_.empty())) {
       if (!co_await progress_->wait_until(deadline)) break;
     }
     while (answered && !broken_ && !open_.empty()) {
       if (!co_await progress_->wait_until(deadline)) answered = false;
     }
-    if (!broken_ && connected_) transport_->end_sending();
+    if (!broken_ && was_open()) transport_->end_sending();
     while (!broken_) {
       if (!co_await progress_->wait_until(deadline)) break;
     }
@@ -171,7 +180,7 @@ asio::awaitable<void> Connection::serve(Instant deadline) {
     co_return;
   }
   if (broken_) co_return;
-  connected_ = true;
+  opened_at_ = clock_.now();
   flush();
   progress_->notify();
   std::array<char, 4096> buffer;
@@ -207,7 +216,7 @@ void Connection::enqueue(EncodedCommand command, std::shared_ptr<Open> open) {
   } else {
     unsent_ += command.bytes();
   }
-  if (connected_) flush();
+  if (was_open()) flush();
 }
 
 void Connection::flush() {
@@ -306,7 +315,7 @@ void Connection::fail(Fault fault) {
   unsent_.clear();
   progress_->notify();
   const auto disconnected = std::exchange(disconnected_, nullptr);
-  if (disconnected && connected_ && !aborted_ && !late_) disconnected();
+  if (disconnected && was_open() && !aborted_ && !late_) disconnected();
   if (const auto notified = std::exchange(on_message_, nullptr)) notified(nullptr);
 }
 

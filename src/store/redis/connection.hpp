@@ -18,6 +18,11 @@
 
 namespace redlock::redis {
 
+/// The deadline, later by this span, which is not negative. Instant::max() stays.
+constexpr Instant postponed(Instant deadline, Duration by) {
+  return deadline > Instant::max() - by ? Instant::max() : deadline + by;
+}
+
 /// One connection to one server; it never reconnects. Commands are sent in the given order. The
 /// login commands come first, in one write with the first command. Replies are matched by order.
 ///
@@ -48,6 +53,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
     needless_password_ = std::move(notify);
   }
 
+  /// The server timeout to name in messages about a missed deadline; without it, they name the time
+  /// that was given. Call it before start().
+  void set_server_timeout(Duration timeout) { server_timeout_ = timeout; }
+
   /// Begins to connect. Call it once.
   void start(Instant deadline);
 
@@ -55,9 +64,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// ended the connection.
   using Answered = std::function<void(const Result<Reply, Fault>&)>;
 
-  /// Sends a command and waits for its reply until `deadline`. Error replies are returned as
-  /// replies; if the login was refused, every answer is that fault. `late` runs if the reply comes
-  /// after the deadline; null: that reply is dropped.
+  /// Sends a command and waits for its reply until `deadline`. If the connection opens until then,
+  /// the reply has as long from there as the connection had. Error replies are returned as replies;
+  /// if the login was refused, every answer is that fault. `late` runs if the reply comes after the
+  /// deadline; null: that reply is dropped.
   asio::awaitable<Result<Reply, Fault>> request(EncodedCommand command, ReplyLimits limits,
                                                 Instant deadline, Answered late = nullptr);
 
@@ -82,7 +92,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Whether it ended after it had been open. Then the server may have executed its commands, or
   /// may still do so.
-  [[nodiscard]] bool broke_off() const noexcept { return broken_ && connected_; }
+  [[nodiscard]] bool broke_off() const noexcept { return broken_ && was_open(); }
 
   /// Whether the server refused our login.
   [[nodiscard]] bool was_denied() const noexcept {
@@ -93,7 +103,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// user.
   [[nodiscard]] bool acted_without_login() const noexcept { return acted_without_login_; }
 
-  [[nodiscard]] bool was_open() const noexcept { return connected_; }
+  [[nodiscard]] bool was_open() const noexcept { return opened_at_.has_value(); }
 
   [[nodiscard]] bool broken() const noexcept { return broken_.has_value(); }
 
@@ -143,6 +153,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// The fault, with the server's name where it does not go without saying.
   [[nodiscard]] Fault of_server(Fault fault) const;
+
+  /// Why `awaited` did not come: a server timeout, or a rest of one, has passed since `asked`.
+  [[nodiscard]] Fault missed_deadline(const std::string& awaited, Duration time_given) const;
   static void finish(Open& open, Result<Reply, Fault> answer);
   void fail(Fault fault);
 
@@ -165,8 +178,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool found_no_master_ = false;
   std::optional<Command> greeting_command_;
   std::optional<Greeting> greeting_;
-  bool connected_ = false;
-  bool answered_ = false;  ///< the server answered something
+  std::optional<Instant> opened_at_;
+  Duration server_timeout_{};  ///< zero: unknown
+  bool answered_ = false;      ///< the server answered something
   bool late_ = false;
   bool aborted_ = false;
   bool acted_without_login_ = false;

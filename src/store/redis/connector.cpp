@@ -12,7 +12,7 @@ Connector::Connector(asio::any_io_executor executor, const Clock& clock, Endpoin
       endpoint_(std::move(endpoint)),
       options_(std::move(options)) {
   if (endpoint_.kind == Endpoint::Kind::sentinel) {
-    sentinels_ = std::make_shared<Sentinels>(executor_, clock_, endpoint_, options_.tls);
+    sentinels_ = std::make_shared<Sentinels>(executor_, clock_, endpoint_, options_);
   }
 }
 
@@ -28,6 +28,7 @@ std::shared_ptr<Connection> Connector::open(Instant deadline,
   auto connection = std::make_shared<Connection>(executor_, clock_, std::move(transport),
                                                  login_commands(endpoint_, password), greeting,
                                                  /*demands_master=*/sentinels_ != nullptr);
+  connection->set_server_timeout(options_.server_timeout);
   if (endpoint_.password_is_general && options_.needless_password) {
     connection->allow_needless_password(
         [notify = options_.needless_password, name = endpoint_.name()] { notify(name); });

@@ -25,6 +25,8 @@ struct RedisServerOptions {
 
   bool slots_move = false;  ///< the server is part of a cluster
 
+  Duration server_timeout{};  ///< for messages; zero: unknown
+
   /// Called with the name of a server that has no password although the general one was sent.
   std::function<void(const std::string& server)> needless_password{};
 };

@@ -212,19 +212,23 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Li
   Connection& connection = *link->connection;
   const Command asking_command{"ASKING"};  // for one command
 
+  const Instant asked = clock_.now();
   if (asking) connection.post(asking_command);
   auto reply = co_await connection.request(script_command(call), ReplyLimits{}, deadline,
                                            late_answer_to(call, link));
   if (!reply || !is_noscript_reply(*reply)) co_return reply;
 
+  // Teaching the scripts does not use up the time of the call.
+  Instant until = postponed(deadline, clock_.now() - asked);
   if (asking) connection.post(asking_command);
-  auto loaded = co_await connection.request(load_scripts_command(call), ReplyLimits{}, deadline);
+  auto loaded = co_await connection.request(load_scripts_command(call), ReplyLimits{}, until);
   if (!loaded || loaded->type == Reply::Type::error) co_return loaded;
   // If an undo or a release was sent meanwhile, this call would arrive after it and take effect.
   const UndoableCall undoable(*link, call);
   if (undoable.lease_is_undone() || undoable.waiter_has_left()) co_return unexpected(cancelled());
+  until = postponed(deadline, clock_.now() - asked);
   if (asking) connection.post(asking_command);
-  co_return co_await connection.request(script_command(call), ReplyLimits{}, deadline);
+  co_return co_await connection.request(script_command(call), ReplyLimits{}, until);
 }
 
 asio::awaitable<RedisServer::Answer> RedisServer::ask_once(const ScriptCall& call, bool asking,

@@ -64,6 +64,7 @@ class RedisAddress final : public ServerAddress {
     RedisServerOptions about;
     about.tls = std::static_pointer_cast<TlsSource>(options.tls);
     about.replicas = options.replicas;
+    about.server_timeout = options.server_timeout;
     about.identifies_itself = options.identifies_itself;
     about.needless_password = options.needless_password;
     return about;

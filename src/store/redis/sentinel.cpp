@@ -124,11 +124,11 @@ class SentinelTransport final : public Transport {
 }  // namespace
 
 Sentinels::Sentinels(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint,
-                     std::shared_ptr<TlsSource> tls)
+                     RedisServerOptions options)
     : executor_(std::move(executor)),
       clock_(clock),
       endpoint_(std::move(endpoint)),
-      tls_(std::move(tls)),
+      options_(std::move(options)),
       sources_(endpoint_.members) {}
 
 asio::awaitable<Result<Endpoint, Fault>> Sentinels::locate(Instant deadline) {
@@ -163,16 +163,22 @@ asio::awaitable<Result<Address, Fault>> Sentinels::search(Instant deadline) {
 }
 
 asio::awaitable<Result<Address, Fault>> Sentinels::first_named(Instant deadline) {
+  const std::vector<Address> sentinels = sources_.in_order();
+  const std::function<asio::awaitable<Result<View, Fault>>(std::size_t)> ask_one =
+      [self = shared_from_this(), sentinels, deadline](std::size_t i) {
+        return self->ask(sentinels[i], /*with_epoch=*/false, deadline);
+      };
+  const ViewAnswers<View> answers =
+      co_await ask_in_turn<View>(executor_, clock_, sentinels.size(), ask_one, deadline);
   Fault faults;
-  for (const Address& sentinel : sources_.in_order()) {
-    const auto view =
-        co_await ask(sentinel, /*with_epoch=*/false, time_for_one(clock_.now(), deadline));
-    if (view) {
-      sources_.prefer(sentinel);
-      co_return view->master;
+  for (std::size_t i = 0; i < sentinels.size(); ++i) {
+    if (!answers[i] || !*answers[i]) sources_.pass_over(sentinels[i]);
+    if (!answers[i]) continue;  // it is silent, or was not asked
+    if (*answers[i]) {
+      sources_.prefer(sentinels[i]);
+      co_return (*answers[i])->master;
     }
-    sources_.pass_over(sentinel);
-    add_fault(faults, view.error());
+    add_fault(faults, answers[i]->error());
   }
   co_return unexpected(std::move(faults));
 }
@@ -180,7 +186,8 @@ asio::awaitable<Result<Address, Fault>> Sentinels::first_named(Instant deadline)
 asio::awaitable<Result<Address, Fault>> Sentinels::best_named(Instant deadline) {
   const std::vector<Address> sentinels = sources_.in_order();
   std::vector<std::optional<Result<View, Fault>>> views(sentinels.size());
-  const Instant until = time_for_one(clock_.now(), deadline);
+  // Some time remains for the master.
+  const Instant until = time_for_one(clock_.now(), deadline, 2);
   const auto ask_one = [&](std::size_t i) -> asio::awaitable<void> {
     views[i] = co_await ask(sentinels[i], /*with_epoch=*/true, until);
   };
@@ -220,10 +227,12 @@ asio::awaitable<Result<Address, Fault>> Sentinels::best_named(Instant deadline) 
 
 asio::awaitable<Result<Sentinels::View, Fault>> Sentinels::ask(Address sentinel, bool with_epoch,
                                                                Instant deadline) {
+  const auto self = shared_from_this();
   const Endpoint endpoint = endpoint_.sentinel_at(sentinel);
   const auto connection = std::make_shared<Connection>(
-      executor_, clock_, make_transport(executor_, clock_, endpoint, tls_),
+      executor_, clock_, make_transport(executor_, clock_, endpoint, options_.tls),
       login_commands(endpoint, endpoint.password));
+  connection->set_server_timeout(options_.server_timeout);
   const auto fault_of = [&](const Fault& fault) {
     connection->abort();
     return unexpected(Fault{

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "store/redis/connector.hpp"
 #include "store/redis/endpoint.hpp"
 #include "store/redis/transport.hpp"
 #include "store/redis/view_sources.hpp"
@@ -18,14 +19,14 @@ namespace redlock::redis {
 /// ROLE on that server shows whether it is a master, and it is believed rather than any single
 /// sentinel (PROTOCOL R13). Source of the procedure: "Guidelines for Redis clients with support for
 /// Redis Sentinel".
-class Sentinels {
+class Sentinels : public std::enable_shared_from_this<Sentinels> {
  public:
-  /// `clock` must outlive it; `tls` is for sentinels with TLS.
+  /// `clock` must outlive it.
   Sentinels(asio::any_io_executor executor, const Clock& clock, Endpoint endpoint,
-            std::shared_ptr<TlsSource> tls);
+            RedisServerOptions options);
 
   /// The master's endpoint, as named by the first sentinel that answers. The sentinel that was
-  /// right last is asked first.
+  /// right last is asked first; one that is slow may still answer while the next is asked.
   ///
   /// After a master was disowned, all sentinels are compared: the largest config-epoch decides,
   /// then the number of sentinels that name the master; a disowned master loses only against an
@@ -55,12 +56,13 @@ class Sentinels {
   asio::awaitable<Result<Address, Fault>> search(Instant deadline);
   asio::awaitable<Result<Address, Fault>> first_named(Instant deadline);
   asio::awaitable<Result<Address, Fault>> best_named(Instant deadline);
+  /// Keeps this alive until it ends.
   asio::awaitable<Result<View, Fault>> ask(Address sentinel, bool with_epoch, Instant deadline);
 
   asio::any_io_executor executor_;
   const Clock& clock_;
   Endpoint endpoint_;
-  std::shared_ptr<TlsSource> tls_;
+  RedisServerOptions options_;
   ViewSources sources_;
   std::set<Address> disowned_;
   std::optional<Address> found_;  ///< what locate() returns next, without asking

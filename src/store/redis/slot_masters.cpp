@@ -17,12 +17,56 @@ constexpr ReplyLimits slots_limits{4, 16384, 64 * 1024, 32 * 1024 * 1024};
 /// that are dead or cut off, but too few to flood a large cluster during a fail-over.
 constexpr std::size_t max_compared = 5;
 
-/// The number of nodes that are asked for another master than the one that failed. If all of them
-/// name that one, it is tried again.
+/// The number of nodes that are asked for one question, at most. Those that failed come last next
+/// time. If all of them name the master that failed, it is tried again.
 constexpr std::size_t enough_compared = 3 * max_compared;
 
 Fault no_such_slot() {
   return {FaultKind::unavailable, "no server of its cluster has the slot of this key"};
+}
+
+/// As many of these sources as are asked at most for one question, whatever the servers name.
+std::vector<Address> first_of(std::vector<Address> sources) {
+  if (sources.size() > enough_compared) sources.resize(enough_compared);
+  return sources;
+}
+
+asio::awaitable<Result<ClusterView, Fault>> ask_for_view(std::shared_ptr<RedisServer> server,
+                                                         Address from, bool with_epoch,
+                                                         Instant deadline) {
+  Command question{"CLUSTER", "SLOTS"};
+  const auto [reply, link] =
+      co_await server->answer_to(std::move(question), slots_limits, deadline);
+  if (!reply) co_return unexpected(reply.error());
+  auto slots = slots_from(*reply, from);
+  if (!slots) co_return unexpected(slots.error());
+  if (!link->stays_on_this_host()) {
+    for (SlotRange& range : *slots) {
+      if (is_loopback(range.master.host)) co_return unexpected(foreign_loopback(range.master));
+      std::erase_if(range.replicas, [](const Address& one) { return is_loopback(one.host); });
+    }
+  }
+  ClusterView view{from, std::move(*slots), std::nullopt};
+  if (with_epoch) {
+    Command info{"CLUSTER", "INFO"};
+    const auto answer = co_await server->ask(std::move(info), ReplyLimits{}, deadline);
+    if (!answer) co_return unexpected(answer.error());
+    view.epoch = epoch_from(*answer);
+  }
+  co_return view;
+}
+
+/// A view with a master of the slot that is not refuted. The fault has no text if it is refuted.
+asio::awaitable<Result<ClusterView, Fault>> view_with_master(std::shared_ptr<RedisServer> server,
+                                                             Address from, std::uint16_t slot,
+                                                             SlotMasters::Refuted refuted,
+                                                             Instant deadline) {
+  auto view = co_await ask_for_view(server, from, /*with_epoch=*/false, deadline);
+  if (!view) co_return unexpected(fault_at(from, view.error()));
+  const SlotRange* range = range_of(view->slots, slot);
+  if (range == nullptr) co_return unexpected(fault_at(from, no_such_slot()));
+  if (refuted.contains(range->master)) co_return unexpected(Fault());
+  co_return std::move(*view);
 }
 
 }  // namespace
@@ -55,20 +99,50 @@ asio::awaitable<Result<Address, Fault>> SlotMasters::locate(std::uint16_t slot,
 asio::awaitable<std::optional<Fault>> SlotMasters::find_view(std::uint16_t slot,
                                                              const Refuted& refuted,
                                                              Instant deadline) {
+  return doubt_ ? best_view(slot, refuted, deadline) : first_view(slot, refuted, deadline);
+}
+
+asio::awaitable<std::optional<Fault>> SlotMasters::first_view(std::uint16_t slot,
+                                                              const Refuted& refuted,
+                                                              Instant deadline) {
+  const std::vector<Address> sources = first_of(sources_.in_order());
+  const std::function<asio::awaitable<Result<ClusterView, Fault>>(std::size_t)> ask_one =
+      [&](std::size_t i) {
+        return view_with_master(node_at_(sources[i]), sources[i], slot, refuted, deadline);
+      };
+  ViewAnswers<ClusterView> answers =
+      co_await ask_in_turn<ClusterView>(executor_, clock_, sources.size(), ask_one, deadline);
+  Fault faults;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (answers[i] && *answers[i]) {
+      use(std::move(**answers[i]));
+      co_return std::nullopt;
+    }
+    sources_.pass_over(sources[i]);
+    if (answers[i] && !answers[i]->error().text.empty()) add_fault(faults, answers[i]->error());
+  }
+  if (faults.text.empty()) faults = no_such_slot();
+  co_return faults;
+}
+
+asio::awaitable<std::optional<Fault>> SlotMasters::best_view(std::uint16_t slot,
+                                                             const Refuted& refuted,
+                                                             Instant deadline) {
   Fault faults;
   std::vector<Address> sources = sources_.in_order();
   // The failed master may be silent, and cannot vouch for itself. Ask it only if it is the only
   // source.
-  if (doubt_ && sources.size() > 1) std::erase(sources, doubt_->master);
-  const std::size_t at_a_time = doubt_ ? max_compared : 1;
+  if (sources.size() > 1) std::erase(sources, doubt_->master);
+  sources = first_of(std::move(sources));
   std::optional<ClusterView> last_resort;
-  for (std::size_t begin = 0; begin < sources.size(); begin += at_a_time) {
-    if (last_resort && begin >= enough_compared) break;
-    const std::size_t end = std::min(begin + at_a_time, sources.size());
+  std::size_t rounds = (sources.size() + max_compared - 1) / max_compared;
+  for (std::size_t begin = 0; begin < sources.size(); begin += max_compared) {
+    const std::size_t end = std::min(begin + max_compared, sources.size());
     const std::vector<Address> some(sources.begin() + static_cast<std::ptrdiff_t>(begin),
                                     sources.begin() + static_cast<std::ptrdiff_t>(end));
-    Views found = co_await ask_for_views(some, /*with_epoch=*/some.size() > 1,
-                                         time_for_one(clock_.now(), deadline));
+    // Some time remains for the master.
+    const Instant until = time_for_one(clock_.now(), deadline, 1 + rounds--);
+    Views found = co_await ask_for_views(some, /*with_epoch=*/some.size() > 1, until);
     for (ClusterView& view : newest_first(std::move(found.views))) {
       const SlotRange* range = range_of(view.slots, slot);
       if (range != nullptr && !refuted.contains(range->master)) {
@@ -97,7 +171,7 @@ asio::awaitable<SlotMasters::Views> SlotMasters::ask_for_views(std::vector<Addre
                                                                bool with_epoch, Instant deadline) {
   std::vector<std::optional<Result<ClusterView, Fault>>> answers(nodes.size());
   const auto ask_one = [&](std::size_t i) -> asio::awaitable<void> {
-    answers[i] = co_await ask_for_view(nodes[i], with_epoch, deadline);
+    answers[i] = co_await ask_for_view(node_at_(nodes[i]), nodes[i], with_epoch, deadline);
   };
   co_await run_all(executor_, clock_, nodes.size(), ask_one);
 
@@ -113,36 +187,11 @@ asio::awaitable<SlotMasters::Views> SlotMasters::ask_for_views(std::vector<Addre
   co_return found;
 }
 
-asio::awaitable<Result<ClusterView, Fault>> SlotMasters::ask_for_view(Address from, bool with_epoch,
-                                                                      Instant deadline) {
-  const std::shared_ptr<RedisServer> server = node_at_(from);
-  Command question{"CLUSTER", "SLOTS"};
-  const auto [reply, link] =
-      co_await server->answer_to(std::move(question), slots_limits, deadline);
-  if (!reply) co_return unexpected(reply.error());
-  auto slots = slots_from(*reply, from);
-  if (!slots) co_return unexpected(slots.error());
-  if (!link->stays_on_this_host()) {
-    for (SlotRange& range : *slots) {
-      if (is_loopback(range.master.host)) co_return unexpected(foreign_loopback(range.master));
-      std::erase_if(range.replicas, [](const Address& one) { return is_loopback(one.host); });
-    }
-  }
-  ClusterView view{from, std::move(*slots), std::nullopt};
-  if (with_epoch) {
-    Command info{"CLUSTER", "INFO"};
-    const auto answer = co_await server->ask(std::move(info), ReplyLimits{}, deadline);
-    if (!answer) co_return unexpected(answer.error());
-    view.epoch = epoch_from(*answer);
-  }
-  co_return view;
-}
-
 asio::awaitable<Result<std::vector<ClusterView>, Fault>> SlotMasters::complete_views(
     Instant deadline) {
-  const std::vector<Address> asked = sources_.in_order();
+  const std::vector<Address> asked = first_of(sources_.in_order());
   Views found =
-      co_await ask_for_views(asked, /*with_epoch=*/true, time_for_one(clock_.now(), deadline));
+      co_await ask_for_views(asked, /*with_epoch=*/true, time_for_one(clock_.now(), deadline, 2));
   // If only a few nodes of the cluster are configured, those that the newest view names may have
   // newer views.
   found.views = newest_first(std::move(found.views));
@@ -152,9 +201,7 @@ asio::awaitable<Result<std::vector<ClusterView>, Fault>> SlotMasters::complete_v
     std::vector<Address> others = servers_in(named->slots, /*with_replicas=*/false);
     std::erase_if(others,
                   [&](const Address& one) { return std::ranges::find(asked, one) != asked.end(); });
-    others.resize(std::min(others.size(), enough_compared));
-    Views more =
-        co_await ask_for_views(others, /*with_epoch=*/true, time_for_one(clock_.now(), deadline));
+    Views more = co_await ask_for_views(first_of(std::move(others)), /*with_epoch=*/true, deadline);
     std::ranges::move(more.views, std::back_inserter(found.views));
   }
   std::vector<ClusterView> complete;

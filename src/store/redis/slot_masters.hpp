@@ -67,6 +67,13 @@ class SlotMasters {
   asio::awaitable<std::optional<Fault>> find_view(std::uint16_t slot, const Refuted& refuted,
                                                   Instant deadline);
 
+  /// While no view has failed: the first one that a node gives.
+  asio::awaitable<std::optional<Fault>> first_view(std::uint16_t slot, const Refuted& refuted,
+                                                   Instant deadline);
+  /// After a view failed: the best of several.
+  asio::awaitable<std::optional<Fault>> best_view(std::uint16_t slot, const Refuted& refuted,
+                                                  Instant deadline);
+
   /// The views of several nodes, and the faults of the nodes without one.
   struct Views {
     std::vector<ClusterView> views;
@@ -74,8 +81,6 @@ class SlotMasters {
   };
   asio::awaitable<Views> ask_for_views(std::vector<Address> nodes, bool with_epoch,
                                        Instant deadline);
-  asio::awaitable<Result<ClusterView, Fault>> ask_for_view(Address from, bool with_epoch,
-                                                           Instant deadline);
 
   void use(ClusterView view);
 

@@ -25,12 +25,6 @@ Fault foreign_loopback(const Address& announced);
 /// The fault with the address of its server in front, escaped for the terminal.
 Fault fault_at(const Address& address, Fault fault);
 
-/// The deadline for asking one of several servers that may know an address: a third of the
-/// remaining time, so that some remains for the server at that address.
-constexpr Instant time_for_one(Instant now, Instant deadline) {
-  return now + (deadline - now) / 3;
-}
-
 /// `MOVED slot host:port` or `ASK slot host:port`: the server did nothing, and names another one.
 struct Redirect {
   Address to;

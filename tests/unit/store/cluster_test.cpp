@@ -410,6 +410,24 @@ TEST_F(ClusterTest, AsksAnotherForTheSlotsWhenOneIsSilent) {
   }());
 }
 
+TEST_F(ClusterTest, FindingAFarMasterDoesNotUseUpTheTimeOfTheQuestion) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));
+    Peer a = co_await a_.accept();
+    co_await a.expect(wire("CLUSTER SLOTS"));
+    clock_.advance(1s);
+    Peer b = co_await b_.accept();
+    co_await b.expect(wire("CLUSTER SLOTS"));
+    clock_.advance(1900ms);
+    co_await a.send(all_slots_at(a_.address()));
+    expect_script(co_await a.read_command(), scripts::inspect, "10");
+    clock_.advance(2900ms);
+    co_await a.send(std::string(is_free));
+    const InspectVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(answer));
+  }());
+}
+
 TEST_F(ClusterTest, ComparesViewsAgainWhenAMasterFails) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(server_->inspect(deploy(), std::nullopt, clock_.now() + 3s));

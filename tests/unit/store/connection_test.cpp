@@ -202,6 +202,34 @@ TEST_F(ConnectionTest, IsNotToBeUsedAfterALateAnswer) {
   }());
 }
 
+TEST_F(ConnectionTest, ConnectingDoesNotUseUpTheTimeOfTheAnswer) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const auto connection = connect();
+    auto far = ask(connection, "EVAL far", clock_.now() + 1s);
+    clock_.advance(900ms);  // the connection opens now
+    Peer peer = co_await server_.accept();
+    co_await peer.expect(wire("EVAL far"));
+    clock_.advance(900ms);
+    EXPECT_FALSE(far.ready());
+    co_await peer.send("$3\r\nfar\r\n");
+    expect_text(co_await far.get(), "far");
+  }());
+}
+
+TEST_F(ConnectionTest, NamesTheServerTimeoutAlsoWhereOnlyARestOfItWasLeft) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    const auto connection = connect();
+    connection->set_server_timeout(1s);
+    Peer peer = co_await opened(connection);
+    auto whole = ask(connection, "EVAL whole", clock_.now() + 1s);
+    auto rest = ask(connection, "EVAL rest", clock_.now() + 40ms);
+    clock_.advance(1s);
+    expect_fault(co_await whole.get(), FaultKind::silent, "no answer within 1s (--server-timeout)");
+    expect_fault(co_await rest.get(), FaultKind::silent,
+                 "no answer in what was left of 1s (--server-timeout)");
+  }());
+}
+
 TEST_F(ConnectionTest, DoesNotCountAnAnswerThatIsHalfThereInTime) {
   drive_.run([this]() -> asio::awaitable<void> {
     const auto connection = connect();

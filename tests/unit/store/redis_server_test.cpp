@@ -111,6 +111,24 @@ TEST_F(RedisServerTest, TeachesAServerTheScriptsByACommandOfItsOwn) {
   }());
 }
 
+TEST_F(RedisServerTest, TeachingTheScriptsDoesNotUseUpTheTimeOfTheQuestion) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = drive_.start(acquire(token(), clock_.now() + 1s));
+    Peer peer = co_await fake_.accept();
+    expect_evalsha(co_await peer.read_command(), scripts::acquire, token());
+    clock_.advance(900ms);
+    co_await peer.send(std::string(noscript));
+    expect_teaching(co_await peer.read_command());
+    clock_.advance(900ms);
+    co_await peer.send("$-1\r\n");
+    expect_evalsha(co_await peer.read_command(), scripts::acquire, token());
+    clock_.advance(900ms);
+    co_await peer.send(std::string(granted));
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Granted>(answer));
+  }());
+}
+
 constexpr std::string_view wrong_password = "-WRONGPASS invalid username-password pair\r\n";
 constexpr std::string_view no_login = "-NOAUTH Authentication required.\r\n";
 

@@ -132,6 +132,37 @@ TEST_F(SentinelTest,
   }());
 }
 
+TEST_F(SentinelTest, TheOnlySentinelHasAllOfTheTime) {
+  Endpoint alone = endpoint();
+  alone.members.pop_back();
+  server_ = std::make_unique<RedisServer>(drive_.executor(), clock_, alone);
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_inspect();
+    Peer far = co_await first_.accept();
+    co_await far.expect(wire("SENTINEL get-master-addr-by-name mymaster"));
+    clock_.advance(2900ms);
+    co_await far.send(announcement(master_.address()));
+    Peer peer = co_await connected(master_, is_master, is_free);
+    const InspectVote free = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(free));
+  }());
+}
+
+TEST_F(SentinelTest, AFarSentinelMayStillAnswerWhileTheNextIsAsked) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = start_inspect();
+    Peer far = co_await first_.accept();
+    co_await far.expect(wire("SENTINEL get-master-addr-by-name mymaster"));
+    clock_.advance(1s);
+    Peer silent = co_await second_.accept();
+    co_await silent.expect(wire("SENTINEL get-master-addr-by-name mymaster"));
+    co_await far.send(announcement(master_.address()));
+    Peer peer = co_await connected(master_, is_master, is_free);
+    const InspectVote free = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Free>(free));
+  }());
+}
+
 TEST_F(SentinelTest, WhoIsNoMasterGivesNoVoteAndTheSentinelsAreAskedAgain) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = start_acquire();
