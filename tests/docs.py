@@ -392,12 +392,12 @@ def check_manual(tree, problems):
         problems.append(f"{OVERVIEW}: EXIT STATUS: 128+n is missing")
 
     # The rights of an ACL user: the commands that the scripts call, those that carry the scripts,
-    # and those by which a waiter subscribes.
+    # that by which a waiter subscribes, and that which tells a replica.
     scripts = "".join(tree.text(script) for script in tree.glob("src/store/scripts/*.lua"))
     called = [name.lower() for name in re.findall(r"redis\.p?call\('([A-Z]+)'", scripts)]
     problems.same(
         f"{SERVERS}: rights",
-        called and [*called, "eval", "evalsha", "subscribe"],
+        called and [*called, "eval", "evalsha", "subscribe", "role"],
         man_rights(tree.text(SERVERS)),
     )
 

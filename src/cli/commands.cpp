@@ -177,7 +177,9 @@ commands::ExitAs stop_command(const Settings& settings) {
 commands::ExitAs status_command(const Settings& settings, const commands::Start& start) {
   const commands::StatusOptions options = read_status_options(settings);
   const commands::ServerOptions servers = read_server_options(settings);
-  commands::Session session(session_options(settings), servers, timeout_without_ttl(servers));
+  commands::SessionOptions about = session_options(settings);
+  about.tells_unknown_roles = true;
+  commands::Session session(about, servers, timeout_without_ttl(servers));
   return commands::status(session, options, start.inherited);
 }
 

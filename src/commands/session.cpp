@@ -27,6 +27,14 @@ std::vector<ServerLink> links_to(const SessionOptions& options, const ServerOpti
     if (std::exchange(*reported, true)) return;
     console.notice(escape_for_terminal(server) + " has no password, so REDISCLI_AUTH is not used");
   };
+  if (options.tells_unknown_roles) {
+    link.unknown_role = [console = options.console,
+                         reported = std::make_shared<bool>(false)](const std::string& server) {
+      if (std::exchange(*reported, true)) return;
+      console.notice("cannot tell whether " + escape_for_terminal(server) +
+                     " is a replica, which may show old locks: allow +role or +info");
+    };
+  }
   std::vector<ServerLink> links;
   for (const ServerSource& server : servers.servers) {
     link.tls = server.tls;

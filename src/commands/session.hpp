@@ -23,6 +23,7 @@ struct SessionOptions {
   bool json;
   bool identifies_servers;  ///< whether to ask each server, if there are several, for its identity
                             ///< and start time
+  bool tells_unknown_roles = false;  ///< a server may be a replica, and does not report it
 };
 
 /// Writes a command's result to stdout. Throws CommandError (os_error) on failure, which would

@@ -78,6 +78,10 @@ struct LinkOptions {
   bool identifies_itself = false;  ///< ask the server for its identity and uptime (ServerFacts)
   Duration server_timeout{};       ///< to be named in messages; zero: unknown
 
+  /// Called with the name of a server that does not report whether it is a replica, although the
+  /// answer to a question depends on it; may be null.
+  std::function<void(const std::string& server)> unknown_role{};
+
   /// Called with the name of a server that has no password although there is a general one; may be
   /// null.
   std::function<void(const std::string& server)> needless_password;

@@ -198,6 +198,25 @@ without_last_runs() {
   assert_output --partial "locks work, but these rights are missing: +getrange"
 }
 
+@test "a rule from before ROLE was needed works, status says what it cannot tell, and doctor names it" {
+  start_server
+  local rights
+  mapfile -t rights < <(without +role)
+  allow 0 "${rights[@]}"
+  run -0 --separate-stderr redlock-cli run -k deploy -- true
+  assert_equal "$stderr" ""
+  run -0 --separate-stderr redlock-cli status deploy
+  assert_line "deploy: free"
+  assert_regex "$stderr" "cannot tell whether unix:.* is a replica.*: allow \+role or \+info"
+  run -1 doctor -k deploy
+  assert_output --partial "locks work, but these rights are missing: +role"
+  allow 0 "${rights[@]}" +info
+  run -0 --separate-stderr redlock-cli status deploy
+  assert_equal "$stderr" ""
+  run doctor -k deploy
+  refute_output --partial "missing"
+}
+
 @test "doctor names any right of the rule that is missing" {
   start_server
   local right rights
@@ -303,17 +322,17 @@ without_last_runs() {
   refute_output --partial "unknown: "
 }
 
-@test "a master with sentinels needs one more right, and the sentinels need one of their own" {
-  local rest
+@test "a master with sentinels needs no more rights, and the sentinels need one of their own" {
+  local rest rights
   export REDLOCK_SERVER_TIMEOUT=3s REDLOCK_TTL=1m
   start_tcp_server
-  assert_equal "$(more_for sentinel://)" +role
   start_sentinels 1 'user asker on >geheim resetchannels -@all +sentinel|get-master-addr-by-name'
   rest=${SENTINEL_URL#sentinel://}'?sentinel-user=asker&sentinel-password=geheim'
-  allow 0 "${RULE[@]}"
+  mapfile -t rights < <(without +role)
+  allow 0 "${rights[@]}"
   REDLOCK_SERVER=sentinel://locker:geheim@$rest assert_refused 77 "'role' command" \
     redlock-cli run -k deploy -n -- true
-  allow 0 "${RULE[@]}" +role
+  allow 0 "${RULE[@]}"
   REDLOCK_SERVER=sentinel://locker:geheim@$rest run -0 redlock-cli run -k deploy -n -- true
   redis "$SENTINEL" acl setuser asker -@all >/dev/null
   REDLOCK_SERVER=sentinel://locker:geheim@$rest assert_refused 77 "the sentinel 127.0.0.1" \

@@ -44,7 +44,7 @@ means() {
   means 69 "it is loading its data" stay '-LOADING Redis is loading the dataset in memory\r\n'
   means 69 "it is busy with a script of another client" stay \
     '-BUSY Redis is busy running a script.\r\n'
-  means 69 "it is a read-only replica: name its master" stay \
+  means 69 "it is a read-only replica; name its master" stay \
     "-READONLY You can't write against a read only replica.\r\n"
   means 69 "it is out of memory (maxmemory)" stay \
     "-OOM command not allowed when used memory > 'maxmemory'.\r\n"

@@ -20,6 +20,13 @@ std::optional<Fault> objection_to(const Reply& role) {
                "it reports that it is not a master; is a failover under way?"};
 }
 
+Reply error_reply(std::string text) {
+  Reply reply;
+  reply.type = Reply::Type::error;
+  reply.text = std::move(text);
+  return reply;
+}
+
 Fault default_user_is_off(std::string_view error_text) {
   return {FaultKind::denied,
           "its default user is off: name another user with --user (" + quote_of(error_text) + ")"};
@@ -69,13 +76,15 @@ Connection::Connection(asio::any_io_executor executor, const Clock& clock,
       password_(password_in(login)),
       progress_(clock.make_event()),
       greeting_command_(greeting) {
-  const auto begin_with = [this](const Command& command, void (Connection::*take)(Open&, Reply)) {
+  const auto begin_with = [this](const Command& command, void (Connection::*take)(Open&, Reply),
+                                 const ReplyLimits& limits = {}) {
     auto open = std::make_shared<Open>();
     open->take = take;
+    open->limits = limits;
     enqueue(command, std::move(open));
   };
   for (const Command& command : login) begin_with(command, &Connection::take_login);
-  if (demands_master) begin_with(Command{"ROLE"}, &Connection::take_role);
+  if (demands_master) begin_with(Command{"ROLE"}, &Connection::take_role, role_limits);
   if (greeting) begin_with(*greeting, &Connection::take_greeting);
 }
 
@@ -86,24 +95,48 @@ void Connection::start(Instant deadline) {
 asio::awaitable<Result<Reply, Fault>> Connection::request(EncodedCommand command,
                                                           ReplyLimits limits, Instant deadline,
                                                           Answered late) {
+  std::vector<Question> one;
+  one.push_back(Question{std::move(command), limits});
+  auto replies = co_await request_all(std::move(one), deadline, std::move(late));
+  if (!replies) co_return unexpected(std::move(replies.error()));
+  co_return std::move(replies->front());
+}
+
+asio::awaitable<Result<std::vector<Reply>, Fault>> Connection::request_all(
+    std::vector<Question> questions, Instant deadline, Answered late) {
   const auto self = shared_from_this();
   const Instant asked = clock_.now();
-  auto open = std::make_shared<Open>();
-  open->limits = limits;
-  open->answered = clock_.make_event();
   asked_ = true;
-  enqueue(std::move(command), open);
+  std::vector<std::shared_ptr<Open>> all;
+  std::vector<bool> may_fail;
+  for (Question& question : questions) {
+    all.push_back(std::make_shared<Open>());
+    all.back()->limits = question.limits;
+    may_fail.push_back(question.may_fail);
+    if (&question == &questions.back()) all.back()->answered = clock_.make_event();
+    enqueue(std::move(question.command), all.back());
+  }
+  flush();
+  const std::shared_ptr<Open> last = all.back();
   Instant end = deadline;
-  while (!open->answer) {
-    if (co_await open->answered->wait_until(end)) continue;
+  while (!last->answer) {
+    if (co_await last->answered->wait_until(end)) continue;
     if (end > deadline || !opened_at_ || *opened_at_ <= asked) break;
     end = postponed(deadline, *opened_at_ - asked);
   }
-  if (open->answer) co_return std::move(*open->answer);
+  if (last->answer) {
+    std::vector<Reply> replies;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      auto& answer = *all[i]->answer;
+      if (!answer && !may_fail[i]) co_return unexpected(std::move(answer.error()));
+      replies.push_back(answer ? std::move(*answer) : error_reply(std::move(answer.error().text)));
+    }
+    co_return replies;
+  }
 
   late_ = true;
-  open->answered.reset();
-  open->then = std::move(late);
+  last->answered.reset();
+  last->then = std::move(late);
   // A server that has answered remains the master until no new connection opens, or the sentinels
   // name another.
   if (!answered_) transport_->disown();
@@ -146,6 +179,7 @@ void Connection::post(EncodedCommand command, Answered answered) {
   auto open = std::make_shared<Open>();
   open->then = std::move(answered);
   enqueue(std::move(command), std::move(open));
+  flush();
 }
 
 asio::awaitable<void> Connection::close(Instant deadline, bool answered) {
@@ -216,11 +250,10 @@ void Connection::enqueue(EncodedCommand command, std::shared_ptr<Open> open) {
   } else {
     unsent_ += command.bytes();
   }
-  if (was_open()) flush();
 }
 
 void Connection::flush() {
-  if (!being_written_.empty() || unsent_.empty()) return;
+  if (!was_open() || broken_ || !being_written_.empty() || unsent_.empty()) return;
   unsent_.erase(0, transport_->try_write(asio::buffer(unsent_)));
   if (unsent_.empty()) return;
   spawn(executor_, [self = shared_from_this()] { return self->write_rest(); });

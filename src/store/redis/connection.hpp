@@ -71,6 +71,17 @@ class Connection : public std::enable_shared_from_this<Connection> {
   asio::awaitable<Result<Reply, Fault>> request(EncodedCommand command, ReplyLimits limits,
                                                 Instant deadline, Answered late = nullptr);
 
+  struct Question {
+    EncodedCommand command;
+    ReplyLimits limits{};
+    bool may_fail = false;  ///< its fault, such as a closed connection, counts as an error reply
+  };
+  /// The same for several commands in one write. Returns all replies in their order, or the first
+  /// fault. `late` gets the last reply.
+  asio::awaitable<Result<std::vector<Reply>, Fault>> request_all(std::vector<Question> questions,
+                                                                 Instant deadline,
+                                                                 Answered late = nullptr);
+
   /// Sends a command after all others. `answered` may be null. It runs once, unless the connection
   /// is destroyed before the answer.
   void post(EncodedCommand command, Answered answered = nullptr);
@@ -154,7 +165,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// The fault, with the server's name where it does not go without saying.
   [[nodiscard]] Fault of_server(Fault fault) const;
 
-  /// Why `awaited` did not come: a server timeout, or a rest of one, has passed since `asked`.
+  /// The fault if `awaited` did not come within this time.
   [[nodiscard]] Fault missed_deadline(const std::string& awaited, Duration time_given) const;
   static void finish(Open& open, Result<Reply, Fault> answer);
   void fail(Fault fault);

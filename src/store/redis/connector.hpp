@@ -27,6 +27,10 @@ struct RedisServerOptions {
 
   Duration server_timeout{};  ///< for messages; zero: unknown
 
+  /// Called with the name of a server that does not report whether it is a replica (PROTOCOL D4),
+  /// when that matters.
+  std::function<void(const std::string& server)> unknown_role{};
+
   /// Called with the name of a server that has no password although the general one was sent.
   std::function<void(const std::string& server)> needless_password{};
 };

@@ -63,6 +63,11 @@ class Probe {
     }
     if (no_report && lock.failed()) co_return unreachable(*no_report);
     std::vector<std::string> missing = co_await missing_rights(lock.unused_key());
+    // In a cluster, a replica redirects to its master instead.
+    if (report->role.empty() && endpoint.kind != Endpoint::Kind::cluster) {
+      const bool denied = co_await may_not_ask_for_role(lock.unused_key());
+      if (denied) missing.emplace_back("role");
+    }
     const auto not_notified = co_await subscribe(lock.key(), missing);
     if (lock.has_own_key()) {
       const auto left = co_await erase(lock.key());
@@ -224,6 +229,17 @@ class Probe {
         break;  // without the string under the key, the other commands would create data
     }
     co_return missing;
+  }
+
+  /// Whether we lack the right to ROLE, which shows that a server is a replica if INFO does not.
+  asio::awaitable<bool> may_not_ask_for_role(Resource unused_key) {
+    const Instant end = deadline();
+    const auto server = co_await vote_.master_of(unused_key.key(), end);
+    if (!server) co_return false;
+    Command question{"ROLE"};
+    const auto reply = co_await (*server)->ask(std::move(question), role_limits, end);
+    if (!reply) co_return false;
+    co_return is_denied(*reply, "role");
   }
 
   /// Adds the right to subscribe to the missing ones, if it is. Returns any other reason why

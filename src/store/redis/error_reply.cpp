@@ -31,6 +31,9 @@ constexpr std::string_view login_advice =
     "it requires a password: set REDISCLI_AUTH or --password-file, and --user if its default user "
     "is off";
 
+constexpr std::string_view replica_advice =
+    "it is a read-only replica; name its master, unless a failover is under way";
+
 constexpr std::string_view sentinel_advice =
     "it runs no scripts; if it is a Sentinel, write sentinel://HOST:PORT/MASTER";
 
@@ -63,7 +66,7 @@ constexpr std::array meanings{
     Meaning{"can't access at least one of the keys", FaultKind::denied, key_advice},
     Meaning{"LOADING", FaultKind::unavailable, "it is loading its data", true},
     Meaning{"BUSY", FaultKind::unavailable, "it is busy with a script of another client", true},
-    Meaning{"READONLY", FaultKind::unavailable, "it is a read-only replica: name its master", true},
+    Meaning{"READONLY", FaultKind::unavailable, replica_advice, true},
     Meaning{"OOM", FaultKind::unavailable, "it is out of memory (maxmemory): give it more"},
     Meaning{"MISCONF", FaultKind::unavailable,
             "it cannot save to disk, and refuses writes for that: see its log", true},
@@ -143,6 +146,10 @@ Fault fault_of_error(std::string_view error_text) {
     return {meaning.kind, std::move(text), meaning.refused};
   }
   return {FaultKind::unavailable, "it answered: " + quote_of(words)};
+}
+
+Fault is_replica() {
+  return {FaultKind::unavailable, std::string(replica_advice), /*refused=*/true};
 }
 
 bool means_the_same(std::string_view one, std::string_view other) {

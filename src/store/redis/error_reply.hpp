@@ -18,6 +18,9 @@ std::string quote_of(std::string_view error_text);
 /// addresses.
 bool means_the_same(std::string_view one, std::string_view other);
 
+/// The fault of a server that reports that it is a replica.
+Fault is_replica();
+
 /// Whether a server without a password refused AUTH.
 bool is_needless_password(std::string_view error_text);
 

@@ -45,6 +45,15 @@ bool is_read_only_reply(const Reply& reply) {
   return reply.type == Reply::Type::error && is_read_only(reply.text);
 }
 
+/// Asks for the role, which is read by role_from(). It comes behind questions that write nothing,
+/// and so do not show whether the server is a master (PROTOCOL D4). The user may have only one of
+/// these two rights, or none.
+void add_role_questions(std::vector<Connection::Question>& questions) {
+  // A proxy may close the connection instead of refusing them.
+  questions.push_back({Command{"ROLE"}, role_limits, /*may_fail=*/true});
+  questions.push_back({Command{"INFO", "replication"}, {}, /*may_fail=*/true});
+}
+
 /// Whether the call made a change that only counts once enough replicas have it.
 bool needs_replicas(const ScriptCall& call, const Reply& reply) {
   if (reply.type != Reply::Type::array || reply.elements.empty()) return false;
@@ -175,21 +184,17 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask(Command command, ReplyLim
 asio::awaitable<Result<RedisServer::Types, Fault>> RedisServer::types_of(
     std::vector<std::string> keys, bool asking, Instant deadline) {
   const std::shared_ptr<Link> link = links_.usable_link(deadline);
-  const std::shared_ptr<Connection> connection = link->connection;
-  const Command asking_command{"ASKING"};  // for one command
-  const auto replies = std::make_shared<std::vector<Reply>>();
+  std::vector<Connection::Question> questions;
   for (const std::string& key : keys) {
-    if (asking) connection->post(asking_command);
-    const Command type{"TYPE", key};
-    if (&key != &keys.back()) {
-      connection->post(type, [replies](const Result<Reply, Fault>& reply) {
-        if (reply) replies->push_back(*reply);
-      });
-      continue;
-    }
-    const auto last = co_await connection->request(type, ReplyLimits{}, deadline);
-    if (!last) co_return unexpected(last.error());
-    replies->push_back(*last);
+    if (asking) questions.push_back({Command{"ASKING"}});
+    questions.push_back({Command{"TYPE", key}});
+  }
+  auto replies = co_await link->connection->request_all(std::move(questions), deadline);
+  if (!replies) co_return unexpected(replies.error());
+  if (asking) {
+    std::vector<Reply> types;
+    for (std::size_t i = 1; i < replies->size(); i += 2) types.push_back(std::move((*replies)[i]));
+    co_return Types{std::move(types), link};
   }
   co_return Types{std::move(*replies), link};
 }
@@ -209,26 +214,49 @@ Connection::Answered RedisServer::late_answer_to(const ScriptCall& call,
 asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Link> link,
                                                               const ScriptCall& call, bool asking,
                                                               Instant deadline) {
-  Connection& connection = *link->connection;
-  const Command asking_command{"ASKING"};  // for one command
-
   const Instant asked = clock_.now();
-  if (asking) connection.post(asking_command);
-  auto reply = co_await connection.request(script_command(call), ReplyLimits{}, deadline,
-                                           late_answer_to(call, link));
+  // In a cluster, a replica redirects to its master instead.
+  const bool with_role = call.script == &scripts::inspect && !options_.slots_move;
+  auto reply = co_await send(link, script_command(call), asking, with_role, deadline,
+                             late_answer_to(call, link));
   if (!reply || !is_noscript_reply(*reply)) co_return reply;
 
   // Teaching the scripts does not use up the time of the call.
   Instant until = postponed(deadline, clock_.now() - asked);
-  if (asking) connection.post(asking_command);
-  auto loaded = co_await connection.request(load_scripts_command(call), ReplyLimits{}, until);
+  auto loaded = co_await send(link, load_scripts_command(call), asking, /*with_role=*/false, until);
   if (!loaded || loaded->type == Reply::Type::error) co_return loaded;
   // If an undo or a release was sent meanwhile, this call would arrive after it and take effect.
   const UndoableCall undoable(*link, call);
   if (undoable.lease_is_undone() || undoable.waiter_has_left()) co_return unexpected(cancelled());
   until = postponed(deadline, clock_.now() - asked);
-  if (asking) connection.post(asking_command);
-  co_return co_await connection.request(script_command(call), ReplyLimits{}, until);
+  co_return co_await send(link, script_command(call), asking, with_role, until);
+}
+
+asio::awaitable<Result<Reply, Fault>> RedisServer::send(std::shared_ptr<Link> link,
+                                                        EncodedCommand command, bool asking,
+                                                        bool with_role, Instant deadline,
+                                                        Connection::Answered late) {
+  std::vector<Connection::Question> questions;
+  if (asking) questions.push_back({Command{"ASKING"}});
+  const std::size_t at = questions.size();
+  questions.push_back({std::move(command)});
+  if (with_role) add_role_questions(questions);
+  auto replies =
+      co_await link->connection->request_all(std::move(questions), deadline, std::move(late));
+  if (!replies) co_return unexpected(std::move(replies.error()));
+  Reply& reply = (*replies)[at];
+  if (with_role && reply.type != Reply::Type::error) {
+    if (auto fault = objection_to_role((*replies)[at + 1], (*replies)[at + 2]))
+      co_return unexpected(std::move(*fault));
+  }
+  co_return std::move(reply);
+}
+
+std::optional<Fault> RedisServer::objection_to_role(const Reply& role, const Reply& info) {
+  const std::string name = role_from(role, info);
+  if (name.empty() && options_.unknown_role) options_.unknown_role(name_);
+  if (name.empty() || name == "master") return std::nullopt;
+  return is_replica();
 }
 
 asio::awaitable<RedisServer::Answer> RedisServer::ask_once(const ScriptCall& call, bool asking,
@@ -358,6 +386,14 @@ asio::awaitable<Result<LockList, Fault>> RedisServer::list(ListRequest request) 
           so_far({FaultKind::garbage, "its list of keys (SCAN) does not end"}, progress));
     }
     if (request.progress) request.progress(progress);
+  }
+  if (!options_.slots_move) {
+    std::vector<Connection::Question> questions;
+    add_role_questions(questions);
+    const auto role = co_await link->connection->request_all(std::move(questions), answer_by());
+    if (!role) co_return unexpected(role.error());
+    if (auto fault = objection_to_role((*role)[0], (*role)[1]))
+      co_return unexpected(std::move(*fault));
   }
   // SCAN may show a key more than once.
   auto& resources = list.resources;

@@ -128,6 +128,15 @@ class RedisServer final : public RedisVote {
                                                    const ScriptCall& call, bool asking,
                                                    Instant deadline);
 
+  /// Sends a command, possibly with ASKING before it. `with_role`: the answer of a replica is a
+  /// fault; then there is no `late`, which gets an answer after the deadline.
+  asio::awaitable<Result<Reply, Fault>> send(std::shared_ptr<Link> link, EncodedCommand command,
+                                             bool asking, bool with_role, Instant deadline,
+                                             Connection::Answered late = nullptr);
+
+  /// The fault of a replica, by its replies to ROLE and INFO.
+  std::optional<Fault> objection_to_role(const Reply& role, const Reply& info);
+
   /// nullopt if enough replicas have the last write of this connection.
   asio::awaitable<std::optional<Fault>> missing_replicas(std::shared_ptr<Link> link,
                                                          Instant deadline);

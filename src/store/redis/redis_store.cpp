@@ -66,6 +66,7 @@ class RedisAddress final : public ServerAddress {
     about.replicas = options.replicas;
     about.server_timeout = options.server_timeout;
     about.identifies_itself = options.identifies_itself;
+    about.unknown_role = options.unknown_role;
     about.needless_password = options.needless_password;
     return about;
   }

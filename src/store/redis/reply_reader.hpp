@@ -21,6 +21,10 @@ struct ReplyLimits {
   std::size_t total = 256 * 1024;  ///< bytes of the whole reply, on the wire and in memory
 };
 
+/// Of ROLE: a master lists its replicas, of which there may be many.
+inline constexpr ReplyLimits role_limits{
+    .depth = 3, .elements = 4096, .bulk = 1024, .total = 4 * 1024 * 1024};
+
 /// The limits of a reply, and the memory that it has used so far.
 struct ReplyBudget {
   ReplyLimits limits;

@@ -60,6 +60,12 @@ ServerFacts facts_from(const Reply& info, Instant answered_at, Instant now) {
   return facts;
 }
 
+std::string role_from(const Reply& role, const Reply& info) {
+  if (role.type == Reply::Type::array && !role.elements.empty()) return role.elements[0].text;
+  if (info.type != Reply::Type::text) return {};
+  return std::string(ServerInfo(info.text).field("role").value_or(""));
+}
+
 ServerReport report_from(std::string_view info_text) {
   const ServerInfo info(info_text);
   const auto text = [&info](std::string_view name) {

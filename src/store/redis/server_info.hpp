@@ -35,6 +35,10 @@ class ServerInfo {
 /// reply gives no facts.
 ServerFacts facts_from(const Reply& info, Instant answered_at, Instant now);
 
+/// The role in these replies to ROLE and INFO: `master`, or another word; empty if both were
+/// refused.
+std::string role_from(const Reply& role, const Reply& info);
+
 /// A replica's clock, as it was compared with its master's.
 struct ReplicaClock {
   std::string address;

@@ -29,6 +29,10 @@ local limit, waiter, ticket = tonumber(ARGV.slots), ARGV.waiter, tonumber(ARGV.t
 local id, time = redis.sha1hex(token), now()
 local is_partial = forget_absent()
 
+-- It also lets a server that is out of memory queue us. Otherwise it would drop the waiter at every
+-- poll, queue it again at every undo, and notify the waiters behind it each time.
+local refused = refusal_of_writes()
+if refused then return refused end
 local state, value, type_name = lock_state(time)
 if not state then return value end
 if value == token or value == SHARED and share_end(id, time) then return {WORD.duplicate} end
@@ -54,7 +58,6 @@ local supersedes = ARGV.supersedes == '1'
 local needs_ticket = supersedes and waiter == ''
 local superseder, superseder_record, failure
 if supersedes and waiter ~= '' then
-  write_without_memory()
   superseder, superseder_record, failure = supersede(waiter, ticket, ARGV.record, state, time)
   if not failure and not superseder and ARGV.replacement ~= '' and state == 'held' then
     failure = ask_older(value, waiter, ticket, ARGV.replacement)
@@ -96,9 +99,6 @@ if superseder or needs_ticket
   or not (may_enter and is_our_turn(state, time, waiter, ticket, beside_readers)) then
   if superseder and may_enter then notify_next(state, time, waiter) end
   if waiter ~= '' and not superseder then
-    -- As in release.lua. Otherwise a server that is out of memory would drop the waiter at every
-    -- poll, queue it again at every undo, and notify the waiters behind it each time.
-    write_without_memory()
     local wanted = limit > 0 and WORD.slotted or mode
     was_queued = enqueue(waiter, ticket, wanted, ARGV.polls, tonumber(ARGV.life), ARGV.record, time)
   end

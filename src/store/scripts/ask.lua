@@ -5,7 +5,8 @@
 -- -> {'free'} | {'held', …}, which describes that lease, or the share in the slot, if it is here
 --    | an error
 local id, slot, time = ARGV.lease, tonumber(ARGV.slot), now()
-write_without_memory()
+local refused = refusal_of_writes()
+if refused then return refused end
 local state, value, type_name = lock_state(time)
 if not state then return value end
 if state == 'free' then return {WORD.free} end

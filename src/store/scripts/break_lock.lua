@@ -7,6 +7,8 @@
 local SIZE_OF = {
   string = 'STRLEN', hash = 'HLEN', list = 'LLEN', set = 'SCARD', zset = 'ZCARD', stream = 'XLEN'
 }
+local refused = refusal_of_writes()
+if refused then return refused end
 local time = now()
 local state, value, type_name = lock_state(time)
 if not state then return value end

@@ -9,7 +9,7 @@ forget_absent()
 local time, ttl, fence = now(), tonumber(ARGV.ttl), ARGV.fence
 local id = redis.sha1hex(ARGV.token)
 local how, ends, is_marked = own_lease(ARGV.token, time)
-if not how then return ends end
+if not how then return refusal_of_writes() or ends end
 -- A server that granted the lease late gave it another fence (R6). A server that cannot store the
 -- fence still keeps the lease.
 local function keep_fence()
@@ -28,9 +28,10 @@ if how == 'exclusive' then
   return describe(WORD.extended, ARGV.token, nil, time)
 end
 
+local refused = refusal_of_writes()
+if refused then return refused end
 -- Deleting the key deletes the lock, even a shared one (M1).
 if not is_marked then return not_ours(id, time) end
-write_without_memory()
 local slots = slots_in(ARGV.slots)
 local parts = {}
 -- All shares must be here, or the lease counts as not ours (M4).

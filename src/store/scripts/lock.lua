@@ -203,8 +203,15 @@ local function lift_fence(how, id, fence, ttl)
   return first_error(write_share(id, share))
 end
 
--- A server that is out of memory allows all writes of a script whose first write needs no memory.
--- This is such a write, without effect.
-local function write_without_memory()
-  if KEYS.readers then redis.pcall('ZREM', KEYS.readers, '') end
+-- The error of a server that takes no writes, or nil: a replica, whose data may be old, must not say
+-- that a lease is gone or that the lock is another's (D4). A missing right says nothing about that.
+--
+-- Tries a write without effect. As it needs no memory, a server that is out of memory allows all
+-- writes of the script after it.
+local REFUSALS = {'READONLY', 'MISCONF', 'NOREPLICAS'}
+local function refusal_of_writes()
+  local reply = redis.pcall('ZREMRANGEBYSCORE', KEYS.readers or KEYS.lock, 1, 0)
+  for _, word in ipairs(is_error(reply) and REFUSALS or {}) do
+    if string.find(reply.err, word, 1, true) then return reply end
+  end
 end

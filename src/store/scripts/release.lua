@@ -13,7 +13,8 @@ forget_absent()
 local token, by_hand, expire_in = ARGV.token, ARGV.by_hand == '1', tonumber(ARGV.expire_in)
 local waiter = ARGV.waiter
 local id, time = redis.sha1hex(token), now()
-write_without_memory()
+local refused = refusal_of_writes()
+if refused then return refused end
 -- Queue us before any waiter is notified: a failed attempt must not lose its position to the waiter
 -- behind it.
 if waiter ~= '' and KEYS.queue then

@@ -23,6 +23,9 @@ inline constexpr std::string_view granted =
 inline constexpr std::string_view is_free =
     "*2\r\n$4\r\nfree\r\n*7\r\n:0\r\n*0\r\n:0\r\n*0\r\n$0\r\n\r\n$2\r\n17\r\n$0\r\n\r\n";
 
+/// What a master answers to ROLE and INFO behind an inspection.
+inline constexpr std::string_view is_master_behind = "*1\r\n$6\r\nmaster\r\n$0\r\n\r\n";
+
 /// A clock that the test sets: no answer is late by accident.
 class ManualClock final : public Clock {
  public:

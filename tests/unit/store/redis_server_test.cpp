@@ -111,6 +111,56 @@ TEST_F(RedisServerTest, TeachesAServerTheScriptsByACommandOfItsOwn) {
   }());
 }
 
+/// What one inspection reports of a server that answers so to ROLE and INFO replication.
+class RoleTest : public RedisServerTest {
+ protected:
+  InspectVote inspected(std::string_view roles) {
+    RedisServerOptions options;
+    options.unknown_role = [this](const std::string& server) { unknown_.push_back(server); };
+    server_ = std::make_unique<RedisServer>(drive_.executor(), clock_, fake_.endpoint(), options);
+    std::optional<InspectVote> result;
+    drive_.run([this, &result, roles]() -> asio::awaitable<void> {
+      auto vote = start_inspect();
+      Peer peer = co_await fake_.accept();
+      expect_evalsha(co_await peer.read_command(), scripts::inspect);
+      co_await peer.expect(wire("ROLE", "INFO replication"));
+      co_await peer.send(std::string(is_free).append(roles));
+      result = co_await vote.get();
+    }());
+    return *result;
+  }
+
+  std::vector<std::string> unknown_;
+};
+
+constexpr std::string_view no_right = "-NOPERM this user has no permissions to run it\r\n";
+
+TEST_F(RoleTest, AReplicaHasNoVoteInAnInspection) {
+  const std::string by_role = "*2\r\n$5\r\nslave\r\n:0\r\n";
+  const std::string by_info = "$12\r\nrole:slave\r\n\r\n";
+  for (const std::string& roles :
+       {by_role + std::string(no_right), std::string(no_right) + by_info}) {
+    const InspectVote vote = inspected(roles);
+    ASSERT_TRUE(std::holds_alternative<Fault>(vote));
+    EXPECT_EQ(std::get<Fault>(vote).kind, FaultKind::unavailable);
+    EXPECT_NE(std::get<Fault>(vote).text.find("replica"), std::string::npos);
+  }
+  EXPECT_EQ(unknown_.size(), 0U);
+}
+
+TEST_F(RoleTest, ThatIsUnknownIsSaid) {
+  const InspectVote vote = inspected(std::string(no_right).append(no_right));
+  EXPECT_TRUE(std::holds_alternative<Free>(vote));
+  EXPECT_EQ(unknown_, std::vector<std::string>{server_->name()});
+}
+
+TEST_F(RoleTest, OfAMasterWithManyReplicas) {
+  std::string role = "*3\r\n$6\r\nmaster\r\n:0\r\n*1000\r\n";
+  for (int i = 0; i < 1000; ++i) role += "*3\r\n$8\r\n10.0.0.1\r\n$4\r\n6379\r\n$1\r\n0\r\n";
+  const InspectVote vote = inspected(role + std::string(no_right));
+  EXPECT_TRUE(std::holds_alternative<Free>(vote));
+}
+
 TEST_F(RedisServerTest, TeachingTheScriptsDoesNotUseUpTheTimeOfTheQuestion) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(acquire(token(), clock_.now() + 1s));
@@ -176,13 +226,18 @@ TEST_F(RotatedPasswordTest, EachQuestionThatWasRefusedWithTheOldPasswordIsAskedA
     co_await peer.expect(wire("AUTH old"));
     co_await peer.read_command();
     co_await peer.read_command();
+    co_await peer.expect(wire("ROLE"));
+    co_await peer.expect(wire("INFO replication"));
     write("new");
-    co_await peer.send(std::string(wrong_password).append(no_login).append(no_login));
+    std::string refusals(wrong_password);
+    for (int i = 0; i < 4; ++i) refusals += no_login;
+    co_await peer.send(refusals);
     Peer second = co_await fake_.accept();
     co_await second.expect(wire("AUTH new"));
     expect_evalsha(co_await second.read_command(), scripts::acquire, token());
     expect_evalsha(co_await second.read_command(), scripts::inspect);
-    co_await second.send(std::string("+OK\r\n").append(granted).append(is_free));
+    co_await second.send(
+        std::string("+OK\r\n").append(granted).append(is_free).append(is_master_behind));
     const AcquireVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Granted>(answer));
     const InspectVote free = co_await other.get();
@@ -269,7 +324,7 @@ TEST_F(RedisServerTest, LogsInAsItsEndpointSays) {
     auto vote = start_inspect();
     Peer peer = co_await fake_.accept();
     co_await peer.expect(wire("AUTH alice hunter2", "SELECT 3"));
-    co_await peer.send("+OK\r\n+OK\r\n" + std::string(is_free));
+    co_await peer.send(std::string("+OK\r\n+OK\r\n").append(is_free).append(is_master_behind));
     const InspectVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Free>(answer));
   }());
@@ -402,7 +457,8 @@ TEST_F(IdentityTest, ComesBehindTheLogin) {
     auto vote = start_inspect();
     Peer peer = co_await fake_.accept();
     co_await peer.expect(wire("AUTH hunter2", "SELECT 3", "INFO server"));
-    co_await peer.send("+OK\r\n+OK\r\n" + info("run_id:abc") + std::string(is_free));
+    co_await peer.send("+OK\r\n+OK\r\n" + info("run_id:abc") +
+                       std::string(is_free).append(is_master_behind));
     const InspectVote answer = co_await vote.get();
     EXPECT_TRUE(std::holds_alternative<Free>(answer));
   }());
@@ -771,7 +827,8 @@ TEST_F(RedisServerTest, UndoesOverAnotherConnectionWhatWasGrantedBeforeItBroke) 
     auto vote = start_inspect();
     Peer peer = co_await fake_.accept();
     co_await peer.read_command();
-    co_await peer.send(std::string(is_free));
+    co_await peer.expect(wire("ROLE", "INFO replication"));
+    co_await peer.send(std::string(is_free).append(is_master_behind));
     co_await vote.get();
 
     server_->undo(resource(), token());

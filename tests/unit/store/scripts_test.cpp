@@ -1422,6 +1422,59 @@ TEST_F(ScriptsTest, NoLockAppearsAfterItWasUndone) {
   EXPECT_TRUE(exists(helper_.fence())) << "the acquire never ran, so nothing was shown";
 }
 
+// --- servers without a vote ---
+
+/// A server that takes no writes, for any of these reasons, says nothing about a lease (D4).
+class NoWritesTest : public ScriptsTest {
+ protected:
+  template <class Vote>
+  static void expect_refusal(const Vote& vote) {
+    const Fault* const fault = std::get_if<Fault>(&vote);
+    ASSERT_NE(fault, nullptr) << "vote " << vote.index();
+    EXPECT_EQ(fault->kind, FaultKind::unavailable) << fault->text;
+    EXPECT_TRUE(fault->refused) << fault->text;
+  }
+
+  void expect_no_votes() {
+    expect_refusal(extend(token('1')));
+    expect_refusal(release(token('1')));
+    expect_refusal(release_by_hand(token('1')));
+    expect_refusal(acquire(token('1')));
+    expect_refusal(break_lock());
+    AskRequest ask;
+    ask.resource = resource_;
+    expect_refusal(drive_.run(server_.ask_holder(ask, drive_.soon())));
+  }
+};
+
+TEST_F(NoWritesTest, AReplicaThatShowsAnotherLease) {
+  acquired(token());
+  redis_({"REPLICAOF", "127.0.0.1", "1"});
+  expect_no_votes();
+  expect_refusal(inspect());
+}
+
+TEST_F(NoWritesTest, AReplicaThatShowsNoLease) {
+  redis_({"REPLICAOF", "127.0.0.1", "1"});
+  expect_no_votes();
+  expect_refusal(inspect());
+  const auto listed = drive_.run(server_.list({.answer_timeout = timeout}));
+  EXPECT_FALSE(listed);
+}
+
+TEST_F(NoWritesTest, AMasterWithTooFewReplicas) {
+  acquired(token());
+  redis_({"CONFIG", "SET", "min-replicas-to-write", "1"});
+  expect_no_votes();
+}
+
+TEST_F(NoWritesTest, ButOneThatIsOutOfMemory) {
+  acquired(token());
+  redis_({"CONFIG", "SET", "maxmemory", "1"});
+  EXPECT_TRUE(std::holds_alternative<NotOurs>(extend(token('1'))));
+  EXPECT_TRUE(std::holds_alternative<Held>(acquire(token('1'))));
+}
+
 // --- rights ---
 
 /// What a user with these rights gets to see of everything that the lock can do.

@@ -74,7 +74,12 @@ class SentinelTest : public ::testing::Test {
     co_await peer.expect(wire("ROLE"));
     const Command script = co_await peer.read_command();
     EXPECT_EQ(script.at(0), "EVALSHA");
-    co_await peer.send(std::string(role) + std::string(reply));
+    if (script.back() == scripts::inspect.name) {
+      co_await peer.expect(wire("ROLE", "INFO replication"));
+      co_await peer.send(std::string(role).append(reply).append(is_master_behind));
+    } else {
+      co_await peer.send(std::string(role).append(reply));
+    }
     co_return peer;
   }
 
