@@ -24,6 +24,10 @@ namespace redlock::cli {
 namespace {
 
 std::string how_to_name_a_server() {
+  // Other clients read it. It may be the server of another program, so it is not used without
+  // asking.
+  if (!environment_value("REDIS_URL").empty())
+    return "REDIS_URL is not read; to use that server, set REDLOCK_SERVER=\"$REDIS_URL\"";
   const std::string_view url = stores().example();
   return fmt::format(
       "name one with -S {}, in REDLOCK_SERVER, or as server = \"{}\" in "

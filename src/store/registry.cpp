@@ -45,7 +45,16 @@ AddressResult StoreRegistry::read(std::string_view url) const {
   const bool has_scheme = url.find(separator) != std::string_view::npos;
   const std::string what =
       has_scheme ? "it begins with no scheme that this version knows" : "it has no scheme";
+  if (const auto written = scheme_behind_prefix(lower_case(url)))
+    return unexpected(what + "; write " + std::string(*written));
   return unexpected(what + "; use " + one_of(forms));
+}
+
+std::optional<std::string_view> StoreRegistry::scheme_behind_prefix(std::string_view url) const {
+  const std::size_t sign = url.substr(0, url.find(separator)).find_first_of("+-");
+  if (sign == std::string_view::npos) return std::nullopt;
+  const auto match = find(url.substr(sign + 1));
+  return match ? std::optional(match->scheme->prefix) : std::nullopt;
 }
 
 bool StoreRegistry::begins_url(std::string_view text) const {

@@ -196,6 +196,10 @@ class StoreRegistry {
   };
   [[nodiscard]] std::optional<Match> find(std::string_view url) const;
 
+  /// The known scheme in one of another client, such as `redis+sentinel://`; nullopt: there is
+  /// none.
+  [[nodiscard]] std::optional<std::string_view> scheme_behind_prefix(std::string_view url) const;
+
   std::span<const Store* const> rows_;
 };
 

@@ -57,7 +57,7 @@ means() {
   means 69 "its cluster is down" stay '-CLUSTERDOWN Hash slot not served\r\n'
   means 69 "its cluster is moving this key" stay \
     '-TRYAGAIN Multiple keys request during rehashing of slot\r\n'
-  means 69 "it answered: ERR something new" stay '-ERR something new\r\n'
+  means 69 "it reports an error: ERR something new" stay '-ERR something new\r\n'
 }
 
 @test "a server that denies access: 77" {

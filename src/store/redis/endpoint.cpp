@@ -66,7 +66,12 @@ std::optional<std::string> canonical_v6(std::string_view text) {
     return std::nullopt;
   std::array<char, INET6_ADDRSTRLEN> spelled{};
   ::inet_ntop(AF_INET6, &address, spelled.data(), spelled.size());
-  return std::string(spelled.data()).append(text.substr(zone));
+  // In a URL, the sign itself may be encoded (RFC 6874).
+  constexpr std::string_view encoded_sign = "%25";
+  std::string name(text.substr(zone));
+  if (name.starts_with(encoded_sign) && name.size() > encoded_sign.size())
+    name.replace(0, encoded_sign.size(), "%");
+  return std::string(spelled.data()).append(name);
 }
 
 /// Removes `user[:password]@` from the front of `rest`.
@@ -83,7 +88,8 @@ std::optional<std::string> take_login(std::string_view& rest, std::string_view a
   if (colon == std::string_view::npos) return std::nullopt;
   const auto password = percent_decode(login.substr(colon + 1));
   if (!password) return "its password is not percent-encoded correctly";
-  endpoint.password = *password;
+  // An empty one is that of a variable which is not set.
+  if (!password->empty()) endpoint.password = *password;
   return std::nullopt;
 }
 

@@ -11,7 +11,8 @@ namespace redlock::redis {
 namespace {
 
 struct Meaning {
-  /// Searched anywhere in the text: an error inside a script contains the original one.
+  /// A code in capitals counts only where an error begins: see begins_with_code(). Any other text
+  /// is searched anywhere, as an error inside a script contains the original one.
   std::string_view pattern;
   FaultKind kind;
   std::string_view advice;  ///< empty: the server's own text is clear enough
@@ -33,6 +34,10 @@ constexpr std::string_view login_advice =
 
 constexpr std::string_view replica_advice =
     "it is a read-only replica; name its master, unless a failover is under way";
+
+constexpr std::string_view missing_command_advice =
+    "a command that locks need is renamed, forbidden or missing there, `redlock-cli doctor` names "
+    "it";
 
 constexpr std::string_view sentinel_advice =
     "it runs no scripts; if it is a Sentinel, write sentinel://HOST:PORT/MASTER";
@@ -97,10 +102,36 @@ constexpr std::array meanings{
     Meaning{"unknown command `SENTINEL`", FaultKind::misconfigured,
             "it is no Sentinel: write redis://, or cluster:// for a Redis Cluster"},
     Meaning{"unknown command", FaultKind::misconfigured, ""},
+    Meaning{"Unknown Redis command", FaultKind::misconfigured, missing_command_advice},
+    Meaning{"nknown command called from script", FaultKind::misconfigured, missing_command_advice},
+    // Managed services.
+    Meaning{"not support for", FaultKind::denied, missing_command_advice},
+    Meaning{"not supported for", FaultKind::denied, missing_command_advice},
     Meaning{protocol::word::fence_error, FaultKind::misconfigured,
             "the fence counter of this key was overwritten by another client: delete it, and reset "
             "what checks fences (they begin anew with the clock)"},
 };
+
+bool is_code(std::string_view pattern) {
+  return std::ranges::all_of(pattern, [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
+/// Whether an error with this code begins in the text: the error itself, or the one that ended a
+/// script, as in `ERR Error running script: @user_script:44: -OOM command not allowed`.
+bool begins_with_code(std::string_view text, std::string_view code) {
+  for (std::size_t at = text.find(code); at != text.npos; at = text.find(code, at + 1)) {
+    const std::string_view before = text.substr(0, at);
+    const std::string_view after = text.substr(at + code.size());
+    const bool begins = before.empty() || before.ends_with('-') || before.ends_with(": ");
+    if (begins && (after.empty() || after.front() == ' ')) return true;
+  }
+  return false;
+}
+
+bool has(std::string_view text, std::string_view pattern) {
+  return is_code(pattern) ? begins_with_code(text, pattern)
+                          : text.find(pattern) != std::string_view::npos;
+}
 
 /// The server's own text, without the parts that repeat our command: the arguments of an unknown
 /// command may contain a password.
@@ -140,12 +171,12 @@ std::string quote_of(std::string_view error_text) {
 Fault fault_of_error(std::string_view error_text) {
   const std::string_view words = own_words(error_text);
   for (const Meaning& meaning : meanings) {
-    if (words.find(meaning.pattern) == std::string_view::npos) continue;
+    if (!has(words, meaning.pattern)) continue;
     std::string text = quote_of(words);
     if (!meaning.advice.empty()) text = std::string(meaning.advice) + " (" + text + ")";
     return {meaning.kind, std::move(text), meaning.refused};
   }
-  return {FaultKind::unavailable, "it answered: " + quote_of(words)};
+  return {FaultKind::unavailable, "it reports an error: " + quote_of(words)};
 }
 
 Fault is_replica() {
@@ -181,7 +212,7 @@ bool is_noscript(std::string_view error_text) {
 }
 
 bool is_read_only(std::string_view error_text) {
-  return error_text.find("READONLY") != std::string_view::npos;
+  return begins_with_code(error_text, "READONLY");
 }
 
 bool is_redirect(std::string_view error_text) {

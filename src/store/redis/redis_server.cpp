@@ -387,7 +387,7 @@ asio::awaitable<Result<LockList, Fault>> RedisServer::list(ListRequest request) 
     }
     if (request.progress) request.progress(progress);
   }
-  if (!options_.slots_move) {
+  if (!options_.slots_move && clock_.now() < request.until) {
     std::vector<Connection::Question> questions;
     add_role_questions(questions);
     const auto role = co_await link->connection->request_all(std::move(questions), answer_by());

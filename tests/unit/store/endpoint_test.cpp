@@ -103,6 +103,8 @@ const std::vector<Good>& good_urls() {
       {"redis://[0:0:0:0:0:0:0:1]", tcp("::1"), "redis://[::1]:6379"},
       {"redis://[2001:DB8::00A]", tcp("2001:db8::a"), "redis://[2001:db8::a]:6379"},
       {"redis://[fe80::1%eth0]:6379", tcp("fe80::1%eth0"), "redis://[fe80::1%eth0]:6379"},
+      {"redis://[fe80::1%25eth0]:6379", tcp("fe80::1%eth0"), "redis://[fe80::1%eth0]:6379"},
+      {"redis://:@cache", tcp("cache"), "redis://cache:6379"},
       // logins
       {"redis://@cache", tcp("cache"), "redis://cache:6379"},
       {"redis://alice@cache", with_login(tcp("cache"), "alice", std::nullopt),
@@ -121,9 +123,9 @@ const std::vector<Good>& good_urls() {
        "redis://cache:6379"},
       {"redis://alice:hunter2/x@cache/4", with_login(tcp("cache", 6379, 4), "alice", "hunter2/x"),
        "redis://cache:6379/4"},
-      // An empty password is still one: the server refuses it, and we never go on without a login.
-      {"redis://:@cache", with_login(tcp("cache"), std::nullopt, ""), "redis://cache:6379"},
-      {"redis://alice:@cache", with_login(tcp("cache"), "alice", ""), "redis://cache:6379"},
+      // An empty password is that of a variable that is not set: there is none.
+      {"redis://alice:@cache", with_login(tcp("cache"), "alice", std::nullopt),
+       "redis://cache:6379"},
       // unix sockets
       {"unix:///run/redis.sock", unix_socket("/run/redis.sock"), "unix:///run/redis.sock"},
       {"unix:///run/redis.sock?db=7", unix_socket("/run/redis.sock", 7),

@@ -85,8 +85,20 @@ const std::vector<Row>& rows() {
        "unknown command"},
       {"FENCE the fence counter cannot be used: no number or too large", misconfigured,
        "fence counter"},
-      {"ERR something new", unavailable, "it answered: ERR something new"},
-      {"", unavailable, "it answered"},
+      {"ERR Unknown Redis command called from script script: 5ecf, on @user_script:44.",
+       misconfigured, "`redlock-cli doctor` names it"},
+      {"ERR Error running script (call to f_5ecf): @user_script:44: @user_script: 44: Unknown "
+       "Redis "
+       "command called from Lua script",
+       misconfigured, "renamed, forbidden or missing"},
+      {"ERR command eval not support for your account", denied, "renamed, forbidden or missing"},
+      // No code where the error begins.
+      {"ERR the TASK ASK failed", unavailable, "it reports an error: ERR the TASK ASK failed"},
+      {"ERR ASKED for too much", unavailable, "it reports an error"},
+      {"ERR no room: OOMPH", unavailable, "it reports an error"},
+      {"BUSYGROUP Consumer Group name already exists", unavailable, "it reports an error"},
+      {"ERR something new", unavailable, "it reports an error: ERR something new"},
+      {"", unavailable, "it reports an error"},
   };
   return all;
 }
@@ -107,7 +119,7 @@ TEST(FaultOfError, ShowsNothingThatCouldBeAToken) {
   const std::string token(32, 'a');
   const Fault fault =
       fault_of_error("ERR no EVALSHA '" + token + "' '1" + token + "' for deadbeef");
-  EXPECT_EQ(fault.text, "it answered: ERR no EVALSHA '***' '***' for deadbeef");
+  EXPECT_EQ(fault.text, "it reports an error: ERR no EVALSHA '***' '***' for deadbeef");
 }
 
 TEST(FaultOfError, KnowsWhatServersAnswer) {
@@ -149,7 +161,7 @@ TEST(FaultOfError, ShowsNoRawEscapes) {
     const std::string text = fault_of_error(bytes).text;
     for (const char c : text) EXPECT_TRUE(c >= ' ' && c != 0x7f) << text;
   }
-  EXPECT_EQ(fault_of_error("ERR \x1b[2J").text, "it answered: ERR \\x1b[2J");
+  EXPECT_EQ(fault_of_error("ERR \x1b[2J").text, "it reports an error: ERR \\x1b[2J");
 }
 
 TEST(FaultOfError, IsOneClauseHoweverLongTheError) {
@@ -160,7 +172,7 @@ TEST(FaultOfError, IsOneClauseHoweverLongTheError) {
 
 TEST(FaultOfError, LeavesOutWhatRedisAddsAboutTheScript) {
   EXPECT_EQ(fault_of_error("ERR strange script: 5ecf00, on @user_script:44.").text,
-            "it answered: ERR strange");
+            "it reports an error: ERR strange");
 }
 
 TEST(FaultOfError, IsNeverEmpty) {

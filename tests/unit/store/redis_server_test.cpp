@@ -937,6 +937,8 @@ TEST_F(RedisServerTest, ListsEveryPageOnce) {
         "17\r\nredlock:owner:x}y\r\n");
     co_await peer.expect(wire("SCAN 17 MATCH redlock:owner:{* COUNT 512"));
     co_await peer.send("*2\r\n$1\r\n0\r\n*1\r\n$17\r\nredlock:owner:{b}\r\n");
+    co_await peer.expect(wire("ROLE", "INFO replication"));
+    co_await peer.send(std::string(is_master_behind));
     const auto list = co_await listed.get();
     if (!list) {
       ADD_FAILURE() << list.error().text;
@@ -1000,6 +1002,8 @@ TEST_F(RedisServerTest, AListTellsHowFarItHasCome) {
     co_await peer.send("*2\r\n$1\r\n0\r\n*0\r\n");
     co_await peer.expect(wire("SCAN 0 MATCH * COUNT 512"));
     co_await peer.send("*2\r\n$1\r\n9\r\n*2\r\n$9\r\nredlock:x\r\n$5\r\nusers\r\n");
+    co_await peer.expect(wire("ROLE", "INFO replication"));
+    co_await peer.send(std::string(is_master_behind));
     const auto list = co_await listed.get();
     EXPECT_TRUE(list && list->other_key == "users");
     EXPECT_EQ(told.size(), 1U);

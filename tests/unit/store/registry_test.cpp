@@ -35,6 +35,10 @@ TEST(Registry, NamesTheFormsThatThereAreWhereItKnowsNone) {
   EXPECT_EQ(registry.read("redis:cache").error(), "it has no scheme; " + forms);
   EXPECT_EQ(registry.read("alice:hunter2@cache://").error(),
             "it begins with no scheme that this version knows; " + forms);
+  EXPECT_EQ(registry.read("redis+sentinel://s1/m").error(),
+            "it begins with no scheme that this version knows; write sentinel://");
+  EXPECT_EQ(registry.read("hunter2+redis@cache://").error(),
+            "it begins with no scheme that this version knows; " + forms);
 }
 
 TEST(Registry, LeavesWhatIsWrongWithAUrlToItsStore) {

@@ -1441,9 +1441,7 @@ class NoWritesTest : public ScriptsTest {
     expect_refusal(release_by_hand(token('1')));
     expect_refusal(acquire(token('1')));
     expect_refusal(break_lock());
-    AskRequest ask;
-    ask.resource = resource_;
-    expect_refusal(drive_.run(server_.ask_holder(ask, drive_.soon())));
+    expect_refusal(drive_.run(server_.ask_holder(AskRequest{resource_}, drive_.soon())));
   }
 };
 
