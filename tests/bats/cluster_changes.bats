@@ -60,13 +60,13 @@ replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) 
 }
 
 @test "a move that stalls before any key has moved ends no wait and no lease, be it shared, in a slot or nested" {
-  local end mode holder waiter first_end
-  printf '%s\n' 'echo entered' 'until [ -e "$1" ]; do sleep 0.1; done' >inner
+  local end mode holder waiter first_end inner=$BATS_TEST_TMPDIR/inner
+  printf '%s\n' 'echo entered' 'until [ -e "$1" ]; do sleep 0.1; done' >"$inner"
   for mode in '' -s '--slots 2'; do
     end=$BATS_TEST_TMPDIR/end${mode// /} holder=holder${mode//[ -]/} waiter=waiter${mode//[ -]/}
     # shellcheck disable=SC2086
     start_background "$holder" redlock-cli run -k demo $mode -t 3s -- \
-      redlock-cli run -k demo $mode -t 3s -- sh ./inner "$end"
+      redlock-cli run -k demo $mode -t 3s -- sh "$inner" "$end"
     wait_for_stdout "$holder" entered
     start_background "$waiter" redlock-cli run -k demo -t 3s --unavailable-wait 1s -- echo got it
     wait_for_queued 1
