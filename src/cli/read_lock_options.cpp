@@ -255,7 +255,8 @@ commands::LockOptions read_lock_options(const Settings& settings, std::vector<Re
           .supersedes = !newest_wins_option(settings).empty(),
           .replaces = settings.get(option::replace),
           .max_waiting = read_max_waiting(settings, wait),
-          .insists_on_wait = settings.find(option::wait).has_value()};
+          .insists_on_wait =
+              settings.find(option::wait).has_value() && wait.wait != Duration::zero()};
 }
 
 Owner read_owner(const Settings& settings) {

@@ -29,7 +29,7 @@ struct LockOptions {
   bool supersedes;  ///< newest wins: older waiters with this option give up
   bool replaces;    ///< an older holder with this option is stopped, too; only with `supersedes`
   std::optional<std::size_t> max_waiting;  ///< give up at once if this many wait already
-  bool insists_on_wait;  ///< the wait was given explicitly; false: it is the default
+  bool insists_on_wait;  ///< a wait was asked for; false: it is the default, or there is none
 };
 
 /// All options of `run`.

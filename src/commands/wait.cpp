@@ -71,9 +71,7 @@ class WaitEvents {
 /// lease may still be inherited.
 bool is_held_around_us(const Resource& resource, const AttemptFailure& failure,
                        const std::string& our_host) {
-  const bool is_busy = failure.why == AcquireDecision::busy ||
-                       failure.why == AcquireDecision::maybe_busy ||
-                       failure.why == AcquireDecision::split;
+  const bool is_busy = output::result_of(failure.why) == output::CommandResult::busy;
   if (!is_busy || !failure.holder || !failure.holder->owner) return false;
   const Owner& owner = *failure.holder->owner;
   if (owner.host != our_host || owner.finished) return false;
@@ -98,7 +96,8 @@ output::Outcome outcome_of_wait(std::string_view command, const LockOptions& opt
   const output::CommandResult how = output::result_of(failure.why);
   const bool is_busy = how == output::CommandResult::busy;
   std::string text = output::failure_text(failed.resource, failure, servers);
-  if (failure.why == AcquireDecision::held_around_us && !options.insists_on_wait)
+  const bool waits = options.wait.wait != Duration::zero();
+  if (failure.why == AcquireDecision::held_around_us && waits && !options.insists_on_wait)
     text += "; with -w it waits";
   if (is_busy && failure.why != AcquireDecision::queue_full) text += end_of_wait_text(options.wait);
   output::Outcome outcome = output::outcome_of(command, {failed.resource}, how, std::move(text));
@@ -139,6 +138,22 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait_for_locks(
     auto result = co_await waiter.next();
     if (result) co_return std::move(*result);
     WaitFailure& failure = result.error();
+
+    // Before the verdict: to call our own lock busy would blame another process.
+    const auto& holder = failure.failure.holder;
+    const bool is_new = holder && std::exchange(checked_holder, holder->id) != holder->id;
+    if (is_new && !reported_held_around_us &&
+        is_held_around_us(failure.resource, failure.failure, host)) {
+      if (!insists_on_wait) {
+        if (!failure.final) co_await waiter.give_up();
+        failure.failure.why = AcquireDecision::held_around_us;
+        failure.final = true;
+        co_return unexpected<WaitFailure>(std::move(failure));
+      }
+      reported_held_around_us = true;
+      session.events().report(output::event::HeldAroundUs{failure.resource, *holder->owner});
+    }
+
     if (failure.final) {
       if (failure.failure.why == AcquireDecision::superseded) {
         session.events().report(output::event::Superseded{
@@ -150,21 +165,6 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait_for_locks(
     // Created only now, because most locks are free, and then no timer is needed.
     if (!events) events.emplace(session);
     events->report(failure);
-    const auto& holder = failure.failure.holder;
-    const bool is_new = holder && std::exchange(checked_holder, holder->id) != holder->id;
-    if (!is_new || reported_held_around_us ||
-        !is_held_around_us(failure.resource, failure.failure, host))
-      continue;
-
-    if (!insists_on_wait) {
-      co_await waiter.give_up();
-      failure.failure.why = AcquireDecision::held_around_us;
-      failure.final = true;
-      co_return unexpected<WaitFailure>(std::move(failure));
-    }
-    reported_held_around_us = true;
-    session.events().report(
-        output::event::HeldAroundUs{failure.resource, *failure.failure.holder->owner});
   }
 }
 

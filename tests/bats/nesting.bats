@@ -274,13 +274,39 @@ command: .*--preserve-env=REDLOCK_HELD"
   assert_equal "$(keys_at 0)" ""
 }
 
-@test "with -w it reports that in one line, and waits; with -n the lock is busy" {
+@test "with -w it reports that in one line, and waits" {
   run -0 --separate-stderr redlock-cli run -k demo -- sh -c '"$@"; [ "$?" = 75 ]' sh \
     "${STRIPPED[@]}" redlock-cli run -k demo -w 1500ms -- true
   assert_equal "$(grep -c "which waits for this command" <<<"$stderr")" 1
-  run -0 --separate-stderr redlock-cli run -k demo -- sh -c '"$@"; [ "$?" = 75 ]' sh \
-    "${STRIPPED[@]}" redlock-cli run -k demo -n -- true
-  refute_regex "$stderr" "which waits for this command"
+}
+
+@test "a run that does not wait is refused alike, and does not call its own lock busy" {
+  local how
+  for how in 'run -n' 'run -n -E 0 -q' 'run -w 0' 'run -n --once-per 1h' 'acquire -n -t 60s'; do
+    local -a inner=("${STRIPPED[@]}" redlock-cli $how -k demo)
+    [[ $how == acquire* ]] || inner+=(-- touch "$BATS_TEST_TMPDIR/ran")
+    run -64 --separate-stderr redlock-cli run -k demo -- "${inner[@]}"
+    assert_regex "$stderr" "which waits for this command: .*--preserve-env=REDLOCK_HELD"
+    refute_regex "$stderr" "with -w it waits"
+  done
+  assert [ ! -e "$BATS_TEST_TMPDIR/ran" ]
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "so is a run that finds the queue full" {
+  cd "$BATS_TEST_TMPDIR"
+  mkfifo go
+  start_background outer redlock-cli run -k demo -- sh -c 'echo held; read -r _ <go; exec "$@"' sh \
+    "${STRIPPED[@]}" redlock-cli run -k demo --max-waiting 1 -- true
+  wait_for_stdout outer held
+  start_background waiter redlock-cli run -k demo -- true
+  wait_for_queued 1
+  echo >go
+  wait_background outer
+  assert_equal "$status" 64
+  assert_regex "$(<"$(background_stderr outer)")" "which waits for this command"
+  wait_background waiter
+  assert_equal "$status" 0
 }
 
 @test "the process that acquire --while-pid watches counts as the holder" {
