@@ -203,7 +203,7 @@ inline constexpr Option<DurationType> grace{
 
 inline constexpr Text on_stop{
     {"--on-stop", for_run, OptionSource::line, Section::command,
-     "When CMD is stopped or receives TERM, INT or HUP, run TEXT with $SHELL -c to stop what a "
+     "When CMD is stopped or receives TERM, INT or HUP, run TEXT with /bin/sh -c to stop what a "
      "daemon or another host does for CMD; the lock is released only if that succeeds"},
     {"TEXT"}};
 

@@ -37,9 +37,19 @@ std::string basename_of(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
+constexpr std::string_view standard_shell = "/bin/sh";
+
+/// Whether this is the shell of an account that must not log in. `sudo -u`, runuser(1) and systemd
+/// set SHELL to it, and it would run none of the text.
+bool forbids_login(const std::string& shell) {
+  const std::string name = basename_of(shell);
+  return name == "nologin" || name == "false" || name == "true";
+}
+
 std::vector<std::string> words_for_shell(const std::string& text) {
   const std::string shell = environment_value("SHELL");
-  return {shell.empty() ? "/bin/sh" : shell, "-c", text};
+  const bool is_usable = !shell.empty() && !forbids_login(shell);
+  return {is_usable ? shell : std::string(standard_shell), "-c", text};
 }
 
 /// The command line to execute: CMD with its arguments, or the shell with TEXT for -c.
@@ -108,7 +118,8 @@ std::optional<guard::Command> read_on_stop(const Settings& settings) {
   const std::optional<Duration> grace = settings.get(option::grace);
   if (grace && *grace == Duration::zero())
     Settings::refuse(*settings.find(option::on_stop), "needs a --grace above 0: it has that long");
-  return find_command(words_for_shell(*text));
+  // It must also work where SHELL does not, because only a failure would show that.
+  return find_command({std::string(standard_shell), "-c", *text});
 }
 
 /// Reads --with-parent. To be called early: the end of the parent before this call goes unnoticed.

@@ -52,6 +52,15 @@ assert_not_released() {
   assert_equal "$(keys_at 0)" ""
 }
 
+@test "it runs under /bin/sh, whatever SHELL says" {
+  local shell
+  for shell in /usr/sbin/nologin /bin/true /no/such/shell; do
+    rm -f "$STOPPED"
+    SHELL=$shell run -124 redlock-cli run -k demo --max-hold 100ms --on-stop "$NOTE" -- sleep 1000
+    assert_equal "$(stopped)" "max_hold demo"
+  done
+}
+
 @test "when the lock is lost" {
   start --on-stop "$NOTE" -- "$SLEEP"
   redis 0 del demo

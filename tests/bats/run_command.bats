@@ -244,6 +244,15 @@ sh -c 'sleep 1 </dev/null >/dev/null 2>&1 & exit 4' 2>&$fd"
   done
 }
 
+@test "-c uses a shell if the account's own runs nothing" {
+  local shell
+  for shell in /usr/sbin/nologin /sbin/nologin /bin/false /usr/bin/true; do
+    SHELL=$shell run locked -c 'echo a b | tr a-z A-Z; exit 3'
+    assert_equal "$status" 3
+    assert_output "A B"
+  done
+}
+
 @test "-c passes the lease on" {
   SHELL=/bin/bash run locked -c 'echo "$REDLOCK_KEY ${BASH_VERSION:+bash}"'
   assert_output "demo bash"
