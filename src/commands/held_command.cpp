@@ -112,6 +112,7 @@ Result<void, guard::ExecFailure> HeldCommand::fork() {
   spawn_options.environment =
       guard::environment_with(lease_variables(leases_->leases(), options_.servers));
   spawn_options.join_group = link_.job_group();
+  spawn_options.front = front_.pid();
   nested_->listen();
   return supervisor_->prepare(options_.command, std::move(spawn_options), inherited_,
                               options_.on_stop);

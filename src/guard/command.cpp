@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -34,6 +36,8 @@ constexpr const char* shell_path = "/bin/sh";
 // A stop signal from the terminal, or a dead mount, can block the child between fork and exec for
 // ever, while the caller must renew a lease.
 constexpr int exec_timeout_ms = 500;
+
+constexpr int max_pid_digits = std::numeric_limits<pid_t>::digits10 + 1;
 
 ExecFailure failure(int exit_code, const std::string& name, const std::string& reason) {
   return {exit_code, escape_for_terminal(name) + ": " + reason};
@@ -116,13 +120,45 @@ struct Prepared {
         shell_strings(shell_arguments(command)),
         arguments(pointers_to(command.arguments)),
         shell(pointers_to(shell_strings)),
-        environment(pointers_to(options.environment)) {}
+        variables(options.environment) {
+    if (options.front != 0) leave_room_for_pid(options.front);
+    environment = pointers_to(variables);
+  }
+
+  /// In the child: completes the variables that name it.
+  void write_pid() const noexcept {
+    for (char* const digits : own_pid)
+      *std::to_chars(digits, digits + max_pid_digits, ::getpid()).ptr = '\0';
+  }
 
   const char* path;
   std::vector<std::string> shell_strings;
   std::vector<char*> arguments;
   std::vector<char*> shell;
+  std::vector<std::string> variables;
+  std::vector<char*> own_pid;  ///< where in the variables the child's own pid belongs
   std::vector<char*> environment;
+
+ private:
+  /// Only the process that these variables name uses what they announce: sd_listen_fds(3),
+  /// sd_watchdog_enabled(3).
+  void leave_room_for_pid(pid_t front) {
+    const std::string sockets = "LISTEN_PID=" + std::to_string(front);
+    const std::string watchdog = "WATCHDOG_PID=" + std::to_string(front);
+    // The same process once more, by the inode of its pidfd, which the child cannot know before it
+    // exists.
+    if (std::ranges::find(variables, sockets) != variables.end()) {
+      std::erase_if(variables, [](const std::string& variable) {
+        return variable.starts_with("LISTEN_PIDFDID=");
+      });
+    }
+    for (std::string& variable : variables) {
+      if (variable != sockets && variable != watchdog) continue;
+      const auto digits = variable.find('=') + 1;
+      variable.resize(digits + max_pid_digits + 1);
+      own_pid.push_back(variable.data() + digits);
+    }
+  }
 };
 
 constexpr int exit_code_of(int error) noexcept {
@@ -175,6 +211,8 @@ struct ChildLink {
     got = ::read(link.socket, &byte, 1);
   } while (got < 0 && errno == EINTR);
   if (got != 1) ::_exit(cannot_start_code);
+
+  prepared.write_pid();
 
   // Done last: a signal that has been pending since the fork must find the dispositions that the
   // command starts with.
@@ -266,7 +304,7 @@ ReadyCommand::~ReadyCommand() {
 Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command,
                                                         const SpawnOptions& options,
                                                         const InheritedSignals& inherited) {
-  const Prepared prepared(command, options);
+  Prepared prepared(command, options);  // its variables are written to in the child
   // Used in both directions: the child waits for our byte, then reports an error, or closes its end
   // by its exec.
   std::array<int, 2> ends{};

@@ -52,6 +52,8 @@ struct SpawnOptions {
                                     ///< leads one of its own
   const proc::Cgroup* cgroup = nullptr;         ///< the cgroup to put it into; may be null
   const PidNamespace* pid_namespace = nullptr;  ///< to be forked into, with its own /proc; or null
+  pid_t front = 0;  ///< our front process: LISTEN_PID and WATCHDOG_PID that name it will name the
+                    ///< command; 0: they stay as they are
   bool is_hook = false;  ///< it is a --on-stop hook: without our CPU priority, and with stdout
                          ///< redirected to stderr
 };

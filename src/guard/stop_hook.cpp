@@ -20,6 +20,7 @@ void StopHook::prepare(Command command, SpawnOptions options, const InheritedSig
   options_ = std::move(options);
   options_.join_group.reset();
   options_.is_hook = true;
+  options_.front = 0;  // the sockets and the watchdog are the main command's
   inherited_ = &inherited;
 }
 

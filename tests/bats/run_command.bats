@@ -222,6 +222,42 @@ sh -c 'sleep 1 </dev/null >/dev/null 2>&1 & exit 4' 2>&$fd"
   done
 }
 
+# --- What a service manager hands to the process that it starts ---
+
+# as_service PID WORD…: as systemd starts a service with a socket and a watchdog, for the process
+# with this pid.
+as_service() {
+  local pid=$1
+  shift
+  sh -c 'export LISTEN_PID='"$pid"' LISTEN_PIDFDID=1234 LISTEN_FDS=1 LISTEN_FDNAMES=web
+    export WATCHDOG_PID=$LISTEN_PID WATCHDOG_USEC=2000000
+    exec "$@" 3</dev/null' sh "$@"
+}
+readonly SERVICE_VARIABLES='echo "$LISTEN_PID $WATCHDOG_PID $LISTEN_PIDFDID" \
+  "$LISTEN_FDS $LISTEN_FDNAMES $WATCHDOG_USEC"'
+
+@test "sockets and watchdog of a service are the command's" {
+  run as_service '$$' redlock-cli run -k demo -- sh -c \
+    '[ -e /dev/fd/3 ] && [ "$LISTEN_PID $WATCHDOG_PID" = "$$ $$" ] && '"$SERVICE_VARIABLES"
+  assert_regex "$output" '^[0-9]+ [0-9]+  1 web 2000000$'
+}
+
+@test "those of another process stay its own" {
+  run as_service 1 redlock-cli run -k demo -- sh -c "$SERVICE_VARIABLES"
+  assert_output "1 1 1234 1 web 2000000"
+}
+
+@test "they are not those of --on-stop" {
+  cd "$BATS_TEST_TMPDIR"
+  run as_service '$$' redlock-cli run -k demo --max-hold 100ms \
+    --on-stop 'echo "$LISTEN_PID $WATCHDOG_PID" >hook' -- sh -c 'echo $PPID $$; exec sleep 1000'
+  assert_equal "$status" 124
+  local -a pids=($(<hook))
+  assert_equal "${#pids[@]}" 2
+  assert_equal "${pids[0]}" "${pids[1]}"
+  refute_regex "$output" "\b${pids[0]}\b"
+}
+
 # --- -c ---
 
 @test "-c passes the text to the user's shell" {

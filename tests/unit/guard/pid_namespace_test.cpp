@@ -42,6 +42,20 @@ TEST(PidNamespace, TheCommandIsOurChildAndHasAProcOfItsOwn) {
   });
 }
 
+TEST(PidNamespace, VariablesThatNamedTheFrontProcessHaveTheInnerPid) {
+  with_namespace([](PidNamespace& space) {
+    const pid_t front = ::getpid();
+    SpawnOptions options{{"LISTEN_PID=" + std::to_string(front)}, std::nullopt};
+    options.pid_namespace = &space;
+    options.front = front;
+    const auto command = spawn(shell("[ $$ = 2 ] && [ \"$LISTEN_PID\" = 2 ] && exit 7"), options,
+                               InheritedSignals::capture());
+    ASSERT_TRUE(command);
+    EXPECT_EQ(WEXITSTATUS(status_of(*command)), 7);
+    space.end();
+  });
+}
+
 TEST(PidNamespace, TheEndOfItsInitEndsAllProcesses) {
   with_namespace([](PidNamespace& space) {
     const pid_t command = start_in(space, "(setsid sleep 1000 &) ; exec sleep 1000");
