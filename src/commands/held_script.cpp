@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <exception>
+#include <filesystem>
 #include <utility>
 
 #include "commands/conclusion.hpp"
@@ -189,12 +190,28 @@ std::optional<FrontReport> HeldScript::last_report() {
 
 // --- The process ---
 
+namespace {
+
+/// The script may leave its directory and unmount the disk. All other paths are absolute already.
+void leave_working_directory(AcquireOptions& options) {
+  if (options.token_file) {
+    std::error_code failure;
+    const auto path = std::filesystem::absolute(*options.token_file, failure);
+    if (failure) return;
+    options.token_file = path.string();
+  }
+  [[maybe_unused]] const int left = ::chdir("/");
+}
+
+}  // namespace
+
 void hold_script(const SessionOptions& about, AcquireOptions& options, guard::Front& front,
                  guard::SignalGate& gate) {
   const bool is_watched = options.background->process.has_value();
   if (!is_watched) options.owner.pid = ::getpid();
   guard::leave_job();
   try {
+    leave_working_directory(options);
     Session session(about, options.servers, options.server_timeout);
     const auto executor = session.io().get_executor();
     const auto link = std::make_shared<guard::FrontLink>(

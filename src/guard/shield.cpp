@@ -46,6 +46,7 @@ Shield become_shield(std::atomic<pid_t>& holder) {
   if (child == 0) return {shield, std::move(lifeline)};
 
   proc::claim_cpu_share();
+  [[maybe_unused]] const int left = ::chdir("/");  // keep no mount busy
 
   // Other processes wait for end of file on these descriptors, so we must not keep them open.
   proc::close_all_but(ours.get());

@@ -163,3 +163,12 @@ run or acquire holds the lock: use --detach outside of that, or with another key
   assert_refused 64 "--detach needs --max-hold DUR" \
     redlock-cli acquire -k demo --detach --max-hold infinity --token-file "$FILE"
 }
+
+@test "it leaves the directory of its caller, and finds a relative token file" {
+  mkdir "$BATS_TEST_TMPDIR/disk"
+  cd "$BATS_TEST_TMPDIR/disk"
+  FILE=../lease detach --max-hold 1h
+  assert_equal "$(readlink "/proc/$HOLDER/cwd")" /
+  cd /
+  redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
+}

@@ -18,6 +18,12 @@ load helper/while_pid
   for pid in "${TREE[@]:1}"; do assert is_alive "$pid"; done
 }
 
+@test "the holder does not keep the directory of the script" {
+  cd "$BATS_TEST_TMPDIR"
+  start_script ours -t 60s
+  assert_equal "$(readlink "/proc/$HOLDER/cwd")" /
+}
+
 @test "a script that is killed with KILL: the lock is released" {
   start_script ours -t 60s
   kill -KILL "$SCRIPT"
