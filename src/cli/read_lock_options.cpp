@@ -244,6 +244,7 @@ commands::LockOptions read_lock_options(const Settings& settings, std::vector<Re
   check_newest_wins(settings, wait, resources.size());
   owner.slots = mode.slots;
   owner.take = mode.take;
+  const bool insists_on_wait = settings.find(option::wait) && wait.wait != Duration::zero();
   return {.resources = std::move(resources),
           .ttl = ttl,
           .wait = wait,
@@ -255,8 +256,7 @@ commands::LockOptions read_lock_options(const Settings& settings, std::vector<Re
           .supersedes = !newest_wins_option(settings).empty(),
           .replaces = settings.get(option::replace),
           .max_waiting = read_max_waiting(settings, wait),
-          .insists_on_wait =
-              settings.find(option::wait).has_value() && wait.wait != Duration::zero()};
+          .insists_on_wait = insists_on_wait};
 }
 
 Owner read_owner(const Settings& settings) {
