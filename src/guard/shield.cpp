@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <thread>
@@ -57,8 +58,10 @@ Shield become_shield(std::atomic<pid_t>& holder) {
   }
 
   if (info.si_code == CLD_EXITED && info.si_status == 0) ::_exit(0);
-  while (!tree.kill_and_reap(BootClock::now() + death_timeout))
-    std::this_thread::sleep_for(kill_interval);
+  // What cannot be killed may stay for hours, so the pauses grow.
+  for (Milliseconds pause = kill_interval; !tree.kill_and_reap(BootClock::now() + death_timeout);
+       pause = std::min(2 * pause, max_kill_interval))
+    std::this_thread::sleep_for(pause);
   ::_exit(0);
 }
 

@@ -30,19 +30,27 @@ void StopHook::start(std::string_view reason, Instant until) {
   std::erase_if(environment,
                 [](const std::string& entry) { return entry.starts_with(reason_variable); });
   environment.push_back(std::string(reason_variable) + std::string(reason));
+  until_ = until;
+  is_unforked_ = true;
+  retry();
+}
 
+void StopHook::retry() {
+  if (!is_unforked_) return;
   auto ready = ReadyCommand::prepare(*command_, options_, *inherited_);
   if (!ready) {
     not_started_ = std::move(ready.error().text);
     return;
   }
+  is_unforked_ = false;
+  not_started_.clear();
   const pid_t pid = ready->pid();
   if (auto started = ready->start(); !started) {
     not_started_ = std::move(started.error().text);
+    until_ = Instant::max();
     return;
   }
   pid_ = pid;
-  until_ = until;
 }
 
 void StopHook::note_end(const Ended& ended) noexcept {
@@ -53,16 +61,18 @@ void StopHook::note_end(const Ended& ended) noexcept {
 }
 
 void StopHook::kill() {
+  until_ = Instant::max();
+  is_unforked_ = false;
+  if (pid_ == 0) return;
   // Stop its group first: a process that forks meanwhile could hide a child.
   ::kill(-pid_, SIGSTOP);
   for (const pid_t pid : proc::living_descendants({pid_})) ::kill(pid, SIGKILL);
   ::kill(-pid_, SIGKILL);
-  until_ = Instant::max();
 }
 
 std::string StopHook::failure() const {
   if (!not_started_.empty()) return "--on-stop could not be run: " + not_started_;
-  if (is_running()) return "--on-stop still runs";
+  if (pid_ != 0) return "--on-stop still runs";
   if (!status_ || *status_ == 0) return {};
   if (WIFEXITED(*status_))
     return "--on-stop failed (exit status " + std::to_string(WEXITSTATUS(*status_)) + ")";

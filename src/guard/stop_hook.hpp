@@ -30,19 +30,28 @@ class StopHook {
   /// there is no hook. `until`: when the caller must call kill().
   void start(std::string_view reason, Instant until);
 
+  /// Starts it if it could not be forked so far: the command may have used up a limit of
+  /// processes, and those that die make room.
+  void retry();
+
   /// A child of ours has ended, which may be the hook.
   void note_end(const Ended& ended) noexcept;
 
   [[nodiscard]] bool exists() const noexcept { return command_.has_value(); }
-  [[nodiscard]] bool is_running() const noexcept { return pid_ != 0; }
+
+  /// Whether it runs, or has yet to be forked by retry().
+  [[nodiscard]] bool is_pending() const noexcept { return pid_ != 0 || is_unforked_; }
+
+  /// Whether retry() has yet to fork it.
+  [[nodiscard]] bool is_unforked() const noexcept { return is_unforked_; }
 
   /// 0 while it does not run.
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
 
-  /// When to call kill(); Instant::max() if it does not run, or was killed already.
+  /// When to call kill(); Instant::max() if it is not pending, or was killed already.
   [[nodiscard]] Instant until() const noexcept { return until_; }
 
-  /// Kills it and its descendants.
+  /// Kills it and its descendants, or gives up to fork it.
   void kill();
 
   /// Why the hook may not have done its work, in one clause; empty: it succeeded, or was never
@@ -57,6 +66,7 @@ class StopHook {
   pid_t pid_ = 0;
   Instant until_ = Instant::max();
   std::optional<int> status_;
+  bool is_unforked_ = false;
   std::string not_started_;  ///< why it could not be started
 };
 

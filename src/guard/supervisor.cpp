@@ -238,13 +238,14 @@ asio::awaitable<CommandEnd> Supervisor::finish() {
 asio::awaitable<bool> Supervisor::until_over() {
   for (;;) {
     reap();
+    retry_hook();
     const Instant now = clock_.now();
     if (signals_.was_asked_to_end()) start_hook("signal", schedule_.kill_by());
     if (page_.stopped_by_front) schedule_.other_has_signalled();
 
     if (ended_ && !schedule_.is_stopping() && !page_.stopped_by_front) {
       if (rest_may_stay(now)) co_return false;
-      if (plan_.descendants == Descendants::kill && !hook_.is_running()) schedule_.end_rest();
+      if (plan_.descendants == Descendants::kill && !hook_.is_pending()) schedule_.end_rest();
     }
 
     const StopStep step = schedule_.step(now);
@@ -369,10 +370,11 @@ asio::awaitable<void> Supervisor::kill_all_but_hook() {
   tree_.kill(clock_.now() + death_timeout);
   start_hook(word_of(StopReason::front_killed), schedule_.kill_by());
   const Instant until = std::min(hook_.until(), schedule_.kill_by());
-  for (Instant now = clock_.now(); hook_.is_running() && now < until; now = clock_.now()) {
+  for (Instant now = clock_.now(); hook_.is_pending() && now < until; now = clock_.now()) {
     tree_.kill(now + death_timeout);
     co_await event_->wait_until(std::min(until, now + max_kill_interval));
     reap();
+    retry_hook();
   }
 }
 
@@ -381,9 +383,15 @@ void Supervisor::start_hook(std::string_view reason, Instant until) {
   tree_.spare(hook_.pid());
 }
 
+void Supervisor::retry_hook() {
+  if (!hook_.is_unforked()) return;
+  hook_.retry();
+  tree_.spare(hook_.pid());
+}
+
 /// In a pid namespace our init process always remains, so list the descendants there.
 bool Supervisor::all_ended() const {
-  if (hook_.is_running()) return false;
+  if (hook_.is_pending()) return false;
   return pid_namespace_ ? tree_.descendants().empty() : tree_.nothing_left();
 }
 
@@ -391,6 +399,8 @@ bool Supervisor::all_ended() const {
 Instant Supervisor::next_poll(Instant now, Instant next) const {
   if (!schedule_.is_stopping()) next = std::min(next, meter_.next());
   next = std::min({next, hook_.until(), report_awaiting_at_});
+  // Many of the processes whose end makes room for the hook are no children of ours.
+  if (hook_.is_unforked()) next = std::min(next, now + max_kill_interval);
   if (pid_namespace_ && ended_) return std::min(next, now + orphan_interval);
   const bool must_poll = awaits_group() && plan_.descendants == Descendants::leave;
   return must_poll ? std::min(next, now + group_interval) : next;
@@ -398,7 +408,7 @@ Instant Supervisor::next_poll(Instant now, Instant next) const {
 
 bool Supervisor::rest_may_stay(Instant now) const {
   const bool leaves = plan_.descendants == Descendants::leave && now >= ended_->rest_may_stay_at;
-  return (leaves && !hook_.is_running() && rest_of_group().empty()) || all_ended();
+  return (leaves && !hook_.is_pending() && rest_of_group().empty()) || all_ended();
 }
 
 /// The processes that are waited for after a signal has ended the command.

@@ -38,6 +38,17 @@ limited() {
   assert_equal "$(keys_at 1)" ""
 }
 
+@test "--on-stop runs although the command had used up the limit, as soon as processes end" {
+  as_root
+  # The processes outlive the stop signal for long enough that the first fork fails.
+  limited 12 -k demo --max-hold 700ms --grace 10s --on-stop 'echo "hook runs"' -- perl -e '
+    $SIG{TERM} = sub { select undef, undef, undef, 0.3; exit };
+    1 while my $child = fork; sleep 1000 while 1'
+  assert_equal "$status" 124
+  assert_regex "$stderr" "hook runs"
+  assert_equal "$(keys_at 1)" ""
+}
+
 @test "an ordinary user without processes: 71, and no lock" {
   ((EUID != 0)) || skip "root may always fork"
   run --separate-stderr bash -c 'ulimit -u 0; exec redlock-cli run -k demo -- echo entered'
