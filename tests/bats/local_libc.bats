@@ -42,7 +42,7 @@ readonly YEAR=31536000
     false_root=(LD_PRELOAD=/mnt/false_libc.so FALSE_ROOT=1 /mnt/redlock-cli)
     as_user /mnt/redlock-cli run -S local: -k demo -- env -u REDLOCK_HELD "${false_root[@]}" \
       run -S local: -k demo -n -- true && exit 1
-    (($? == 75))
+    (($? == 64))
     as_user "${false_root[@]}" run -S local: -k demo -- true
     [[ $(stat -c "%n %u" /run/lock/*) == "/run/lock/redlock-cli-65534 65534" ]]
     /mnt/redlock-cli run -S local: -k demo -- true' "$REDLOCK_CLI" "$FALSE_LIBC"
