@@ -203,8 +203,9 @@ local function lift_fence(how, id, fence, ttl)
   return first_error(write_share(id, share))
 end
 
--- The error of a server that takes no writes, or nil: a replica, whose data may be old, must not say
--- that a lease is gone or that the lock is another's (D4). A missing right says nothing about that.
+-- The error of a server that takes no writes, or nil: a replica, whose data may be old, must not
+-- say that a lease is gone or that the lock is another's (D4). A missing right says nothing about
+-- that.
 --
 -- Tries a write without effect. As it needs no memory, a server that is out of memory allows all
 -- writes of the script after it.

@@ -24,8 +24,8 @@ local function admits(state, mode)
 end
 
 -- Whether the lock, in this state, has room for the waiter. A waiter for slots needs all that it
--- takes at the same time, below its own limit. While it is first, others wait for it; otherwise it might
--- never get them (M4).
+-- takes at the same time, below its own limit. While it is first, others wait for it; otherwise it
+-- might never get them (M4).
 local function has_room(state, entry, time)
   if not admits(state, entry.mode) then return false end
   if state == 'free' or entry.mode ~= WORD.slotted then return true end
