@@ -66,14 +66,14 @@ class WaitEvents {
   std::optional<State> last_;
 };
 
-/// Whether only the lease of the holder blocks us, and the holder is an ancestor of ours, on our
-/// host, that waits for us to end. Other failures do not count: with answers missing, a parent
-/// lease may still be inherited.
-bool is_held_around_us(const Resource& resource, const AttemptFailure& failure,
-                       const std::string& our_host) {
-  const bool is_busy = output::result_of(failure.why) == output::CommandResult::busy;
-  if (!is_busy || !failure.holder || !failure.holder->owner) return false;
-  const Owner& owner = *failure.holder->owner;
+/// Whether only the lease of a holder blocks us. With answers missing, a parent lease may still be
+/// inherited.
+bool is_busy(const AttemptFailure& failure) {
+  return output::result_of(failure.why) == output::CommandResult::busy;
+}
+
+/// Whether the holder is an ancestor of ours, on our host, that waits for us to end.
+bool is_held_around_us(const Resource& resource, const Owner& owner, const std::string& our_host) {
   if (owner.host != our_host || owner.finished) return false;
   const auto pid = static_cast<pid_t>(owner.pid);
   if (owner.supervised) return proc::is_enclosing_run(pid, resource.key());
@@ -94,14 +94,14 @@ output::Outcome outcome_of_wait(std::string_view command, const LockOptions& opt
   if (failed.stop_request) return outcome_of_early_stop(command, options, *failed.stop_request);
   const AttemptFailure& failure = failed.failure;
   const output::CommandResult how = output::result_of(failure.why);
-  const bool is_busy = how == output::CommandResult::busy;
   std::string text = output::failure_text(failed.resource, failure, servers);
   const bool waits = options.wait.wait != Duration::zero();
   if (failure.why == AcquireDecision::held_around_us && waits && !options.insists_on_wait)
     text += "; with -w it waits";
-  if (is_busy && failure.why != AcquireDecision::queue_full) text += end_of_wait_text(options.wait);
+  if (is_busy(failure) && failure.why != AcquireDecision::queue_full)
+    text += end_of_wait_text(options.wait);
   output::Outcome outcome = output::outcome_of(command, {failed.resource}, how, std::move(text));
-  if (is_busy || how == output::CommandResult::superseded)
+  if (is_busy(failure) || how == output::CommandResult::superseded)
     outcome.exit_code = options.conflict_exit_code;
   outcome.holder = failure.holder;
   outcome.faults = failure.faults;
@@ -130,7 +130,7 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait_for_locks(
   const Instant began = session.clock().now();
   const std::string host = orders.front().owner.host;
   bool reported_held_around_us = false;
-  LeaseId checked_holder;
+  std::optional<LeaseId> checked_lease;
   std::optional<WaitEvents> events;
 
   SetWaiter waiter(session.server_set(), std::move(orders), policy, session.interrupt());
@@ -141,9 +141,10 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait_for_locks(
 
     // Before the verdict: to call our own lock busy would blame another process.
     const auto& holder = failure.failure.holder;
-    const bool is_new = holder && std::exchange(checked_holder, holder->id) != holder->id;
+    const bool is_shown = is_busy(failure.failure) && holder && holder->owner;
+    const bool is_new = is_shown && std::exchange(checked_lease, holder->id) != holder->id;
     if (is_new && !reported_held_around_us &&
-        is_held_around_us(failure.resource, failure.failure, host)) {
+        is_held_around_us(failure.resource, *holder->owner, host)) {
       if (!insists_on_wait) {
         if (!failure.final) co_await waiter.give_up();
         failure.failure.why = AcquireDecision::held_around_us;
