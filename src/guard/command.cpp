@@ -328,7 +328,12 @@ Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command,
     exec_command(prepared, options, inherited, {parent, of_child.get()});
   }
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (child < 0) return unexpected(cannot_start(command, "cannot fork", error));
+  if (child < 0) {
+    ExecFailure no_fork = cannot_start(command, "cannot fork", error);
+    // In a pid namespace without its init, ENOMEM is lasting.
+    no_fork.may_pass = error == EAGAIN || (error == ENOMEM && options.pid_namespace == nullptr);
+    return unexpected(std::move(no_fork));
+  }
 
   // Called in both processes, so that the group exists when we return, whichever runs first.
   ::setpgid(child, options.join_group.value_or(child));

@@ -20,6 +20,7 @@ struct ExecFailure {
                   ///< fork failed
   std::string text;  ///< one clause, e.g. `deploy.sh: permission denied`; the command's name is
                      ///< escaped for the terminal
+  bool may_pass = false;  ///< for want of a process or of memory, which others may give back
 };
 
 /// The exit code for a system error (EX_OSERR).

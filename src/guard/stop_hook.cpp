@@ -39,6 +39,8 @@ void StopHook::retry() {
   if (!is_unforked_) return;
   auto ready = ReadyCommand::prepare(*command_, options_, *inherited_);
   if (!ready) {
+    is_unforked_ = ready.error().may_pass;
+    if (!is_unforked_) until_ = Instant::max();
     not_started_ = std::move(ready.error().text);
     return;
   }

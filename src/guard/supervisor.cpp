@@ -122,6 +122,7 @@ Result<bool, ExecFailure> Supervisor::start() {
   signals_.command_starts(clock_.now());
   if (auto started = ready_->start(); !started) {
     page_.target.kill_argument = 0;
+    page_.command_starts = false;
     disarm();
     end_namespace();
     return unexpected<ExecFailure>(std::move(started.error()));
@@ -245,7 +246,8 @@ asio::awaitable<bool> Supervisor::until_over() {
 
     if (ended_ && !schedule_.is_stopping() && !page_.stopped_by_front) {
       if (rest_may_stay(now)) co_return false;
-      if (plan_.descendants == Descendants::kill && !hook_.is_pending()) schedule_.end_rest();
+      // A hook that cannot be forked waits for what the rest takes up.
+      if (plan_.descendants == Descendants::kill && hook_.pid() == 0) schedule_.end_rest();
     }
 
     const StopStep step = schedule_.step(now);
