@@ -54,7 +54,7 @@ output::Outcome outcome_of_extend(const Session& session, const Resource& resour
 /// still exists.
 asio::awaitable<ExtendResult> extend_one(ServerSet& server_set, LeaseHandle::Part part, Ttl ttl) {
   const LeaseId id = id_of(part.token);
-  if (part.inherited) co_return co_await check_lease(server_set, part.resource, id);
+  if (part.inherited) co_return co_await check_lease(server_set, part.resource, id, Instant::max());
   HeldLease held(server_set, part.resource, part.token, part.fence, part.hold);
   co_return co_await held.extend(ttl, Instant::max(), /*by_hand=*/true);
 }

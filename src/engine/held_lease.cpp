@@ -91,9 +91,11 @@ class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
     }
   }
 
-  asio::awaitable<void> decided() {
-    while (tally().decision() == ExtendDecision::undecided)
-      co_await ballot_->event->wait_until(Instant::max());
+  /// Ends at the decision, at the latest at `end`.
+  asio::awaitable<void> decided(Instant end) {
+    bool in_time = true;
+    while (in_time && tally().decision() == ExtendDecision::undecided)
+      in_time = co_await ballot_->event->wait_until(end);
   }
 
   /// Waits for the servers that have not voted yet.
@@ -372,10 +374,12 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
       server_set_, ExtendRequest{resource_, token_, ttl, hold_.slots, fence_}, hold_,
       LeaseLinks{asked_, late_, claims_, released_}, result.t0);
   round->ask_all(std::min(end, result.t0 + server_set_.server_timeout()));
-  co_await round->decided();
+  co_await round->decided(end);
 
   const auto vote_of = [&](std::size_t i) { return round->tally().vote_of(i); };
   result.decision = round->tally().decision();
+  if (result.decision == ExtendDecision::undecided)
+    result.decision = ExtendDecision::too_few_answers;
   result.not_ours = first_not_ours(server_set_.size(), vote_of);
   result.faults = faults_among(server_set_, vote_of);
   if (result.decision != ExtendDecision::confirmed) co_return result;

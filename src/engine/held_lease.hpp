@@ -43,10 +43,11 @@ class HeldLease {
   /// that answer is late.
   void on_stop_request(std::function<void(const StopRequest&)> asked) { asked_ = std::move(asked); }
 
-  /// One round (PROTOCOL R4, R5), decided as soon as the result is certain. It ends within the
-  /// server timeout, and by `end`, when the lease ends for the caller whatever the answers. Once a
-  /// quorum has confirmed the lease in this round, servers that have lost it, or its record, are
-  /// healed in the background. After release() no server is asked or healed.
+  /// One round (PROTOCOL R4, R5), decided as soon as the result is certain, and at `end` at the
+  /// latest, when the lease ends for the caller whatever the answers: then there are too few. Each
+  /// server has the time of a LockServer's question. Once a quorum has confirmed the lease in this
+  /// round, servers that have lost it, or its record, are healed in the background. After release()
+  /// no server is asked or healed.
   ///
   /// `by_hand`: the process is about to end, so there is no next round. Slower servers get a little
   /// more time, so that they can be healed if need be.

@@ -59,20 +59,24 @@ NotOurs not_ours(std::optional<Holder> other) {
   return {why, std::move(other)};
 }
 
-asio::awaitable<LeaseCheck> check(ServerSet& server_set, Resource resource, LeaseId id) {
+asio::awaitable<LeaseCheck> check(ServerSet& server_set, Resource resource, LeaseId id,
+                                  Instant end) {
   const auto ballot = std::make_shared<Ballot<LeaseCheckTally>>(server_set, id);
   LeaseCheck found;
   ExtendResult& round = found.round;
   round.t0 = server_set.clock().now();
-  const Instant end = round.t0 + server_set.server_timeout();
+  const Instant answer_by = std::min(end, round.t0 + server_set.server_timeout());
   for (std::size_t i = 0; i < server_set.size(); ++i) {
-    ask(server_set, ballot, i,
-        [resource, id, end](LockServer& server) { return server.inspect(resource, id, end); });
+    ask(server_set, ballot, i, [resource, id, answer_by](LockServer& server) {
+      return server.inspect(resource, id, answer_by);
+    });
   }
-  while (ballot->tally.decision() == ExtendDecision::undecided)
-    co_await ballot->event->wait_until(Instant::max());
+  bool in_time = true;
+  while (in_time && ballot->tally.decision() == ExtendDecision::undecided)
+    in_time = co_await ballot->event->wait_until(end);
 
   round.decision = ballot->tally.decision();
+  if (round.decision == ExtendDecision::undecided) round.decision = ExtendDecision::too_few_answers;
   const std::vector<InspectVote> votes = ballot->tally.votes();
   round.faults = faults_among(server_set, [&](std::size_t i) { return &votes[i]; });
   std::vector<Duration> remaining;
@@ -124,7 +128,7 @@ Inheritance unanswered(std::vector<ServerFault> faults) {
 
 asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& order) {
   const ParentClaim parent_claim = *order.parent_claim;
-  LeaseCheck found = co_await check(server_set, order.resource, parent_claim.id);
+  LeaseCheck found = co_await check(server_set, order.resource, parent_claim.id, Instant::max());
   Inheritance inheritance;
   if (found.round.decision == ExtendDecision::too_few_answers)
     co_return unanswered(std::move(found.round.faults));
@@ -164,8 +168,9 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
   co_return inheritance;
 }
 
-asio::awaitable<ExtendResult> check_lease(ServerSet& server_set, Resource resource, LeaseId id) {
-  LeaseCheck found = co_await check(server_set, std::move(resource), std::move(id));
+asio::awaitable<ExtendResult> check_lease(ServerSet& server_set, Resource resource, LeaseId id,
+                                          Instant end) {
+  LeaseCheck found = co_await check(server_set, std::move(resource), std::move(id), end);
   co_return std::move(found.round);
 }
 

@@ -28,7 +28,8 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
 
 /// Asks once whether a lease that another process keeps is still valid. The result has the form of
 /// an extend round. Its deadline counts from before the question: the remaining time that a quorum
-/// of servers guarantees, less the drift.
-asio::awaitable<ExtendResult> check_lease(ServerSet& server_set, Resource resource, LeaseId id);
+/// of servers guarantees, less the drift. Decided at `end` at the latest.
+asio::awaitable<ExtendResult> check_lease(ServerSet& server_set, Resource resource, LeaseId id,
+                                          Instant end);
 
 }  // namespace redlock

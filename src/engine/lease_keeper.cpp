@@ -74,7 +74,8 @@ LeaseExtended LeaseKeeper::extended(Instant t0, Instant until, bool after_troubl
 }
 
 asio::awaitable<ExtendResult> LeaseKeeper::ask() {
-  return held_ ? held_->extend(ttl_, deadline()) : check_lease(server_set_, resource_, id_);
+  return held_ ? held_->extend(ttl_, deadline())
+               : check_lease(server_set_, resource_, id_, deadline());
 }
 
 asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> LeaseKeeper::next() {

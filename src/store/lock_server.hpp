@@ -168,7 +168,7 @@ struct LockList {
 /// Each question is asked once, and always answered: a server's silence is a Fault, never an
 /// exception. The time until `deadline` is that of each step: to connect, to find the master in a
 /// cluster, to teach a server the scripts, to get the answer. So the answer comes by `deadline`
-/// from a server that is connected and knows the scripts, and a few times as late at most. Only an
+/// from a server that is connected and knows the scripts, and five times as late at most. Only an
 /// extension may be answered once more after that. Questions reach the server in order while its
 /// connection lives. Requests are copied, so they may be temporaries. Single-threaded. The server
 /// must outlive the questions under way.

@@ -54,32 +54,30 @@ asio::awaitable<ScriptReply> ClusterServer::call(ScriptCall call, Instant deadli
 asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call,
                                                    std::shared_ptr<const Attempt> attempt,
                                                    Instant deadline) {
-  const Instant asked = clock_.now();
+  const StepTime time(clock_, deadline);
   Route route;
   route.slot = hash_slot(call.keys.front());
-  const auto owner = co_await masters_.locate(route.slot, route.refuted, deadline);
+  const auto owner = co_await masters_.locate(route.slot, route.refuted, time.next());
   if (!owner) co_return unexpected(owner.error());
   route.lead_to_owner(*owner);
-  // Finding the master does not use up the time of the question.
-  deadline = postponed(deadline, clock_.now() - asked);
   for (;;) {
     // The undo went only to the servers that had been asked before it.
     if (attempt->undone) co_return unexpected(Fault{FaultKind::silent, "cancelled"});
     const std::shared_ptr<RedisServer> server = node(route.place);
-    const auto [reply, link] = co_await server->answer_to(call, route.asking, deadline);
+    const auto [reply, link] = co_await server->answer_to(call, route.asking, time);
     std::optional<Fault> fault;
     if (!reply || is_no_master(*reply)) {
       fault = fault_at(route.place, reply ? fault_of_error(reply->text) : reply.error());
       masters_.doubt(route.place, route.slot);
       // It may have received the question, so the question must not go to another server.
       if (!reply && !link->failed_to_open()) co_return unexpected(std::move(*fault));
-      fault = co_await lead_to_other_master(route, std::move(*fault), deadline);
+      fault = co_await lead_to_other_master(route, std::move(*fault), time.next());
     } else if (reply->type != Reply::Type::error) {
       facts_ = server->facts();
       masters_.confirm(route.slot);
       co_return *reply;
     } else if (is_try_again(reply->text) && may_lack_keys(call)) {
-      fault = co_await lead_to_part(route, call, deadline);
+      fault = co_await lead_to_part(route, call, time);
     } else {
       fault = redirect(route, reply->text, *link);
     }
@@ -122,13 +120,13 @@ std::optional<Fault> ClusterServer::redirect(Route& route, std::string_view erro
 }
 
 asio::awaitable<std::optional<Fault>> ClusterServer::lead_to_part(Route& route, ScriptCall& call,
-                                                                  Instant deadline) {
+                                                                  StepTime time) {
   // Ask the master that still owns the slot first: only it knows whether it still has the lock's
   // key.
   route.lead_to_owner(route.owner);
   for (;;) {
     const std::shared_ptr<RedisServer> server = node(route.place);
-    const auto types = co_await server->types_of(call.keys, route.asking, deadline);
+    const auto types = co_await server->types_of(call.keys, route.asking, time.next());
     if (!types) co_return fault_at(route.place, types.error());
     std::vector<bool> here;
     for (const Reply& type : types->replies)

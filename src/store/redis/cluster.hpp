@@ -83,8 +83,7 @@ class ClusterServer final : public RedisVote {
   std::optional<Fault> redirect(Route& route, std::string_view error_text, const Link& link);
   /// In a slot that moves: to the server that has the lock's key. Leaves out of the call the keys
   /// that are not there (PROTOCOL D1).
-  asio::awaitable<std::optional<Fault>> lead_to_part(Route& route, ScriptCall& call,
-                                                     Instant deadline);
+  asio::awaitable<std::optional<Fault>> lead_to_part(Route& route, ScriptCall& call, StepTime time);
 
   /// Notes that all attempts with this token or waiter's id are undone: they must not be sent
   /// again.

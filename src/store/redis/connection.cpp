@@ -122,7 +122,7 @@ asio::awaitable<Result<std::vector<Reply>, Fault>> Connection::request_all(
   while (!last->answer) {
     if (co_await last->answered->wait_until(end)) continue;
     if (end > deadline || !opened_at_ || *opened_at_ <= asked) break;
-    end = postponed(deadline, *opened_at_ - asked);
+    end = later(deadline, *opened_at_ - asked);
   }
   if (last->answer) {
     std::vector<Reply> replies;

@@ -18,11 +18,6 @@
 
 namespace redlock::redis {
 
-/// The deadline, later by this span, which is not negative. Instant::max() stays.
-constexpr Instant postponed(Instant deadline, Duration by) {
-  return deadline > Instant::max() - by ? Instant::max() : deadline + by;
-}
-
 /// One connection to one server; it never reconnects. Commands are sent in the given order. The
 /// login commands come first, in one write with the first command. Replies are matched by order.
 ///
@@ -76,8 +71,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     ReplyLimits limits{};
     bool may_fail = false;  ///< its fault, such as a closed connection, counts as an error reply
   };
-  /// The same for several commands in one write. Returns all replies in their order, or the first
-  /// fault. `late` gets the last reply.
+  /// The same for several commands, at least one, in one write. Returns all replies in their order,
+  /// or the first fault. `late` gets the last reply.
   asio::awaitable<Result<std::vector<Reply>, Fault>> request_all(std::vector<Question> questions,
                                                                  Instant deadline,
                                                                  Answered late = nullptr);

@@ -132,7 +132,7 @@ RedisServer::RedisServer(asio::any_io_executor executor, const Clock& clock, End
       subscription_(connector_) {}
 
 asio::awaitable<ScriptReply> RedisServer::call(ScriptCall call, Instant deadline) {
-  Answer answer = co_await answer_to(std::move(call), /*asking=*/false, deadline);
+  Answer answer = co_await answer_to(std::move(call), /*asking=*/false, StepTime(clock_, deadline));
   if (!answer.reply) co_return unexpected(answer.reply.error());
   if (answer.reply->type == Reply::Type::error)
     co_return unexpected(fault_of_error(answer.reply->text));
@@ -140,20 +140,20 @@ asio::awaitable<ScriptReply> RedisServer::call(ScriptCall call, Instant deadline
 }
 
 asio::awaitable<RedisServer::Answer> RedisServer::answer_to(ScriptCall call, bool asking,
-                                                            Instant deadline) {
+                                                            StepTime time) {
   const bool was_connected = links_.is_connected();
-  Answer answer = co_await ask_once(call, asking, deadline);
+  Answer answer = co_await ask_once(call, asking, time);
   // The server may have become a replica since we connected. Then it did nothing, and another
   // server may be the master by now.
   if (was_connected && answer.reply && is_read_only_reply(*answer.reply))
-    answer = co_await ask_once(call, asking, deadline);
+    answer = co_await ask_once(call, asking, time);
   const UndoTarget undo_target = undo_target_of(call);
   while (!answer.reply) {
-    if (!co_await finds_better_connection(answer.link, deadline)) break;
+    if (!co_await finds_better_connection(answer.link, time.next())) break;
     // An undo or a leave that was sent meanwhile would not follow the repeated call to another
     // master.
     if (!links_.has_to_undo(undo_target.token) || !links_.has_to_undo(undo_target.waiter)) break;
-    answer = co_await ask_once(call, asking, deadline);
+    answer = co_await ask_once(call, asking, time);
   }
   co_return answer;
 }
@@ -167,11 +167,13 @@ asio::awaitable<bool> RedisServer::finds_better_connection(std::shared_ptr<const
 
 asio::awaitable<RedisServer::Answer> RedisServer::answer_to(Command command, ReplyLimits limits,
                                                             Instant deadline) {
+  const StepTime time(clock_, deadline);
   for (;;) {
-    const std::shared_ptr<Link> link = links_.usable_link(deadline);
-    auto reply = co_await link->connection->request(command, limits, deadline);
+    const std::shared_ptr<Link> link = links_.usable_link(time.next());
+    auto reply = co_await link->connection->request(command, limits, time.next());
     if (reply) co_return Answer{std::move(reply), link};
-    if (!co_await finds_better_connection(link, deadline)) co_return Answer{std::move(reply), link};
+    if (!co_await finds_better_connection(link, time.next()))
+      co_return Answer{std::move(reply), link};
   }
 }
 
@@ -213,23 +215,20 @@ Connection::Answered RedisServer::late_answer_to(const ScriptCall& call,
 
 asio::awaitable<Result<Reply, Fault>> RedisServer::run_script(std::shared_ptr<Link> link,
                                                               const ScriptCall& call, bool asking,
-                                                              Instant deadline) {
-  const Instant asked = clock_.now();
+                                                              StepTime time) {
   // In a cluster, a replica redirects to its master instead.
   const bool with_role = call.script == &scripts::inspect && !options_.slots_move;
-  auto reply = co_await send(link, script_command(call), asking, with_role, deadline,
+  auto reply = co_await send(link, script_command(call), asking, with_role, time.next(),
                              late_answer_to(call, link));
   if (!reply || !is_noscript_reply(*reply)) co_return reply;
 
-  // Teaching the scripts does not use up the time of the call.
-  Instant until = postponed(deadline, clock_.now() - asked);
-  auto loaded = co_await send(link, load_scripts_command(call), asking, /*with_role=*/false, until);
+  auto loaded =
+      co_await send(link, load_scripts_command(call), asking, /*with_role=*/false, time.next());
   if (!loaded || loaded->type == Reply::Type::error) co_return loaded;
   // If an undo or a release was sent meanwhile, this call would arrive after it and take effect.
   const UndoableCall undoable(*link, call);
   if (undoable.lease_is_undone() || undoable.waiter_has_left()) co_return unexpected(cancelled());
-  until = postponed(deadline, clock_.now() - asked);
-  co_return co_await send(link, script_command(call), asking, with_role, until);
+  co_return co_await send(link, script_command(call), asking, with_role, time.next());
 }
 
 asio::awaitable<Result<Reply, Fault>> RedisServer::send(std::shared_ptr<Link> link,
@@ -254,25 +253,30 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::send(std::shared_ptr<Link> li
 
 std::optional<Fault> RedisServer::objection_to_role(const Reply& role, const Reply& info) {
   const std::string name = role_from(role, info);
-  if (name.empty() && options_.unknown_role) options_.unknown_role(name_);
-  if (name.empty() || name == "master") return std::nullopt;
-  return is_replica();
+  if (name == "master") return std::nullopt;
+  if (!name.empty()) return is_replica();
+  if (role.type == Reply::Type::error) {
+    Fault fault = fault_of_error(role.text);
+    if (fault.refused) return fault;  // for a moment only
+  }
+  if (options_.unknown_role) options_.unknown_role(name_);
+  return std::nullopt;
 }
 
 asio::awaitable<RedisServer::Answer> RedisServer::ask_once(const ScriptCall& call, bool asking,
-                                                           Instant deadline) {
-  const std::shared_ptr<Link> link = links_.usable_link(deadline);
-  auto reply = co_await ask_on(link, call, asking, deadline);
+                                                           StepTime time) {
+  const std::shared_ptr<Link> link = links_.usable_link(time.next());
+  auto reply = co_await ask_on(link, call, asking, time);
   co_return Answer{std::move(reply), link};
 }
 
 asio::awaitable<Result<Reply, Fault>> RedisServer::ask_on(std::shared_ptr<Link> link,
                                                           const ScriptCall& call, bool asking,
-                                                          Instant deadline) {
+                                                          StepTime time) {
   UndoableCall undoable(*link, call);
   undoable.note_sent();
   if (call.script == &scripts::release) link->maybe_applied.erase(undone_by(call));
-  auto reply = co_await run_script(link, call, asking, deadline);
+  auto reply = co_await run_script(link, call, asking, time);
   if (!reply) co_return unexpected(reply.error());
   if (reply->type == Reply::Type::error) co_return refused(*link, undoable, std::move(*reply));
 
@@ -283,7 +287,7 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask_on(std::shared_ptr<Link> 
     // A grant counts only from a server whose uptime is known (R7). The server was busy when it was
     // asked for its uptime, so ask again.
     if (link->connection->greeting_was_refused()) {
-      if (auto fault = co_await link->connection->greet_again(deadline)) {
+      if (auto fault = co_await link->connection->greet_again(time.next())) {
         fault->refused = false;  // only INFO was refused, not the script
         co_return unexpected(std::move(*fault));
       }
@@ -291,7 +295,7 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask_on(std::shared_ptr<Link> 
   }
   note_facts(*link);
   if (options_.replicas > 0 && needs_replicas(call, *reply)) {
-    if (auto fault = co_await missing_replicas(link, deadline))
+    if (auto fault = co_await missing_replicas(link, time.next()))
       co_return unexpected(std::move(*fault));
   }
   co_return std::move(*reply);

@@ -9,6 +9,7 @@
 #include "store/redis/connector.hpp"
 #include "store/redis/endpoint.hpp"
 #include "store/redis/links.hpp"
+#include "store/redis/step_time.hpp"
 #include "store/redis/subscription.hpp"
 #include "store/scripted_server.hpp"
 #include "support/clock.hpp"
@@ -74,7 +75,7 @@ class RedisServer final : public RedisVote {
     std::shared_ptr<const Link> link;
   };
   /// `asking`: send ASKING first, for a slot that the server is importing.
-  asio::awaitable<Answer> answer_to(ScriptCall call, bool asking, Instant deadline);
+  asio::awaitable<Answer> answer_to(ScriptCall call, bool asking, StepTime time);
   asio::awaitable<Answer> answer_to(Command command, ReplyLimits limits, Instant deadline);
   asio::awaitable<Result<Reply, Fault>> ask(Command command, ReplyLimits limits, Instant deadline);
 
@@ -108,9 +109,9 @@ class RedisServer final : public RedisVote {
   asio::awaitable<bool> finds_better_connection(std::shared_ptr<const Link> link, Instant deadline);
 
   /// `call` must outlive the coroutine.
-  asio::awaitable<Answer> ask_once(const ScriptCall& call, bool asking, Instant deadline);
+  asio::awaitable<Answer> ask_once(const ScriptCall& call, bool asking, StepTime time);
   asio::awaitable<Result<Reply, Fault>> ask_on(std::shared_ptr<Link> link, const ScriptCall& call,
-                                               bool asking, Instant deadline);
+                                               bool asking, StepTime time);
 
   /// What to do with an answer to the call that comes on this connection after its deadline.
   [[nodiscard]] Connection::Answered late_answer_to(const ScriptCall& call,
@@ -126,10 +127,11 @@ class RedisServer final : public RedisVote {
   /// in a separate command: an attempt and its undo must stay small (docs/decisions/attempts.md).
   asio::awaitable<Result<Reply, Fault>> run_script(std::shared_ptr<Link> link,
                                                    const ScriptCall& call, bool asking,
-                                                   Instant deadline);
+                                                   StepTime time);
 
-  /// Sends a command, possibly with ASKING before it. `with_role`: the answer of a replica is a
-  /// fault; then there is no `late`, which gets an answer after the deadline.
+  /// Sends a command, possibly with ASKING before it, and returns its reply. `with_role`: the
+  /// answer of a replica is a fault; `late`, which gets an answer after the deadline, must be null
+  /// then.
   asio::awaitable<Result<Reply, Fault>> send(std::shared_ptr<Link> link, EncodedCommand command,
                                              bool asking, bool with_role, Instant deadline,
                                              Connection::Answered late = nullptr);

@@ -59,8 +59,7 @@ using ViewAnswers = std::vector<std::optional<Result<View, Fault>>>;
 /// Asks `count` sources one after the other, until one gives a view. A source that takes longer
 /// than its part of the time may still answer while the next one is asked. Some time remains for
 /// the server that the view names. `ask` is called, with the position of the source, only before
-/// this ends. The coroutine that it returns ends by `deadline`, possibly later than this, and must
-/// own what it uses.
+/// this ends. The coroutine that it returns may end later than this, and must own what it uses.
 template <class View>
 asio::awaitable<ViewAnswers<View>> ask_in_turn(
     asio::any_io_executor executor, const Clock& clock, std::size_t count,

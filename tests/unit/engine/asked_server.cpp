@@ -60,7 +60,8 @@ asio::awaitable<RaiseVote> AskedServer::raise_fence(RaiseRequest request, Instan
 
 asio::awaitable<ExtendVote> AskedServer::extend(ExtendRequest request, Instant deadline) {
   note(Question::extend, request.token.secret());
-  return server_->extend(std::move(request), deadline);
+  if (extend_steps > Duration::zero()) co_await sleep_until(clock_, clock_.now() + extend_steps);
+  co_return co_await server_->extend(std::move(request), deadline);
 }
 
 asio::awaitable<HealVote> AskedServer::heal(HealRequest request, Instant deadline) {

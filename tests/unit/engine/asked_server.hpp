@@ -52,7 +52,8 @@ class AskedServer final : public LockServer {
   /// Of those of a kind, instead. An undo is a release, and a request that is named `undo`.
   std::map<Question, sim::Fate> fate_for;
   std::function<sim::Fate()> random_fate;  ///< instead of both
-  std::optional<Instant> close_deadline;   ///< what close() was told
+  Duration extend_steps{};  ///< what an extension takes before it is asked: to connect, say
+  std::optional<Instant> close_deadline;  ///< what close() was told
 
   /// For the connections.
   [[nodiscard]] sim::Fate fate_of(std::string_view request) const;

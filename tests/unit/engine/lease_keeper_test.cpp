@@ -161,6 +161,13 @@ TEST_F(LeaseKeeperTest, KeepsALeaseThatServersExtendLate) {
   }
 }
 
+TEST_F(LeaseKeeperTest, EndsALeaseAtItsDeadlineThoughARoundIsUnderWay) {
+  for (AskedServer* server : client.servers) server->extend_steps = 20s;
+  const LeaseEnded ended = expect<LeaseEnded>();
+  EXPECT_EQ(ended.state, LeaseState::expired);
+  EXPECT_EQ(world.now(), lease->deadline);
+}
+
 TEST_F(LeaseKeeperTest, CountsALateAnswerFromItsQuestion) {
   client.every_server({.reply = server_timeout * 3 / 2});
   const Instant asked = world.now() + 3s;

@@ -154,6 +154,13 @@ TEST_F(RoleTest, ThatIsUnknownIsSaid) {
   EXPECT_EQ(unknown_, std::vector<std::string>{server_->name()});
 }
 
+TEST_F(RoleTest, IsNoAnswerOfABusyServer) {
+  const std::string busy = "-BUSY Redis is busy running a script.\r\n";
+  const InspectVote vote = inspected(busy + std::string(no_right));
+  EXPECT_TRUE(std::holds_alternative<Fault>(vote) && std::get<Fault>(vote).refused);
+  EXPECT_EQ(unknown_.size(), 0U);
+}
+
 TEST_F(RoleTest, OfAMasterWithManyReplicas) {
   std::string role = "*3\r\n$6\r\nmaster\r\n:0\r\n*1000\r\n";
   for (int i = 0; i < 1000; ++i) role += "*3\r\n$8\r\n10.0.0.1\r\n$4\r\n6379\r\n$1\r\n0\r\n";
@@ -490,6 +497,21 @@ class ReplicasTest : public RedisServerTest {
 
 TEST_F(ReplicasTest, MustConfirmAGrant) {
   EXPECT_TRUE(std::holds_alternative<Granted>(vote_after(":2\r\n")));
+}
+
+TEST_F(ReplicasTest, HaveAsLongAsTheGrantThatTookLong) {
+  drive_.run([&]() -> asio::awaitable<void> {
+    auto vote = drive_.start(acquire(token(), clock_.now() + 400ms));
+    Peer peer = co_await fake_.accept();
+    expect_evalsha(co_await peer.read_command(), scripts::acquire, token());
+    clock_.advance(390ms);
+    co_await peer.send(std::string(granted));
+    co_await peer.expect(wire("WAIT 2 300"));
+    clock_.advance(390ms);
+    co_await peer.send(":2\r\n");
+    const AcquireVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Granted>(answer));
+  }());
 }
 
 TEST_F(ReplicasTest, WithoutThemAGrantIsNone) {

@@ -596,8 +596,11 @@ TEST_F(ScriptsTest, ARunThatIsWrittenInNoKnownWayIsNotRecorded) {
   const Fence fence = acquired(token());
   ScriptCall call = release_call(release_of_run(fence));
   call.arguments[protocol::argument::release::run].insert(0, "later ");
-  const auto vote = release_vote(
-      drive_.run(server_.answer_to(std::move(call), /*asking=*/false, drive_.soon())).reply);
+  const auto vote =
+      release_vote(drive_
+                       .run(server_.answer_to(std::move(call), /*asking=*/false,
+                                              StepTime(drive_.clock(), drive_.soon())))
+                       .reply);
   ASSERT_TRUE(std::holds_alternative<Released>(vote));
   EXPECT_FALSE(std::get<Released>(vote).recorded);
   EXPECT_FALSE(exists("deploy"));
@@ -1643,8 +1646,10 @@ class ScriptsAloneTest : public ScriptsTest {
  protected:
   ScriptReply alone(ScriptCall call) {
     call.keys.resize(1);
-    auto reply =
-        drive_.run(server_.answer_to(std::move(call), /*asking=*/false, drive_.soon())).reply;
+    auto reply = drive_
+                     .run(server_.answer_to(std::move(call), /*asking=*/false,
+                                            StepTime(drive_.clock(), drive_.soon())))
+                     .reply;
     if (reply && reply->type == Reply::Type::error) ADD_FAILURE() << reply->text;
     return reply;
   }
@@ -1653,7 +1658,10 @@ class ScriptsAloneTest : public ScriptsTest {
     std::vector<std::string> keys(protocol::partial, call.keys.front());
     for (const std::size_t position : here) keys.at(position) = call.keys.at(position);
     call.keys = std::move(keys);
-    return drive_.run(server_.answer_to(std::move(call), /*asking=*/false, drive_.soon())).reply;
+    return drive_
+        .run(server_.answer_to(std::move(call), /*asking=*/false,
+                               StepTime(drive_.clock(), drive_.soon())))
+        .reply;
   }
   static void expect_elsewhere(const ScriptReply& reply) {
     ASSERT_TRUE(reply.has_value()) << reply.error().text;
