@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <span>
 
+#include "cli/hints.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/redact.hpp"
 #include "cli/spelling.hpp"
@@ -48,38 +48,12 @@ std::vector<std::string_view> names_of_commands(unsigned commands) {
   return names;
 }
 
-/// Names that other tools use for our commands and options.
-struct Synonym {
-  std::string_view word;
-  std::string_view ours;
-};
-constexpr std::array command_synonyms{
-    Synonym{"lock", "run"},       Synonym{"exec", "run"},
-    Synonym{"unlock", "release"}, Synonym{"break", "release --force"},
-    Synonym{"list", "status"},    Synonym{"ls", "status"},
-    Synonym{"who", "status"},     Synonym{"ps", "status"},
-    Synonym{"kill", "stop"},      Synonym{"cancel", "stop"},
-    Synonym{"renew", "extend"},   Synonym{"check", "doctor"},
-};
-constexpr std::array option_synonyms{
-    Synonym{"--no-wait", "--nonblock"},  Synonym{"--lock-timeout", "--wait"},
-    Synonym{"--wait-timeout", "--wait"}, Synonym{"--expire", "--ttl"},
-    Synonym{"--name", "--key"},
-};
-
-/// Empty if there is none.
-std::string_view our_word_for(std::string_view word, std::span<const Synonym> synonyms) {
-  const auto found = std::ranges::find(synonyms, word, &Synonym::word);
-  return found == synonyms.end() ? std::string_view() : found->ours;
-}
-
 [[noreturn]] void refuse_command(const std::string& word) {
-  const std::vector<std::string_view> names = names_of_commands(everywhere);
-  const std::string_view meant = our_word_for(word, command_synonyms);
-  refuse(fmt::format(
-      "there is no command {}{}; the commands are {}", shell_word(shown_word(word)),
-      meant.empty() ? did_you_mean(word, names) : fmt::format("; did you mean '{}'?", meant),
-      fmt::join(names, ", ")));
+  const std::string hint = hint_for_command(word);
+  if (!hint.empty())
+    refuse(fmt::format("unknown command {}{}", shell_word(shown_word(word)), hint));
+  refuse(fmt::format("unknown command {}; the commands are {}", shell_word(shown_word(word)),
+                     fmt::join(names_of_commands(everywhere), ", ")));
 }
 
 /// The commands that have an option of this spelling.
@@ -106,19 +80,10 @@ std::string commands_with(std::string_view spelling) {
   if (!others.empty()) {
     refuse(fmt::format("{} is not an option of {}, but of {}", name, command->name, others));
   }
-  std::vector<std::string_view> names;
-  for (const OptionRow* option : option::all_options) {
-    if ((option->spec().commands & command->bit) == 0) continue;
-    for (const std::string_view spelling : spellings_of(*option)) {
-      if (spelling.starts_with("--")) names.push_back(spelling);
-    }
-  }
-  const std::string_view meant = our_word_for(name, option_synonyms);
-  const bool is_ours = std::ranges::find(names, meant) != names.end();
-  const std::string hint =
-      is_ours ? fmt::format("; did you mean '{}'?", meant) : did_you_mean(name, names);
+  const std::string hint = hint_for_option(name, *command);
   refuse(fmt::format("unknown option {}{} `redlock-cli {} --help`", shown(name),
-                     hint.empty() ? "; see" : hint + " See", command->name));
+                     hint.empty() ? "; see" : hint + (hint.ends_with('?') ? " See" : ". See"),
+                     command->name));
 }
 
 /// Refuses a server URL in place of an operand.

@@ -64,8 +64,8 @@ not another program.
   redlock-cli stop gpu --slot 2 -w 5m)"},
     CommandSpec{for_status, "status", Operands::keys, "[KEY...] [OPTIONS]",
                 "show holders, waiters and past runs",
-                R"(Show who holds the lock and since when, who waits for it, and the answer of each
-server. Without KEY, print one row per lock of redlock-cli on these servers.
+                R"(Show who holds the lock and since when, who waits for it, and what each of
+several servers answered. Without KEY, print one row per lock of redlock-cli on these servers.
 
   redlock-cli status deploy
   redlock-cli status deploy --exit-code -q   # 0 free, 75 held

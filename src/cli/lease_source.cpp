@@ -55,12 +55,11 @@ std::optional<LeaseHandle> from_file(const Settings& settings) {
   return *handle;
 }
 
-/// A hint for `release KEY`, which probably means to break the lock.
-std::string how_to_break(const Settings& settings) {
-  const auto keys = settings.find(option::key);
-  const bool can_break = (option::force.spec().commands & settings.line().command->bit) != 0;
-  if (!keys || !can_break) return {};
-  return "; --force breaks the lock of another process";
+/// A hint for `release KEY` about a lock that another process holds.
+std::string stop_hint(const Settings& settings) {
+  const bool is_release = settings.line().command->bit == for_release;
+  if (!is_release || !settings.find(option::key)) return {};
+  return "; if a command holds it, `redlock-cli stop KEY` ends that command and frees the lock";
 }
 
 }  // namespace
@@ -72,7 +71,7 @@ LeaseHandle find_lease(const Settings& settings, const commands::ServerOptions& 
     throw CommandError(ExitCode::usage,
                        "no lease: neither --token-file nor REDLOCK_LEASE (nor REDLOCK_KEY and "
                        "REDLOCK_TOKEN) is set; `redlock-cli acquire --export` sets them" +
-                           how_to_break(settings));
+                           stop_hint(settings));
   }
   std::vector<Resource> resources;
   for (const LeaseHandle::Part& part : handle->parts) resources.push_back(part.resource);

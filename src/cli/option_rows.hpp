@@ -48,7 +48,7 @@ inline constexpr Option<DurationType> ttl{
 
 inline constexpr Text token_file{
     {"--token-file", for_acquire | has_lease, OptionSource::line, Section::lock,
-     "Keep the lease in FILE; mode 0600; acquire writes it, extend and release read it"},
+     "The file of the lease; acquire writes it, with mode 0600; extend and release read it"},
     {"FILE"}};
 
 inline constexpr Flag force{
@@ -92,7 +92,7 @@ inline constexpr DefaultOption<NumberType> conflict_exit_code{
 
 inline constexpr Flag shared{
     {"-s,--shared", takes_lock, OptionSource::anywhere, Section::lock,
-     "Share the lock with others that share it; as readers do, beside one writer"}};
+     "Share the lock with others that share it; one without -s excludes them, as a writer does"}};
 
 inline constexpr Flag exclusive{{"-x,-e,--exclusive", takes_lock, OptionSource::anywhere,
                                  Section::lock, "Hold the lock alone (the default)"},
@@ -100,8 +100,8 @@ inline constexpr Flag exclusive{{"-x,-e,--exclusive", takes_lock, OptionSource::
 
 inline constexpr Option<NumberType> slots{
     {"--slots", takes_lock | for_status, OptionSource::anywhere, Section::lock,
-     "Up to N processes may hold the lock at once; N is at most 1000; REDLOCK_SLOT is the slot, "
-     "from 0"},
+     "The lock has N slots, for as many processes at once; N is at most 1000; REDLOCK_SLOT is the "
+     "slot, from 0"},
     {1, Mode::max_slots}};
 
 inline constexpr Option<NumberType> take{

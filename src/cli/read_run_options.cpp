@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "cli/hints.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/read_lock_options.hpp"
 #include "cli/read_server_options.hpp"
@@ -75,7 +76,11 @@ std::vector<std::string> read_words(const Settings& settings) {
 
 guard::Command find_command(std::vector<std::string> words) {
   auto path = guard::find_program(words.front());
-  if (!path) throw CommandError(static_cast<ExitCode>(path.error().exit_code), path.error().text);
+  if (!path) {
+    const guard::ExecFailure& failure = path.error();
+    throw CommandError(static_cast<ExitCode>(failure.exit_code),
+                       failure.text + hint_for_program(words.front()));
+  }
   return {std::move(*path), std::move(words)};
 }
 

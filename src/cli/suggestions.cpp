@@ -57,12 +57,13 @@ Suggestions values_of(const OptionRow& option, std::string_view typed) {
   return suggestions;
 }
 
-/// The first clause of an option's help.
+/// The first clause of an option's help, on one line of a terminal.
 std::string in_short(std::string_view help) {
-  for (const std::string_view end : {"; ", ": ", " (", ", "}) {
+  constexpr std::size_t max_bytes = 80;
+  for (const std::string_view end : {"; ", ": ", " ("}) {
     help = help.substr(0, help.find(end));
   }
-  return std::string(help);
+  return shortened(help, max_bytes);
 }
 
 std::vector<Suggestions::Word> options_of(unsigned commands) {

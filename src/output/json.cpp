@@ -416,11 +416,13 @@ std::string run_json(const RunState& state) {
   if (state.fresh) json["last"] = past_run_json(*state.fresh);
   json["released"] = state.released;
   json["waited_ms"] = milliseconds(state.waited);
-  json["held_ms"] = milliseconds(state.held);
-  if (state.acquired_at) json["acquired_at"] = timestamp(*state.acquired_at);
+  if (state.acquired_at) {
+    json["held_ms"] = milliseconds(state.held);
+    json["acquired_at"] = timestamp(*state.acquired_at);
+  }
   if (state.started_at) json["started_at"] = timestamp(*state.started_at);
   if (state.ended_at) json["ended_at"] = timestamp(*state.ended_at);
-  json["left"] = state.left;
+  if (state.started_at) json["left"] = state.left;
   if (state.stop_request) json["stop_request"] = stop_request_json(*state.stop_request);
   if (state.loss) json["reason"] = to_valid_utf8(state.loss->reason);
   if (state.end && state.end->late > Duration::zero())

@@ -36,7 +36,7 @@ bool WaitLine::draw(std::string_view text) {
   if (!can_draw_ || !in_foreground()) return false;
   drawn_ = true;
   // Leave the last column empty: after text in it, some terminals move to the next line.
-  const std::string_view shown = first_columns(text, width());
+  const std::string shown = shortened_to_columns(text, width());
   output::StandardError::of_process().draw(std::string("\r").append(shown).append(erase_rest));
   return true;
 }

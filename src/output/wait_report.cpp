@@ -57,17 +57,6 @@ Holder later(Holder holder, Duration elapsed) {
   return holder;
 }
 
-/// The minimum number of columns that a shortened text keeps.
-constexpr std::size_t min_shown = 8;
-constexpr std::string_view ellipsis = "...";
-
-/// The text in at most `width` columns, or in min_shown if that is more.
-std::string shortened(const std::string& text, std::size_t width) {
-  width = std::max(width, min_shown);
-  if (columns_of(text) <= width) return text;
-  return std::string(first_columns(text, width - ellipsis.size())).append(ellipsis);
-}
-
 /// Whole seconds: a line that is redrawn every second can show nothing finer.
 std::string seconds_text(Duration span) {
   return format_duration(std::chrono::floor<std::chrono::seconds>(span));
@@ -109,7 +98,7 @@ std::string WaitReport::line(Instant now, std::size_t width) const {
   const auto shorten = [&](std::string& part) {
     const std::size_t all = columns_of(text());
     if (all > width)
-      part = shortened(part, columns_of(part) - std::min(all - width, columns_of(part)));
+      part = shortened_to_columns(part, columns_of(part) - std::min(all - width, columns_of(part)));
   };
   shorten(key);
   if (failure.holder && failure.holder->owner) shorten(failure.holder->owner->note);

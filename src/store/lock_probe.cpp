@@ -101,12 +101,16 @@ Finding LockProbe::finding(const std::vector<std::string>& missing) const {
   for (const std::string& right : missing) rights += " +" + right;
   if (fault_) {
     const std::string failed = "cannot " + step_ + ": ";
-    if (rights.empty()) return {Level::bad, probe, failed + fault_->text};
+    const bool may_lock_others = own_key_ && fault_->kind == FaultKind::denied;
+    const std::string advice =
+        may_lock_others ? "if the user may lock certain keys only, name one: redlock-cli doctor KEY"
+                        : "";
+    if (rights.empty()) return {Level::bad, probe, failed + fault_->text, advice};
     // The text of a denial may refer the user to `doctor`. This is `doctor`: name the rights
     // instead.
     const bool is_named = fault_->text.find("redlock-cli doctor") != std::string::npos;
     const std::string why = is_named ? std::string() : fault_->text + "; ";
-    return {Level::bad, probe, failed + why + "missing rights:" + rights};
+    return {Level::bad, probe, failed + why + "missing rights:" + rights, advice};
   }
   if (!rights.empty()) {
     return {Level::warning, probe, "locks work, but these rights are missing:" + rights};

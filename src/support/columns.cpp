@@ -73,6 +73,18 @@ std::string_view first_columns(std::string_view text, std::size_t width) {
   return text.substr(0, bytes);
 }
 
+std::string shortened_to_columns(std::string_view text, std::size_t width) {
+  constexpr std::string_view ellipsis = "...";
+  width = std::max<std::size_t>(width, 8);
+  if (columns_of(text) <= width) return std::string(text);
+  std::string_view kept = first_columns(text, width - ellipsis.size());
+  if (const std::size_t blank = kept.rfind(' ');
+      blank != std::string_view::npos && blank >= kept.size() / 2) {
+    kept = kept.substr(0, blank + 1);
+  }
+  return std::string(kept).append(ellipsis);
+}
+
 std::vector<std::string> fold(std::string_view text, std::size_t width) {
   width = std::max<std::size_t>(width, 2);  // room for the widest character
   std::vector<std::string> lines;

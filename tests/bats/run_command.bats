@@ -346,8 +346,11 @@ readonly SERVICE_VARIABLES='echo "$LISTEN_PID $WATCHDOG_PID $LISTEN_PIDFDID" \
 }
 
 @test "run without a key reports where it belongs" {
-  assert_refused 64 "run needs -k KEY before the command" redlock-cli run true -k demo
-  assert_refused 64 "run needs -k KEY before the command" redlock-cli run -- true
+  assert_refused 64 "run needs -k KEY: the name of the lock, before the command: redlock-cli" \
+    redlock-cli run true -k demo
+  assert_refused 64 "before the command: redlock-cli run -k KEY -- true" redlock-cli run -- true
+  assert_refused 64 "before the command: redlock-cli run -k deploy ./deploy.sh 'to prod'" \
+    redlock-cli run deploy ./deploy.sh 'to prod'
   assert_equal "$(redis 0 dbsize)" 0
 }
 

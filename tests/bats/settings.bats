@@ -181,7 +181,7 @@ go on without the lock" "${run[@]}" --on-stop true -- true
   export REDLOCK_KEY=demo
   assert_refused 64 "-k KEY" redlock-cli run -- true
   assert_refused 64 "-k KEY" redlock-cli acquire -t 60s
-  assert_refused 64 "-k KEY" redlock-cli release --force
+  assert_refused 64 "release --force needs KEY" redlock-cli release --force
   redis 0 del busy
   run -0 redlock-cli status
   assert_output "no locks"

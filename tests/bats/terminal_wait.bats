@@ -90,7 +90,7 @@ end_hold() {
   type_line 'export TERM=vt100'
   see_status 0
   type_line 'redlock-cli run -k demo -- echo entered'
-  see '\rredlock-cli: waiting for demo \(\ds, 1st \x1b\[K'
+  see '\rredlock-cli: waiting for demo \(\ds, \.\.\.\x1b\[K'
   press "$CTRL_C"
   see_status 130
 }

@@ -129,16 +129,13 @@ setup() { setup_one_server; }
 # --- Words that are not known ---
 
 @test "a misspelt command or option is named, with a suggestion: 64" {
-  assert_refused 64 "there is no command rnu; the commands are run, acquire" \
-    redlock-cli rnu -k demo true
-  assert_refused 64 "there is no command rum; did you mean 'run'?" redlock-cli rum -k demo true
-  assert_refused 64 "there is no command statsu; did you mean 'status'?" redlock-cli statsu
-  assert_refused 64 "there is no command relase; did you mean 'release'?" redlock-cli help relase
+  assert_refused 64 "unknown command xyz; the commands are run, acquire" \
+    redlock-cli xyz -k demo true
+  assert_refused 64 "unknown command rum; did you mean 'run'?" redlock-cli rum -k demo true
+  assert_refused 64 "unknown command statsu; did you mean 'status'?" redlock-cli statsu
+  assert_refused 64 "unknown command xyz; the commands are run" redlock-cli help xyz
   assert_refused 64 "unknown option --wiat; did you mean '--wait'?" \
     redlock-cli run -k demo --wiat 5s true
-  assert_refused 64 "there is no command unlock; did you mean 'release'?" redlock-cli unlock
-  assert_refused 64 "there is no command ls; did you mean 'status'?" redlock-cli ls
-  assert_refused 64 "there is no command break; did you mean 'release --force'?" redlock-cli break
   assert_refused 64 "unknown option --no-wait; did you mean '--nonblock'?" \
     redlock-cli run -k demo --no-wait true
   assert_refused 64 "unknown option --lock-timeout; did you mean '--wait'?" \
@@ -151,8 +148,50 @@ setup() { setup_one_server; }
   assert_refused 64 "= behind an option that takes no value" redlock-cli run -k demo -n=5 true
   assert_refused 64 "unknown option --versoin" redlock-cli --versoin
   assert_refused 64 "unknown option --exit; did you mean '--exit-code'?" redlock-cli status --exit
-  assert_refused 64 "there is no command ''; the commands are run" redlock-cli ''
-  assert_refused 64 "there is no command 'a b'; the commands are run" redlock-cli 'a b'
+  assert_refused 64 "unknown command ''; the commands are run" redlock-cli ''
+  assert_refused 64 "unknown command 'a b'; the commands are run" redlock-cli 'a b'
+}
+
+@test "what other tools call a command or an option leads to ours" {
+  local word
+  for word in ls list who ps show info inspect get top; do
+    assert_refused 64 "unknown command $word; did you mean 'status'?" redlock-cli "$word"
+  done
+  for word in kill cancel abort; do
+    assert_refused 64 "unknown command $word; did you mean 'stop'?" redlock-cli "$word" demo
+  done
+  assert_refused 64 "unknown option --nowait; did you mean '--nonblock'?" \
+    redlock-cli run -k demo --nowait true
+  assert_refused 64 "unknown option --cancel-in-progress; did you mean '--replace'?" \
+    redlock-cli run -k demo --cancel-in-progress true
+  assert_refused 64 "unknown option --port; servers are URLs: --server redis://HOST:PORT. See" \
+    redlock-cli run -k demo --port 6379 true
+  assert_refused 64 "unknown option -o; leave it out: the command does not inherit the lock" \
+    redlock-cli run -k demo -o true
+}
+
+@test "no wrong word leads to --force, and no misspelling to stop or release" {
+  local word
+  for word in break steal force-unlock unlock rm clear free delete; do
+    assert_refused 64 "unknown command $word; \`redlock-cli stop KEY\` ends the command that holds" \
+      redlock-cli "$word" demo
+    refute_regex "$stderr" "--force"
+  done
+  for word in stopp step shop relase; do
+    assert_refused 64 "unknown command $word; the commands are run" redlock-cli "$word" demo
+  done
+  assert_refused 64 "unknown option --forse; see" redlock-cli release -k demo --forse
+}
+
+@test "text for a shell in place of a command is named as such: 127" {
+  local text
+  for text in 'echo hi' 'a && b' cd 'make;' 'cat<x'; do
+    assert_refused 127 "not found; -c runs the text of a shell" redlock-cli run -k demo -- "$text"
+  done
+  assert_refused 127 "FOO=bar: not found; env(1) sets variables" \
+    redlock-cli run -k demo -- FOO=bar make
+  assert_refused 127 "no-such-program: not found" redlock-cli run -k demo -- no-such-program
+  refute_regex "$stderr" "-c runs"
 }
 
 @test "an option of another command, or before the command, is refused with its place" {

@@ -37,5 +37,12 @@ TEST(FirstColumns, NeverCutACharacter) {
   EXPECT_EQ(first_columns("a\u00e9\u4e2db", 4), "a\u00e9\u4e2d");
 }
 
+TEST(ShortenedToColumns, ShowsNoPartOfAWordAsTheWhole) {
+  EXPECT_EQ(shortened_to_columns("held (pid 27257)", 16), "held (pid 27257)");
+  EXPECT_EQ(shortened_to_columns("held (pid 27257)", 15), "held (pid ...");
+  EXPECT_EQ(shortened_to_columns("a-key-without-blanks", 15), "a-key-withou...");
+  EXPECT_EQ(shortened_to_columns("held by a host", 3), "held ...") << "never less than 8";
+}
+
 }  // namespace
 }  // namespace redlock
