@@ -1,5 +1,6 @@
 #include "support/brief_write.hpp"
 
+#include <poll.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,27 +45,55 @@ class Interruptible {
   sigset_t mask_{};
 };
 
+/// While this object lives, the signal comes again and again, because the first one may arrive
+/// before write() blocks.
+class Interruptions {
+ public:
+  Interruptions() noexcept {
+    sigevent how{};
+    how.sigev_notify = SIGEV_SIGNAL;
+    how.sigev_signo = interruption;
+    // Fails when the user's limit of pending signals (RLIMIT_SIGPENDING) is used up, or in a
+    // sandbox.
+    exists_ = ::timer_create(CLOCK_MONOTONIC, &how, &timer_) == 0;
+    const timespec interval{0, max_wait_ns};
+    const itimerspec times{interval, interval};
+    come_ = exists_ && ::timer_settime(timer_, 0, &times, nullptr) == 0;
+  }
+  ~Interruptions() {
+    const int error = errno;
+    if (exists_) ::timer_delete(timer_);
+    errno = error;
+  }
+  Interruptions(const Interruptions&) = delete;
+  Interruptions& operator=(const Interruptions&) = delete;
+
+  [[nodiscard]] bool come() const noexcept { return come_; }
+
+ private:
+  timer_t timer_{};
+  bool exists_ = false;
+  bool come_ = false;
+};
+
+/// Writes what fits at this moment. It only blocks if another process fills a pipe between the two
+/// calls.
+ssize_t write_if_ready(int fd, std::string_view bytes) noexcept {
+  pollfd ready{fd, POLLOUT, 0};
+  if (::poll(&ready, 1, max_wait_ns / 1'000'000) > 0)
+    return ::write(fd, bytes.data(), bytes.size());
+  errno = EAGAIN;
+  return -1;
+}
+
 }  // namespace
 
 ssize_t write_briefly(int fd, std::string_view bytes) noexcept {
   const Interruptible interruptible;
-  sigevent how{};
-  how.sigev_notify = SIGEV_SIGNAL;
-  how.sigev_signo = interruption;
-  timer_t timer{};
-  ssize_t written = -1;
-  int error = EAGAIN;
-  if (::timer_create(CLOCK_MONOTONIC, &how, &timer) == 0) {
-    // The timer repeats, because its first signal may arrive before write() blocks.
-    const timespec interval{0, max_wait_ns};
-    const itimerspec times{interval, interval};
-    if (::timer_settime(timer, 0, &times, nullptr) == 0) {
-      written = ::write(fd, bytes.data(), bytes.size());
-      if (written < 0 && errno != EINTR) error = errno;
-    }
-    ::timer_delete(timer);
-  }
-  errno = error;
+  const Interruptions interruptions;
+  if (!interruptions.come()) return write_if_ready(fd, bytes);
+  const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+  if (written < 0 && errno == EINTR) errno = EAGAIN;
   return written;
 }
 

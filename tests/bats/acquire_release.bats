@@ -41,6 +41,11 @@ SHELLS=(bash dash zsh)
   assert_in_range "$(redis 0 pttl demo)" 1 60000
 }
 
+@test "acquire prints its token although the limit of pending signals is used up" {
+  run -0 --separate-stderr bash -c 'ulimit -i 0; exec redlock-cli acquire -k demo --ttl 60s'
+  assert_equal "$output" "$(redis 0 get demo)"
+}
+
 @test "acquire without --ttl is refused: nothing would renew the lease" {
   assert_refused 64 "--ttl" redlock-cli acquire -k demo
   assert_equal "$(keys_at 0)" ""

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/fsuid.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -130,6 +131,22 @@ TEST(BriefWrite, GivesUpWhenAWriteBlocks) {
   EXPECT_EQ(write_briefly(ends.writer.get(), line), -1);
   EXPECT_EQ(errno, EAGAIN);
   EXPECT_EQ(ends.read_all(), line);
+}
+
+TEST(BriefWrite, NeedsNoTimer) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_SIGPENDING, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_SIGPENDING, &none), 0);
+  const Ends ends = Ends::pipe();
+  const std::string line(page, 'x');
+  const ssize_t written = write_briefly(ends.writer.get(), line);
+  const ssize_t blocked = write_briefly(ends.writer.get(), line);
+  const int error = errno;
+  ASSERT_EQ(::setrlimit(RLIMIT_SIGPENDING, &before), 0);
+  EXPECT_EQ(written, static_cast<ssize_t>(page));
+  EXPECT_EQ(blocked, -1);
+  EXPECT_EQ(error, EAGAIN);
 }
 
 TEST(LineWriter, TheLastLineWaitsForItsReaderUpToALimit) {
