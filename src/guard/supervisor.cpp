@@ -391,10 +391,10 @@ void Supervisor::retry_hook() {
   tree_.spare(hook_.pid());
 }
 
-/// In a pid namespace our init process always remains, so list the descendants there.
+/// In a pid namespace our init process always remains.
 bool Supervisor::all_ended() const {
   if (hook_.is_pending()) return false;
-  return pid_namespace_ ? tree_.descendants().empty() : tree_.nothing_left();
+  return pid_namespace_ ? tree_.no_descendant_lives() : tree_.nothing_left();
 }
 
 /// `next`: the next step of the schedule.
@@ -410,7 +410,8 @@ Instant Supervisor::next_poll(Instant now, Instant next) const {
 
 bool Supervisor::rest_may_stay(Instant now) const {
   const bool leaves = plan_.descendants == Descendants::leave && now >= ended_->rest_may_stay_at;
-  return (leaves && !hook_.is_pending() && rest_of_group().empty()) || all_ended();
+  const bool group_has_ended = !awaits_group() || tree_.no_member_lives(group_);
+  return (leaves && !hook_.is_pending() && group_has_ended) || all_ended();
 }
 
 /// The processes that are waited for after a signal has ended the command.

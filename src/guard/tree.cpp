@@ -11,6 +11,7 @@
 
 #include "proc/cpu_share.hpp"
 #include "proc/descendants.hpp"
+#include "proc/process_stat.hpp"
 
 namespace redlock::guard {
 namespace {
@@ -26,6 +27,15 @@ bool needs_continue(int signal) noexcept {
 
 void send(pid_t kill_argument, int signal) noexcept {
   if (::kill(kill_argument, signal) == 0 && needs_continue(signal)) ::kill(kill_argument, SIGCONT);
+}
+
+/// Whether the process was started before this instant, for certain: the kernel tells in clock
+/// ticks.
+bool existed_before(pid_t pid, Instant when) {
+  static const auto ticks_per_second = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  const auto stat = proc::read_process_stat(pid);
+  const auto ns = static_cast<std::uint64_t>(when.time_since_epoch().count());
+  return stat && stat->started < ns / (1'000'000'000 / ticks_per_second);
 }
 
 /// Our children, as waitid(2) sees them. With `none_ended`, each either lives, or is dead but its
@@ -62,6 +72,17 @@ std::vector<pid_t> ProcessTree::members_of(pid_t group) const {
   return pids;
 }
 
+bool ProcessTree::no_member_lives(pid_t group) const {
+  if (::kill(-group, 0) != 0 && errno == ESRCH) return true;
+  return proc::none_lives(roots(), [this, group](pid_t pid) {
+    return !guards_.contains(pid) && ::getpgid(pid) == group;
+  });
+}
+
+bool ProcessTree::no_descendant_lives() const {
+  return proc::none_lives(roots(), [this](pid_t pid) { return !guards_.contains(pid); });
+}
+
 void ProcessTree::signal(int signal, Instant until, pid_t spared_group) const {
   const pid_t target = target_.kill_argument;
   if (target != 0) send(target, signal);
@@ -69,9 +90,12 @@ void ProcessTree::signal(int signal, Instant until, pid_t spared_group) const {
   // Signal each process once: some programs take a second TERM as an order to quit without cleaning
   // up.
   const pid_t reached_group = target < 0 ? -target : spared_group;
-  proc::DescendantWalk walk(roots(), until, spared_);
+  const Instant began = BootClock::now();
+  proc::DescendantWalk walk(roots(), proc::DescendantWalk::Passes::until_stable, until, spared_);
   while (const auto pid = walk.next()) {
     if (guards_.contains(*pid) || *pid == target) continue;
+    // A handler of the signal may have started it to clean up.
+    if (walk.was_missed() && !existed_before(*pid, began)) continue;
     if (reached_group != 0 && ::getpgid(*pid) == reached_group) continue;
     send(*pid, signal);
   }
@@ -94,7 +118,7 @@ bool ProcessTree::kill_all(Guards guards, Instant until, std::atomic<std::int64_
   std::set<pid_t> killed_groups;
   bool found_new = false;
   refused_ = false;
-  proc::DescendantWalk walk(roots(), until, spared);
+  proc::DescendantWalk walk(roots(), proc::DescendantWalk::Passes::one, until, spared);
   while (const auto pid = walk.next()) {
     if (progress != nullptr) *progress = BootClock::now().time_since_epoch().count();
     if (guards_.contains(*pid)) {
@@ -155,7 +179,8 @@ bool ProcessTree::nothing_left() const {
   const Children children = check_children();
   if (children != Children::none_ended) return children == Children::none;
   // A child that has died meanwhile must still be reaped, because its status may be the command's.
-  return proc::only_dead_children() && check_children() != Children::some_ended;
+  // Dead children remain while a debugger that traces them has not waited for them.
+  return proc::none_lives({::getpid()}) && check_children() != Children::some_ended;
 }
 
 }  // namespace redlock::guard

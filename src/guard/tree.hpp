@@ -65,10 +65,10 @@ class ProcessTree {
   /// does not kill the cgroup, because it is in there; 0: none.
   void spare(pid_t pid) noexcept { spared_ = pid; }
 
-  /// Sends `signal` to every descendant once, parents before children. SIGTERM and the like are
-  /// followed by SIGCONT, because a stopped process does not handle them before. Ends at `until`.
-  /// Skips a process that we may not signal (setuid), and, once the command has been reaped, the
-  /// members of `spared_group`.
+  /// Sends `signal` to every descendant once that was there before, parents before children.
+  /// SIGTERM and the like are followed by SIGCONT, because a stopped process does not handle them
+  /// before. Ends at `until`. Skips a process that we may not signal (setuid), and, once the
+  /// command has been reaped, the members of `spared_group`.
   void signal(int signal, Instant until, pid_t spared_group = 0) const;
 
   /// The living descendants in this process group, without guards.
@@ -95,10 +95,13 @@ class ProcessTree {
   /// ended. Each status is returned once.
   std::optional<Ended> reap();
 
-  /// The living descendants without guards, parents before children; zombies are not living. A
-  /// process that changes its parent meanwhile may be missed, so an empty result does not prove
-  /// death; nothing_left() does.
+  /// The living descendants without guards, parents before children; zombies are not living. For
+  /// messages: an empty result is no proof of death.
   [[nodiscard]] std::vector<pid_t> descendants() const;
+
+  /// Whether it is certain that no descendant but guards lives, or none in this group.
+  [[nodiscard]] bool no_descendant_lives() const;
+  [[nodiscard]] bool no_member_lives(pid_t group) const;
 
   /// Whether the kernel confirms that all are dead, and reaped except for those whose tracer has
   /// not waited for them. Not to be used after set_root().

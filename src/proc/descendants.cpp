@@ -13,6 +13,9 @@
 namespace redlock::proc {
 namespace {
 
+/// A family that always grows must not hold the walk for ever.
+constexpr unsigned max_passes = 32;
+
 std::string task_directory(pid_t pid) {
   return "/proc/" + std::to_string(pid) + "/task";
 }
@@ -59,26 +62,18 @@ bool proc_shows_descendants() {
   return proc_is_ours() && (have_children_files() || read_process_stat(::getpid()).has_value());
 }
 
-DescendantWalk::DescendantWalk(const std::vector<pid_t>& roots, Instant until, pid_t spared)
-    : until_(until), seen_{spared} {
+DescendantWalk::DescendantWalk(const std::vector<pid_t>& roots, Passes passes, Instant until,
+                               pid_t spared)
+    : roots_(roots), passes_(passes), until_(until), seen_{spared} {
   if (proc_is_ours()) source_ = have_children_files() ? Source::children_files : Source::scan;
   complete_ = source_ != Source::none;
-  if (source_ == Source::scan) {
-    for (const pid_t pid : numbers_in("/proc").value_or(std::vector<pid_t>())) {
-      if (BootClock::now() >= until_ || !add_parent(pid, scanned_)) complete_ = false;
-      if (BootClock::now() >= until_) break;
-    }
-    std::sort(scanned_.begin(), scanned_.end());
-  }
-
-  for (const pid_t root : roots) {
-    seen_.insert(root);
-    read_children(root);
-  }
+  seen_.insert(roots_.begin(), roots_.end());
+  scan();
+  for (const pid_t root : roots_) read_children(root);
 }
 
 std::optional<pid_t> DescendantWalk::next() {
-  if (next_ == found_.size()) return std::nullopt;
+  if (next_ == found_.size() && (passes_ == Passes::one || !find_missed())) return std::nullopt;
   if (BootClock::now() >= until_) {
     complete_ = false;
     return std::nullopt;
@@ -86,6 +81,30 @@ std::optional<pid_t> DescendantWalk::next() {
   const pid_t pid = found_[next_++];
   read_children(pid);
   return pid;
+}
+
+/// Walks once more. Returns whether it found new descendants.
+bool DescendantWalk::find_missed() {
+  if (BootClock::now() >= until_ || passes_done_ == max_passes) {
+    complete_ = false;
+    return false;
+  }
+  ++passes_done_;
+  scan();
+  const std::size_t known = found_.size();
+  for (std::size_t i = known; i-- > 0;) read_children(found_[i]);
+  for (const pid_t root : roots_) read_children(root);
+  return found_.size() > known;
+}
+
+void DescendantWalk::scan() {
+  if (source_ != Source::scan) return;
+  scanned_.clear();
+  for (const pid_t pid : numbers_in("/proc").value_or(std::vector<pid_t>())) {
+    if (BootClock::now() >= until_ || !add_parent(pid, scanned_)) complete_ = false;
+    if (BootClock::now() >= until_) break;
+  }
+  std::sort(scanned_.begin(), scanned_.end());
 }
 
 void DescendantWalk::read_children(pid_t pid) {
@@ -107,30 +126,21 @@ void DescendantWalk::read_children(pid_t pid) {
   }
 }
 
-bool only_dead_children() {
-  // A dead process has no children. So a living descendant is our child, or below a living child,
-  // and the first walk meets a living process. If its parent dies during that walk, it becomes our
-  // child, and the second walk finds it as a new one.
-  const auto find_dead_children = []() -> std::optional<std::vector<pid_t>> {
-    std::vector<pid_t> pids;
-    DescendantWalk walk({::getpid()});
-    while (const auto pid = walk.next()) {
-      if (is_living(*pid)) return std::nullopt;
-      pids.push_back(*pid);
-    }
-    return walk.complete() ? std::optional(std::move(pids)) : std::nullopt;
-  };
-  const auto first = find_dead_children();
-  return first && find_dead_children() == first;
-}
-
 std::vector<pid_t> living_descendants(const std::vector<pid_t>& roots, Instant until) {
   std::vector<pid_t> living;
-  DescendantWalk walk(roots, until);
+  DescendantWalk walk(roots, DescendantWalk::Passes::until_stable, until);
   while (const auto pid = walk.next()) {
     if (is_living(*pid)) living.push_back(*pid);
   }
   return living;
+}
+
+bool none_lives(const std::vector<pid_t>& roots, const std::function<bool(pid_t)>& counts) {
+  DescendantWalk walk(roots);
+  while (const auto pid = walk.next()) {
+    if (is_living(*pid) && (!counts || counts(*pid))) return false;
+  }
+  return walk.complete();
 }
 
 }  // namespace redlock::proc

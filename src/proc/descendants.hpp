@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <unordered_set>
 #include <vector>
@@ -20,26 +21,44 @@ bool proc_shows_descendants();
 /// /proc/PID/task/TID/children, else a scan of /proc/PID/stat.
 ///
 /// Parents come before their children, zombies included. The children of a process are read before
-/// it is returned, so killing it at once loses none of them. A process that changes its parent
-/// meanwhile may be missed: an empty walk is no proof of death.
+/// it is returned, so killing it at once loses none of them.
+///
+/// A process whose parent dies during the walk becomes a child of one whose children were read
+/// before. So the walk is repeated until it finds nothing new, from the last process up to the
+/// roots, as orphans only move up. If it is complete and no process that it returned lives, none
+/// lived at its end: a process that it missed was forked or adopted later, by a living one.
 class DescendantWalk {
  public:
+  enum class Passes {
+    until_stable,
+    one  ///< for a caller that walks again and again
+  };
+
   /// The roots themselves are not returned. The walk ends at `until`, complete or not. It leaves
   /// out `spared` and its descendants; 0: none.
-  explicit DescendantWalk(const std::vector<pid_t>& roots, Instant until = Instant::max(),
-                          pid_t spared = 0);
+  explicit DescendantWalk(const std::vector<pid_t>& roots, Passes passes = Passes::until_stable,
+                          Instant until = Instant::max(), pid_t spared = 0);
 
   /// The next descendant; nullopt when none is left, or `until` has passed.
   std::optional<pid_t> next();
 
-  /// False when the walk ended early, or could not read everything.
+  /// Whether the last descendant was missed by the first pass.
+  [[nodiscard]] bool was_missed() const noexcept { return passes_done_ > 0; }
+
+  /// False when the walk ended early, could not read everything, or found new descendants in every
+  /// pass up to a limit. Then others may live.
   [[nodiscard]] bool complete() const noexcept { return complete_; }
 
  private:
   enum class Source { none, children_files, scan };
 
+  void scan();
   void read_children(pid_t pid);
+  bool find_missed();
 
+  std::vector<pid_t> roots_;
+  Passes passes_;
+  unsigned passes_done_ = 0;
   Instant until_;
   Source source_ = Source::none;
   std::vector<pid_t> found_;
@@ -49,15 +68,15 @@ class DescendantWalk {
   bool complete_ = true;
 };
 
-/// Whether all children of this process are dead, kept by the kernel only because the process that
-/// traces them (a debugger) has not waited for them. Then all its descendants are dead. Stops at
-/// the first living one. False when /proc does not show them.
-bool only_dead_children();
-
 /// The living descendants of these processes, parents before children, without the roots
-/// themselves. A process whose parent has ended is no longer below a root and is not found. At
-/// `until` it returns those found so far.
+/// themselves. A process whose parent has ended, and that no process below a root has adopted, is
+/// not found. At `until` it returns those found so far.
 std::vector<pid_t> living_descendants(const std::vector<pid_t>& roots,
                                       Instant until = Instant::max());
+
+/// Whether it is certain that no descendant of these processes lives, or none for which `counts` is
+/// true.
+bool none_lives(const std::vector<pid_t>& roots,
+                const std::function<bool(pid_t)>& counts = nullptr);
 
 }  // namespace redlock::proc
