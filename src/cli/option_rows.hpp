@@ -221,8 +221,8 @@ inline constexpr DefaultOption<ChoiceType<Descendants, 3>> descendants{
 
 inline constexpr DefaultOption<ChoiceType<SignalTo, 2>> signal_to{
     {"--signal-to", for_run, OptionSource::anywhere, Section::command,
-     "Pass signals on to CMD's process group, or to CMD alone, which then stops its own processes "
-     "in its own order"},
+     "Pass signals on to CMD's process group, or to CMD alone, for it to stop its processes in its "
+     "own order; a stop reaches the rest after CMD, too"},
     {{{{"group", SignalTo::group}, {"command", SignalTo::command}}}},
     SignalTo::group};
 

@@ -21,9 +21,10 @@ enum class Descendants {
   kill,   ///< stop signal, then KILL after the grace
 };
 
-/// Who gets a signal that is passed on to the command.
+/// Who gets a signal that is passed on to the command, and the stop signal at first.
 enum class SignalTo {
-  group,    ///< the process group that it leads; only the command if it leads none
+  group,    ///< the process group that it leads, the stop signal the whole process tree; a signal
+            ///< that is passed on only the command if it leads none
   command,  ///< only the command
 };
 
@@ -75,9 +76,9 @@ struct StopPlan {
   int stop_signal = 0;
   OnLost on_lost = OnLost::kill;
   Descendants descendants = Descendants::leave;
-  SignalTo signal_to = SignalTo::group;  ///< the stop signal goes to the whole tree regardless
-  std::optional<Duration> max_hold{};    ///< from the grant to the stop signal; KILL follows after
-                                         ///< the grace, whatever on_lost says
+  SignalTo signal_to = SignalTo::group;
+  std::optional<Duration> max_hold{};  ///< from the grant to the stop signal; KILL follows after
+                                       ///< the grace, whatever on_lost says
 };
 
 }  // namespace redlock

@@ -41,6 +41,8 @@ std::string_view word_of(StopAction action) {
       return "warn";
     case StopAction::terminate:
       return "terminate";
+    case StopAction::terminate_rest:
+      return "terminate_rest";
     case StopAction::join:
       return "join";
     case StopAction::kill:
@@ -85,6 +87,10 @@ StopStep StopSchedule::step(Instant now) {
     if (const auto why = reason_to_stop(now)) return begin(*why, now);
     return {StopAction::wait, std::nullopt, next(now)};
   }
+  if (rest_at_ != Instant::max() && (command_ended_ || now >= rest_at_)) {
+    rest_at_ = Instant::max();
+    return {StopAction::terminate_rest, stopped(), next(now)};
+  }
   if (now < kill_at()) return {StopAction::wait, stopped(), next(now)};
   if (guard_ == Guard::second) return kill_for_other(now);
   return {StopAction::kill, stopped(), now};
@@ -104,8 +110,8 @@ StopStep StopSchedule::after_pass(Instant began, Instant now, bool progress) {
 }
 
 Instant StopSchedule::next(Instant now) const {
-  Instant next =
-      is_stopping() ? std::max(kill_at(), help_at_) : std::min(terminate_at(), hold_until_);
+  Instant next = is_stopping() ? std::min(rest_at_, std::max(kill_at(), help_at_))
+                               : std::min(terminate_at(), hold_until_);
   if (guard_ == Guard::first || next == Instant::max()) return next;
   const Duration growth = std::max(Duration::zero(), plan_.max_margin - margin_);
   const Duration interval =
@@ -167,6 +173,9 @@ StopStep StopSchedule::begin(std::optional<StopReason> why, Instant now) {
   const StopAction action = joins_                ? StopAction::join
                             : how == OnLost::warn ? StopAction::warn
                                                   : StopAction::terminate;
+  const bool spares_rest = plan_.signal_to == SignalTo::command && guard_ == Guard::first && why;
+  if (action == StopAction::terminate && spares_rest)
+    rest_at_ = now + std::max(Duration::zero(), grace_end(now) - now) / 2;
   return {action, why, next(now)};
 }
 

@@ -19,13 +19,14 @@ inline constexpr Milliseconds max_kill_interval{20};
 
 /// What a guard has to do.
 enum class StopAction {
-  wait,       ///< nothing before `next`
-  warn,       ///< report the loss; the command runs on (OnLost::warn)
-  terminate,  ///< send the stop signal
-  join,       ///< the same, but the other guard has sent the stop signal already
-  kill,       ///< kill all that is left
-  replace,    ///< kill the other guard, too, which does not kill the command in time
-  give_up,    ///< what is left could not be killed, and the lease has ended
+  wait,            ///< nothing before `next`
+  warn,            ///< report the loss; the command runs on (OnLost::warn)
+  terminate,       ///< send the stop signal: to all, or to the command alone if the plan says so
+  terminate_rest,  ///< send it to all but the command, which has got it
+  join,            ///< as terminate, but the other guard has sent the stop signal already
+  kill,            ///< kill all that is left
+  replace,         ///< kill the other guard, too, which does not kill the command in time
+  give_up,         ///< what is left could not be killed, and the lease has ended
 };
 
 std::string_view word_of(StopAction action);
@@ -45,6 +46,9 @@ struct StopStep {
 /// lease may survive. A lost lease and a request begin the stop at once, the end of max_hold when
 /// it comes, each with KILL after the grace or at deadline - margin, whichever is sooner. The first
 /// of them decides; a renewal does not revoke it.
+///
+/// With SignalTo::command the command gets the stop signal first, and the rest when the command has
+/// ended, or half of the time until KILL is over: it may need the others to end in order.
 ///
 /// Of two guards, the second one acts a quarter of the margin later, so that the first one can act
 /// before. It acts for the lease alone: it kills when its own time has come, even if the stop began
@@ -85,6 +89,9 @@ class StopSchedule {
   /// The command has ended by itself, and its descendants must end, too.
   void end_rest() { rest_must_end_ = true; }
 
+  /// The command has ended, stopped or by itself.
+  void command_has_ended() { command_ended_ = true; }
+
   /// The other guard has sent the stop signal.
   void other_has_signalled() { joins_ = true; }
 
@@ -94,8 +101,8 @@ class StopSchedule {
 
   // --- What to do ---
 
-  /// The step that is due at `now`. Each of warn, terminate and join is returned once; ask again at
-  /// once after any step but wait.
+  /// The step that is due at `now`. Each of warn, terminate, terminate_rest and join is returned
+  /// once; ask again at once after any step but wait.
   StopStep step(Instant now);
 
   /// When the next step is due, unless something happens before; Instant::max(): never.
@@ -155,6 +162,8 @@ class StopSchedule {
   bool lost_ = false;
   bool joins_ = false;  ///< the other guard has sent the stop signal
   bool rest_must_end_ = false;
+  bool command_ended_ = false;
+  Instant rest_at_ = Instant::max();  ///< when the rest gets the stop signal
   std::optional<StopReason> asked_;
   std::optional<Instant> stopping_since_;  ///< when a stop has begun
   std::optional<StopReason> why_;          ///< why it has begun

@@ -266,12 +266,22 @@ asio::awaitable<bool> Supervisor::until_over() {
   }
 }
 
+/// Whether the command gets the stop signal first. Its pid may be reused once it has been reaped.
+bool Supervisor::sends_to_command_alone() const {
+  return plan_.signal_to == SignalTo::command && page_.target.kill_argument != 0;
+}
+
 /// Does what a step says: the stop signal to the tree, unless the front process has sent it.
 void Supervisor::stop(const StopStep& step) {
   page_.stopping = step.action != StopAction::warn;
-  if (step.action == StopAction::terminate) {
+  if (step.action == StopAction::terminate && step.why && sends_to_command_alone()) {
+    send_signal(pid_, plan_.stop_signal);
+  } else if (step.action == StopAction::terminate) {
     const bool group_has_it = awaits_group() && signals_.group_has_stop_signal();
     tree_.signal(plan_.stop_signal, schedule_.kill_at(), !step.why && group_has_it ? group_ : 0);
+  } else if (step.action == StopAction::terminate_rest) {
+    tree_.signal_all_but(pid_, plan_.stop_signal, schedule_.kill_at());
+    return;
   }
   if (!step.why) return;
   start_hook(word_of(*step.why), schedule_.kill_at());
@@ -431,6 +441,7 @@ void Supervisor::reap() {
 void Supervisor::note_end(int status) {
   const Instant now = clock_.now();
   ended_ = Ending{status, now};
+  schedule_.command_has_ended();
   // May call note_signals() for signals that were still on their way to us.
   on_end_(page_.stopping || page_.stopped_by_front);
 

@@ -193,6 +193,7 @@ class Supervisor {
   };
 
   asio::awaitable<bool> until_over();
+  [[nodiscard]] bool sends_to_command_alone() const;
   void stop(const StopStep& step);
   void tend(Instant now);
   [[nodiscard]] CommandEnd make_end(bool dead, Instant over) const;

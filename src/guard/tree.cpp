@@ -25,10 +25,6 @@ bool needs_continue(int signal) noexcept {
   return std::find(sent_alone.begin(), sent_alone.end(), signal) == sent_alone.end();
 }
 
-void send(pid_t kill_argument, int signal) noexcept {
-  if (::kill(kill_argument, signal) == 0 && needs_continue(signal)) ::kill(kill_argument, SIGCONT);
-}
-
 /// Whether the process was started before this instant, for certain: the kernel tells in clock
 /// ticks.
 bool existed_before(pid_t pid, Instant when) {
@@ -50,6 +46,10 @@ Children check_children() noexcept {
 }
 
 }  // namespace
+
+void send_signal(pid_t kill_argument, int signal) noexcept {
+  if (::kill(kill_argument, signal) == 0 && needs_continue(signal)) ::kill(kill_argument, SIGCONT);
+}
 
 ProcessTree::ProcessTree(CommandTarget& target) : target_(target) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -85,19 +85,29 @@ bool ProcessTree::no_descendant_lives() const {
 
 void ProcessTree::signal(int signal, Instant until, pid_t spared_group) const {
   const pid_t target = target_.kill_argument;
-  if (target != 0) send(target, signal);
+  if (target != 0) send_signal(target, signal);
 
   // Signal each process once: some programs take a second TERM as an order to quit without cleaning
   // up.
   const pid_t reached_group = target < 0 ? -target : spared_group;
+  signal_found(signal, until, [=](pid_t pid) {
+    return pid == target || (reached_group != 0 && ::getpgid(pid) == reached_group);
+  });
+}
+
+void ProcessTree::signal_all_but(pid_t reached, int signal, Instant until) const {
+  signal_found(signal, until, [=](pid_t pid) { return pid == reached; });
+}
+
+void ProcessTree::signal_found(int signal, Instant until,
+                               const std::function<bool(pid_t)>& is_reached) const {
   const Instant began = BootClock::now();
   proc::DescendantWalk walk(roots(), proc::DescendantWalk::Passes::until_stable, until, spared_);
   while (const auto pid = walk.next()) {
-    if (guards_.contains(*pid) || *pid == target) continue;
+    if (guards_.contains(*pid) || is_reached(*pid)) continue;
     // A handler of the signal may have started it to clean up.
     if (walk.was_missed() && !existed_before(*pid, began)) continue;
-    if (reached_group != 0 && ::getpgid(*pid) == reached_group) continue;
-    send(*pid, signal);
+    send_signal(*pid, signal);
   }
 }
 

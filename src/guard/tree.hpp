@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <set>
 #include <vector>
@@ -30,6 +31,10 @@ struct CommandTarget {
   /// The process group that was made for the command, while any of its members may live; 0: none.
   std::atomic<pid_t> own_group{0};
 };
+
+/// Sends a signal as kill(2) does. SIGTERM and the like are followed by SIGCONT, because a stopped
+/// process does not handle them before.
+void send_signal(pid_t kill_argument, int signal) noexcept;
 
 /// All descendants of this process, double-forked and setsid ones included: from construction on
 /// this process is a PR_SET_CHILD_SUBREAPER, so orphans below it are reparented to it. Its only
@@ -65,11 +70,13 @@ class ProcessTree {
   /// does not kill the cgroup, because it is in there; 0: none.
   void spare(pid_t pid) noexcept { spared_ = pid; }
 
-  /// Sends `signal` to every descendant once that was there before, parents before children.
-  /// SIGTERM and the like are followed by SIGCONT, because a stopped process does not handle them
-  /// before. Ends at `until`. Skips a process that we may not signal (setuid), and, once the
-  /// command has been reaped, the members of `spared_group`.
+  /// Sends `signal` to every descendant once that was there before, parents before children, as
+  /// send_signal() does. Ends at `until`. Skips a process that we may not signal (setuid), and,
+  /// once the command has been reaped, the members of `spared_group`.
   void signal(int signal, Instant until, pid_t spared_group = 0) const;
+
+  /// The same for every descendant but `reached`, which has the signal already.
+  void signal_all_but(pid_t reached, int signal, Instant until) const;
 
   /// The living descendants in this process group, without guards.
   [[nodiscard]] std::vector<pid_t> members_of(pid_t group) const;
@@ -113,6 +120,7 @@ class ProcessTree {
   /// Returns whether it killed a process for the first time, or `until` passed before it had found
   /// all; false if it found one that we may not kill.
   bool kill_all(Guards guards, Instant until, std::atomic<std::int64_t>* progress);
+  void signal_found(int signal, Instant until, const std::function<bool(pid_t)>& is_reached) const;
   [[nodiscard]] std::vector<pid_t> roots() const;
   void retire_target();
   [[nodiscard]] std::optional<Ended> reap_next();

@@ -353,7 +353,7 @@ start_with_child() {
   assert_equal "$status" 23
 }
 
-@test "with --signal-to command only the command gets the signal, and the stop signal goes to all" {
+@test "with --signal-to command only the command gets the signal, the rest when it has ended" {
   start_with_child --signal-to command
   kill -TERM "$FRONT"
   assert_heard "$FRONT" TERM
@@ -366,4 +366,39 @@ start_with_child() {
   kill -USR2 "$other"
   wait_background job
   assert_equal "$status" 23
+}
+
+# A command and a helper in a session of its own, which write to `log` what happens at TERM. The
+# command ends then, unless $1 is `stays`.
+start_with_helper() {
+  cd "$BATS_TEST_TMPDIR" || return
+  executable helper >/dev/null <<'EOF'
+#!/bin/bash
+trap 'echo helper >>log; exit' TERM
+: >ready
+while :; do sleep 0.05; done
+EOF
+  executable user >/dev/null <<'EOF'
+#!/bin/bash
+setsid ./helper &
+helper=$!
+trap 'kill -0 $helper && echo "command, helper lives" >>log; [[ $1 == stays ]] || exit' TERM
+while :; do sleep 0.05; done
+EOF
+  start_background job redlock-cli run -k demo --signal-to command --grace 3s -- ./user "$1"
+  wait_until test -e ready
+}
+
+@test "with --signal-to command a stop reaches the rest when the command has ended" {
+  start_with_helper ends
+  run -0 redlock-cli stop demo
+  wait_background job
+  assert_equal "$(<log)" $'command, helper lives\nhelper'
+}
+
+@test "with --signal-to command a stop reaches the rest before KILL though the command stays" {
+  start_with_helper stays
+  run -0 redlock-cli stop demo
+  wait_background job
+  assert_equal "$(<log)" $'command, helper lives\nhelper'
 }

@@ -36,8 +36,8 @@ Instant at(int second) {
 
 /// Applies one event: `r` the lease is renewed, `l` it is lost, `a` we are asked to stop, `p` the
 /// process that started us ended, `g` another guard was killed, `e` the command has ended and its
-/// descendants must, `s` the other guard has sent the stop signal, `k` the other guard makes
-/// progress in killing, `m` the margin must be 6 s, `M` a minute.
+/// descendants must, `c` the command has ended, `s` the other guard has sent the stop signal, `k`
+/// the other guard makes progress in killing, `m` the margin must be 6 s, `M` a minute.
 void apply(StopSchedule& schedule, char event, Instant now) {
   switch (event) {
     case 'r':
@@ -52,6 +52,8 @@ void apply(StopSchedule& schedule, char event, Instant now) {
       return schedule.kill_at_once(StopReason::front_killed);
     case 'e':
       return schedule.end_rest();
+    case 'c':
+      return schedule.command_has_ended();
     case 's':
       return schedule.other_has_signalled();
     case 'k':
@@ -115,6 +117,20 @@ TEST(StopSchedule, ARenewalDoesNotRevokeAStopNorItsKill) {
 TEST(StopSchedule, ALostLeaseStopsAtOnce) {
   EXPECT_EQ(course("4l"), "4 terminate lost, 7 kill");
   EXPECT_EQ(course("4l 5r 6r"), "4 terminate lost, 7 kill");
+}
+
+TEST(StopSchedule, TheRestIsStoppedAfterTheCommandIfThePlanSaysSo) {
+  StopPlan alone = plan;
+  alone.grace = 4s;
+  alone.signal_to = SignalTo::command;
+  EXPECT_EQ(course("", alone), "12 terminate lost, 14 terminate_rest, 16 kill");
+  EXPECT_EQ(course("13c", alone), "12 terminate lost, 13 terminate_rest, 16 kill");
+  EXPECT_EQ(course("4a 15c", alone), "4 terminate request, 6 terminate_rest, 8 kill");
+  EXPECT_EQ(course("4e", alone), "4 terminate, 8 kill") << "the command has ended before";
+  EXPECT_EQ(course("4g", alone), "4 kill front_killed");
+  EXPECT_EQ(course("", alone, Guard::second), "13 terminate lost, 17 kill, 18 replace");
+  alone.on_lost = OnLost::term;
+  EXPECT_EQ(course("4l", alone), "4 terminate lost, 6 terminate_rest");
 }
 
 TEST(StopSchedule, ARequestStopsAtOnceAndTheFirstCounts) {
