@@ -114,7 +114,7 @@ constexpr std::array code_rows{
     CodeRow{for_status, {"0", "the servers answered; with a check: the answer is yes"}},
     CodeRow{for_status, {"1", "--max-age, --max-held: beyond the limit, or not known"}},
     CodeRow{for_doctor, {"0", "the servers are fit to hold locks"}},
-    CodeRow{for_doctor, {"1", "they are fit, with warnings"}},
+    CodeRow{for_doctor, {"1", "they are fit, with warnings, or as far as can be seen"}},
     CodeRow{all, {"64", "usage: the command line is wrong"}},
     CodeRow{all, {"69", "unavailable: no quorum of servers answered"}},
     CodeRow{all, {"70", "internal error"}},

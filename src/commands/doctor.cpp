@@ -11,13 +11,14 @@
 namespace redlock::commands {
 namespace {
 
-/// The servers are usable, but with warnings. No other command's exit code means that.
+/// The servers are usable, but with warnings, or not all could be checked. No other command's exit
+/// code means that.
 constexpr int exit_with_warnings = 1;
 
 int code_of(const SetDiagnosis& set) {
   if (set.has_duplicate) return to_int(ExitCode::config);
   if (!set.has_quorum()) return to_int(ExitCode::unavailable);
-  return set.worst == Level::good ? to_int(ExitCode::done) : exit_with_warnings;
+  return set.is_fit() && set.unknown == 0 ? to_int(ExitCode::done) : exit_with_warnings;
 }
 
 asio::awaitable<ExitAs> diagnose_all(Session& session, DoctorOptions options) {

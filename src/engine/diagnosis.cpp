@@ -84,6 +84,7 @@ SetDiagnosis judge(std::vector<std::string> names, std::vector<Diagnosis> server
   for (const Diagnosis& server : set.servers) {
     if (server.votes) ++set.voting;
     for (const Finding& finding : server.findings) {
+      if (finding.level == Level::unknown) ++set.unknown;
       if (finding.level != Level::unknown) set.worst = std::max(set.worst, finding.level);
     }
   }

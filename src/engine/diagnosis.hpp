@@ -26,9 +26,12 @@ struct SetDiagnosis {
   std::size_t voting = 0;          ///< number of servers that vote
   std::size_t needed = 0;          ///< the quorum
   Level worst = Level::good;       ///< the worst level of any finding, where unknown counts as good
+  std::size_t unknown = 0;         ///< number of findings that are unknown
   bool has_duplicate = false;      ///< two of them are the same server: every command refuses such
                                    ///< a set
 
+  /// Nothing is wrong, as far as can be seen.
+  [[nodiscard]] bool is_fit() const noexcept { return worst == Level::good; }
   [[nodiscard]] bool has_quorum() const noexcept { return voting >= needed; }
 };
 

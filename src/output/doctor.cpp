@@ -68,7 +68,8 @@ std::string text_of(const Finding& finding) {
 std::string_view result_of(const SetDiagnosis& set) {
   if (set.has_duplicate) return "config";
   if (!set.has_quorum()) return "no_quorum";
-  return set.worst == Level::good ? "fit" : "warnings";
+  if (!set.is_fit()) return "warnings";
+  return set.unknown == 0 ? "fit" : "unknown";
 }
 
 std::string summary_of(const SetDiagnosis& set) {
@@ -78,7 +79,11 @@ std::string summary_of(const SetDiagnosis& set) {
     return "refused: two of the servers are the same; name each server once; " + votes;
   }
   if (!set.has_quorum()) return "no quorum: " + votes;
-  return fmt::format("{}: {}", set.worst == Level::good ? "fit" : "fit, with warnings", votes);
+  if (set.is_fit() && set.unknown > 0) {
+    return fmt::format("fit as far as can be seen, {} {} unknown: {}", set.unknown,
+                       set.unknown == 1 ? "check" : "checks", votes);
+  }
+  return fmt::format("{}: {}", set.is_fit() ? "fit" : "fit, with warnings", votes);
 }
 
 struct JsonOf {

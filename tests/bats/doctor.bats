@@ -252,13 +252,15 @@ replica_is_at() { redis 0 info replication | grep -q "port=$1,state=online"; }
   wait_until eval '[[ -z $(redis-cli -s "${SERVER_SOCKET[0]}" -a secret keys "*" 2>/dev/null) ]]'
 }
 
-@test "facts that may not be queried are unknown, which is not a warning" {
+@test "facts that may not be queried are unknown: fit as far as can be seen, 1" {
   start_server "${DURABLE[@]}"
   redis 0 acl setuser default -info -config >/dev/null
-  run -0 doctor -S "$SERVERS"
+  run -1 doctor -S "$SERVERS"
+  assert_line "fit as far as can be seen, 5 checks unknown: 1 of 1 servers can vote now, 1 needed"
   assert_line --regexp "^${SERVER_URL[0]} +yes +[0-9.]+ms +\? +\? +\? +\? +\?$"
   assert_line "unknown: ${SERVER_URL[0]}: it does not report its maxmemory-policy"
-  run -0 doctor -S "$SERVERS" --json
+  run -1 doctor -S "$SERVERS" --json
+  assert_equal "$(json 'j["result"]')" unknown
   assert_equal "$(findings)" \
     "0 unknown eviction, 0 unknown persistence, 0 unknown role, 0 unknown software, \
 0 unknown uptime"
@@ -272,6 +274,13 @@ proxy() {
   wait_for_stdout "$1"
   export REDLOCK_SERVER
   REDLOCK_SERVER=redis://127.0.0.1:$(<"$(background_stdout "$1")")
+}
+
+@test "a command that the server has renamed or disabled is named" {
+  start_server "${DURABLE[@]}" --rename-command ZRANK '' --rename-command PUBLISH ''
+  run -1 doctor -S "$SERVERS"
+  assert_line "warning: ${SERVER_URL[0]}: locks work, but these rights are missing:\
+ +zrank (renamed or disabled) +publish (renamed or disabled)"
 }
 
 @test "a proxy that closes the connection on unknown commands can vote if runs work through it" {
@@ -310,7 +319,7 @@ proxy() {
   assert_unlocked job:probe 0
   # Another holder's lock is left alone.
   eval "$(redlock-cli acquire -S "$SERVERS" -k job:probe -t 1m --export)"
-  run -0 doctor -S "$SERVERS" -k job:probe
+  run -1 doctor -S "$SERVERS" -k job:probe
   assert_output --partial "unknown: ${SERVER_URL[0]}: another process holds the key"
   run -0 redlock-cli extend -S "$SERVERS" -t 2m
 }
@@ -396,7 +405,9 @@ proxy() {
   start_tcp_server --appendonly yes --appendfsync always --repl-diskless-sync-delay 0
   start_server --replicaof 127.0.0.1 "${SERVER_PORT[0]}"
   wait_until eval 'redis 0 info replication | grep -q slave0:.*state=online'
-  run -0 doctor -S "${SERVER_URL[0]}" --replicas 1
+  # The clock of a replica without an address is unknown.
+  run -1 doctor -S "${SERVER_URL[0]}" --replicas 1
+  assert_line --partial "fit as far as can be seen, 1 check unknown"
   # It waits for the other replica.
   run -69 doctor -S "${SERVER_URL[0]}" --replicas 2 --server-timeout 3s
   assert_output --partial "1 of its replicas are in sync; --replicas needs 2"

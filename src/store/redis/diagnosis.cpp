@@ -19,6 +19,9 @@ namespace {
 /// The number of further connections to an address, which would reveal a load balancer.
 constexpr std::size_t more_connections = 8;
 
+/// Of one section of INFO: a master may list many replicas.
+constexpr ReplyLimits info_limits{.bulk = 1024 * 1024, .total = 1024 * 1024};
+
 /// The maximum number of replicas whose clocks are compared.
 constexpr std::size_t max_replicas = 16;
 
@@ -78,6 +81,7 @@ class Probe {
     Diagnosis diagnosis =
         diagnosis_of(*report, lock.finding(missing), {request_.restart_guard, replicas});
     if (not_notified) diagnosis.findings.push_back(unnotified(*not_notified));
+    if (no_report) diagnosis.findings.push_back(unreported(*no_report));
     co_return diagnosis;
   }
 
@@ -90,9 +94,11 @@ class Probe {
     if (!masters) co_return unexpected(masters.error());
     std::optional<ServerReport> weakest;
     for (const RedisVote::Master& master : *masters) {
-      auto report = co_await ask(*master.server, deadline());
+      auto report = co_await ask(*master.server);
       if (!report) {
         Fault fault = std::move(report.error());
+        // The locks of the other masters say nothing about this one.
+        if (!master.server->was_reached()) fault.kind = FaultKind::unavailable;
         if (!master.address.empty()) fault.text = master.address + ": " + fault.text;
         co_return unexpected(std::move(fault));
       }
@@ -104,27 +110,40 @@ class Probe {
     co_return std::move(*weakest);
   }
 
-  asio::awaitable<Result<ServerReport, Fault>> ask(RedisServer& server, Instant deadline) {
-    // The first question opens the connection; the second one measures the latency.
-    Command info_command{"INFO"};
-    const auto info = co_await server.ask(std::move(info_command), ReplyLimits{}, deadline);
+  /// The sections of INFO that we read, as one text. Together all sections may be too large, and
+  /// several in one command need Redis 7. An error reply if INFO is refused.
+  asio::awaitable<Result<Reply, Fault>> ask_info(RedisServer& server) {
+    Reply all;
+    all.type = Reply::Type::text;
+    for (const char* section : {"server", "memory", "persistence", "replication"}) {
+      Command question{"INFO", section};
+      auto part = co_await server.ask(std::move(question), info_limits, deadline());
+      if (!part || part->type != Reply::Type::text) co_return part;
+      all.text += part->text + "\r\n";
+    }
+    co_return all;
+  }
+
+  asio::awaitable<Result<ServerReport, Fault>> ask(RedisServer& server) {
+    // The first question opens the connection; TIME measures the latency.
+    const auto info = co_await ask_info(server);
     if (!info) co_return unexpected(info.error());
     const Milliseconds asked_at = clock_.wall();
     const Instant asked = clock_.now();
     Command time_command{"TIME"};
-    const auto time = co_await server.ask(std::move(time_command), ReplyLimits{}, deadline);
+    const auto time = co_await server.ask(std::move(time_command), ReplyLimits{}, deadline());
     if (!time) co_return unexpected(time.error());
     const Duration latency = clock_.now() - asked;
     Command fsync_command{"CONFIG", "GET", "appendfsync"};
-    const auto fsync = co_await server.ask(std::move(fsync_command), ReplyLimits{}, deadline);
+    const auto fsync = co_await server.ask(std::move(fsync_command), ReplyLimits{}, deadline());
     if (!fsync) co_return unexpected(fsync.error());
     Command save_command{"CONFIG", "GET", "save"};
-    const auto save = co_await server.ask(std::move(save_command), ReplyLimits{}, deadline);
+    const auto save = co_await server.ask(std::move(save_command), ReplyLimits{}, deadline());
     if (!save) co_return unexpected(save.error());
     // A server that has loaded our scripts runs them even without this right, but only until it
     // restarts.
     Command eval_command{"EVAL", "return 1", "0"};
-    const auto eval = co_await server.ask(std::move(eval_command), ReplyLimits{}, deadline);
+    const auto eval = co_await server.ask(std::move(eval_command), ReplyLimits{}, deadline());
     if (!eval) co_return unexpected(eval.error());
     // A proxy may refuse a script without a key. In that case the lock shows whether scripts work.
     const bool refused =
@@ -211,20 +230,22 @@ class Probe {
     co_return *time_there - asked_at - latency / 2;
   }
 
-  /// The commands that the scripts run but we may not, in lower case.
+  /// The commands that the scripts run but we may not, or that the server lacks, in lower case.
   asio::awaitable<std::vector<std::string>> missing_rights(Resource unused_key) {
     std::vector<std::string> missing;
-    const Instant end = deadline();
-    const auto server = co_await vote_.master_of(unused_key.key(), end);
+    const auto server = co_await vote_.master_of(unused_key.key(), deadline());
     if (!server) co_return missing;
     for (Command& command : right_probes(unused_key.key())) {
       const std::string right = right_to(command);
+      const Instant end = deadline();
       const auto reply = co_await (*server)->ask(std::move(command), ReplyLimits{}, end);
       if (!reply && clock_.now() >= end) break;
       // A proxy may close the connection at one command and accept the next. Continue, as the last
       // one deletes the key.
-      if (!reply || !is_denied(*reply, right)) continue;
-      missing.push_back(right);
+      if (!reply) continue;
+      const bool is_absent = is_unknown_command(*reply);
+      if (!is_absent && !is_denied(*reply, right)) continue;
+      missing.push_back(is_absent ? right + " (renamed or disabled)" : right);
       if (right == "set")
         break;  // without the string under the key, the other commands would create data
     }

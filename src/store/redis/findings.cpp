@@ -266,6 +266,10 @@ Finding unnotified(const Fault& fault) {
           "let them subscribe, bypassing a proxy that does not pass on SUBSCRIBE"};
 }
 
+Finding unreported(const Fault& fault) {
+  return {Level::unknown, "report", "it did not answer all questions about itself: " + fault.text};
+}
+
 Diagnosis unreachable(const Fault& fault) {
   Diagnosis diagnosis;
   diagnosis.reachable = false;

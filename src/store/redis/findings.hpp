@@ -18,6 +18,9 @@ Diagnosis diagnosis_of(const ServerReport& report, Finding rights, const Demands
 /// The finding that waiters get no notifications from a server, with the reason.
 Finding unnotified(const Fault& fault);
 
+/// The finding that a server at which locks work did not tell all about itself, with the reason.
+Finding unreported(const Fault& fault);
+
 /// The diagnosis of a server that did not answer.
 Diagnosis unreachable(const Fault& fault);
 

@@ -45,6 +45,11 @@ std::string right_to(const Command& probe) {
   return probe.front() == "pubsub" ? probe[0] + "|" + probe[1] : probe.front();
 }
 
+bool is_unknown_command(const Reply& reply) {
+  return reply.type == Reply::Type::error && (reply.text.starts_with("ERR unknown command") ||
+                                              reply.text.starts_with("ERR Unknown Redis command"));
+}
+
 bool is_denied(const Reply& reply, std::string_view right) {
   const auto names = [&reply](std::string_view command) {
     return reply.text.find("'" + std::string(command) + "'") != std::string::npos;

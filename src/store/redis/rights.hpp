@@ -18,6 +18,9 @@ std::vector<Command> right_probes(const std::string& unused_key);
 /// The right that a probe needs, as written in an ACL rule: `get`, `pubsub|numsub`.
 std::string right_to(const Command& probe);
 
+/// Whether this answer shows that the server lacks the command: it is renamed or disabled.
+bool is_unknown_command(const Reply& reply);
+
 /// Whether this answer shows that the right to the command is missing. A denied key does not count.
 bool is_denied(const Reply& reply, std::string_view right);
 
