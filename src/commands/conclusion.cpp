@@ -174,6 +174,10 @@ RunRecord run_record(const output::RunState& state, const RunOptions& options, I
   record.result_if_lost = output::word_of(CommandResult::lost);
   record.remember_for = options.once_per.value_or(Duration::zero());
   record.success = state.outcome.result == CommandResult::released && state.command_exit() == 0;
+  if (record.success && state.end->interrupted) {
+    record.success = false;
+    record.run.result = output::word_of(CommandResult::interrupted);
+  }
   return record;
 }
 

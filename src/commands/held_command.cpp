@@ -223,8 +223,10 @@ Parting HeldCommand::conclude_end(Instant ended) {
     const Duration held = session_.clock().now() - granted_at_;
     expire_in_ = std::max(Duration::zero(), options_.min_hold - held);
   }
-  return {true, expire_in_, finished_owner(state_, options_, expire_in_),
-          run_record(state_, options_, ended)};
+  RunRecord record = run_record(state_, options_, ended);
+  success_ = record.success;
+  interrupted_ = record.run.result == output::word_of(CommandResult::interrupted);
+  return {true, expire_in_, finished_owner(state_, options_, expire_in_), std::move(record)};
 }
 
 asio::awaitable<void> HeldCommand::released(SetReleaseResult result) {
@@ -243,8 +245,9 @@ asio::awaitable<void> HeldCommand::released(SetReleaseResult result) {
   if (!turned_out_lost && !was_lost) {
     if (result.result.decision == ReleaseDecision::unavailable)
       report_.add(event::ReleasePending{options_.ttl, std::move(result.result.faults)});
-    if (!result.recorded && options_.once_per && state_.command_exit() == 0)
+    if (options_.once_per && success_ && !result.recorded)
       report_.add(event::NotRecorded{*options_.once_per});
+    if (options_.once_per && interrupted_) report_.add(event::Interrupted{*options_.once_per});
   }
   if (!state_.end) co_return;
 

@@ -67,6 +67,8 @@ class HeldCommand final : public Guarded {
   std::unique_ptr<Event> changed_;               ///< notified of what ends outlast_nested_runs()
   Instant granted_at_;                           ///< when held times begin
   Duration expire_in_{};      ///< how long the leases last after the release: --min-hold
+  bool success_ = false;      ///< the release records a success
+  bool interrupted_ = false;  ///< it would, if the command had not been asked to end
   bool parent_gone_ = false;  ///< --with-parent: the process that started us has ended
 };
 

@@ -294,6 +294,7 @@ CommandEnd Supervisor::make_end(bool dead, Instant over) const {
   CommandEnd end;
   if (dead) end.status = ended_ ? ended_->status : SIGKILL;
   end.stopped = schedule_.stopped();
+  end.interrupted = ended_ && ended_->interrupted;
   end.unkillable = !dead;
   end.hook_failure = hook_.failure();
   if (schedule_.promises_death())
@@ -433,6 +434,7 @@ void Supervisor::note_end(int status) {
   // May call note_signals() for signals that were still on their way to us.
   on_end_(page_.stopping || page_.stopped_by_front);
 
+  ended_->interrupted = signals_.was_interrupted();
   ended_->by_signal = signals_.has_ended_command(status, now, plan_.grace);
   if (is_traced())
     trace("signal", ended_->by_signal ? "one has ended the command" : "none has ended the command");

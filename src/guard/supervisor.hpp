@@ -39,7 +39,9 @@ struct CommandEnd {
   /// Why it was stopped; nullopt: it ended by itself. Also `lease` if the command was seen to end
   /// only after the lease had ended; with OnLost::warn it ran on without the lock.
   std::optional<StopReason> stopped;
-  bool unkillable = false;  ///< a process of the tree could not be killed before the lease ended
+  bool interrupted = false;  ///< a signal that asks the command to end had been passed on to it, or
+                             ///< had reached it, before its end was seen
+  bool unkillable = false;   ///< a process of the tree could not be killed before the lease ended
   Duration late{};  ///< how long after the deadline the last process of the tree was seen dead;
                     ///< zero: in time, or the plan did not promise it
   /// Descendants that still run. Unless `unkillable`, without those that are dying, and without our
@@ -188,6 +190,7 @@ class Supervisor {
   struct Ending {
     int status;
     Instant at;                  ///< when it was seen to end
+    bool interrupted = false;    ///< CommandEnd::interrupted
     bool by_signal = false;      ///< so the rest of its group is waited for
     Instant rest_may_stay_at{};  ///< when the processes that it left may continue
   };

@@ -285,6 +285,13 @@ void Printer::print(const event::NotRecorded& unrecorded) {
                   key_, format_duration(unrecorded.once_per)));
 }
 
+void Printer::print(const event::Interrupted& interrupted) {
+  console_.notice(fmt::format(
+      "{}: a signal asked the command to end{}; not recorded as a success: it may run again "
+      "within --once-per {}",
+      key_, status_, format_duration(interrupted.once_per)));
+}
+
 /// Printed even with -q, because work that continues without the lock is what a lock must prevent.
 void Printer::print(const event::LeftRunning& left) {
   const std::string text =
