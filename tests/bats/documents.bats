@@ -114,6 +114,17 @@ crontab_command() {
   assert count_runs 2
 }
 
+@test "cron: a program that ends with a warning has done the work for all hosts" {
+  program borg <<<$'#!/bin/sh\necho run >>runs; exit 1'
+  local command
+  command=$(crontab_command warnings)
+  command=${command/--min-hold 1m /}
+  run -1 sh -c "$command"
+  run -0 sh -c "$command"
+  assert count_runs 1
+  run -0 redlock-cli status nightly --max-age 26h
+}
+
 @test "cron: a job that hangs is stopped at the limit, and that is reported" {
   slow_job backup
   run -124 sh -c "$(crontab_command hung | sed 's/max-hold 6h/max-hold 1s/; s/--min-hold 1m//')"

@@ -60,6 +60,17 @@ a success: it may run again within --once-per 20h"
   assert_not_recorded_as_success
 }
 
+@test "one of --success-codes is no success either after a signal" {
+  start_background ours redlock-cli run -k demo -q --once-per 20h --success-codes 0,3 -- \
+    bash -c 'trap "exit 3" TERM; echo ready; while :; do sleep 0.05; done'
+  wait_for_stdout ours ready
+  kill -TERM "${BACKGROUND_PID[ours]}"
+  wait_background ours
+  assert_equal "$status" 3
+  run -1 redlock-cli status demo --max-age 26h
+  assert_output --regexp ', exit 3, interrupted\)$'
+}
+
 @test "an earlier success stays recorded after a run that was interrupted" {
   local job
   job=$(job)
