@@ -216,7 +216,8 @@ inline constexpr Text on_stop{
 
 inline constexpr DefaultOption<SignalType> stop_signal{
     {"--stop-signal", takes_lock, OptionSource::anywhere, Section::command,
-     "The first signal when CMD is stopped"},
+     "The first signal when CMD is stopped; run sends it in place of a TERM that it passes on, "
+     "too"},
     SIGTERM};
 
 inline constexpr DefaultOption<ChoiceType<Descendants, 3>> descendants{

@@ -162,10 +162,17 @@ void Supervisor::pass_on(int signal, Reached reached) {
   pass_on_to_command(signal, reached);
 }
 
+/// TERM says no more than that the command must end, and the stop signal is how this program ends
+/// in good order. What else is sent was meant as it is.
+int Supervisor::sent_for(int signal) const {
+  return signal == SIGTERM ? plan_.stop_signal : signal;
+}
+
 void Supervisor::pass_on_to_command(int signal, Reached reached) {
   bool to_group = true;
   if (reached == Reached::none) {
     if (page_.target.kill_argument == 0) return;  // reaped: its pid may have been reused
+    signal = sent_for(signal);
     note_signals(proc::mask_of(signal));
     to_group = plan_.signal_to == SignalTo::group && ::getpgid(pid_) == pid_;
     ::kill(to_group ? -pid_ : pid_, signal);
@@ -180,6 +187,7 @@ void Supervisor::pass_on_to_command(int signal, Reached reached) {
 /// has reached depends on their own groups.
 void Supervisor::pass_on_to_rest(int signal, Reached reached) {
   if (reached == Reached::everything) return;
+  signal = sent_for(signal);
   const pid_t spared_group = reached == Reached::job ? joined_group_ : 0;
   if (plan_.descendants == Descendants::wait) {
     tree_.signal(signal, schedule_.deadline(), spared_group);

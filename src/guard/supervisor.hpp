@@ -164,7 +164,7 @@ class Supervisor {
 
   /// Passes a signal on to the process group that the command leads, if SignalTo says so, else to
   /// the command alone; after its end, to the processes that are waited for. Skips the processes
-  /// that it has reached already.
+  /// that it has reached already. The stop signal replaces a TERM.
   void pass_on(int signal, Reached reached);
 
   /// Records that these signals were sent to the command, or to us for it, whether or not they
@@ -216,6 +216,7 @@ class Supervisor {
 
   /// The command has ended by itself: whether the processes that it left may continue.
   [[nodiscard]] bool rest_may_stay(Instant now) const;
+  [[nodiscard]] int sent_for(int signal) const;
   void pass_on_to_command(int signal, Reached reached);
   void pass_on_to_rest(int signal, Reached reached);
   [[nodiscard]] bool awaits_group() const noexcept { return ended_ && ended_->by_signal; }

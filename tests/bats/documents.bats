@@ -125,6 +125,16 @@ crontab_command() {
   run -0 redlock-cli status nightly --max-age 26h
 }
 
+@test "cron: a program that cleans up at INT gets it in place of TERM" {
+  program restic <<<$'#!/bin/bash\ntrap "echo unlocked >>runs; exit 130" INT\necho run >>runs
+while :; do sleep 0.05; done'
+  start_background backup sh -c "exec $(crontab_command clean-up)"
+  wait_until count_runs 1
+  kill -TERM "${BACKGROUND_PID[backup]}"
+  wait_background backup
+  assert_equal "$status $(tail -n 1 runs)" "130 unlocked"
+}
+
 @test "cron: a job that hangs is stopped at the limit, and that is reported" {
   slow_job backup
   run -124 sh -c "$(crontab_command hung | sed 's/max-hold 6h/max-hold 1s/; s/--min-hold 1m//')"
