@@ -17,6 +17,7 @@
 #include "output/json.hpp"
 #include "output/printer.hpp"
 #include "output/standard_error.hpp"
+#include "proc/process_stat.hpp"
 #include "proc/title.hpp"
 #include "support/readable.hpp"
 #include "support/spawn.hpp"
@@ -254,15 +255,15 @@ asio::awaitable<void> HeldCommand::released(SetReleaseResult result) {
   std::vector<pid_t> left = state_.end->left;
   if (!left.empty()) co_await supervisor_->settle(left);
   state_.left = std::move(left);
-  if (!state_.left.empty()) report_left(state_.left, /*killed=*/false);
+  if (!state_.left.empty()) report_left(proc::processes_text(state_.left), /*killed=*/false);
 }
 
 /// Processes left running are expected if --descendants was given, or if the lease is inherited, so
 /// that they run on under it.
-void HeldCommand::report_left(const std::vector<pid_t>& pids, bool killed) {
+void HeldCommand::report_left(std::string processes, bool killed) {
   const bool is_own = has_own(state_.leases);
-  report_.add(
-      event::LeftRunning{pids, killed, options_.sets_descendants || !is_own, is_own && !killed});
+  report_.add(event::LeftRunning{std::move(processes), killed, options_.sets_descendants || !is_own,
+                                 is_own && !killed});
 }
 
 std::optional<FrontReport> HeldCommand::last_report() {

@@ -51,7 +51,7 @@ class HeldCommand final : public Guarded {
   [[nodiscard]] StopReason reason_to_stop_nested_runs() const;
   void pass_on_to_nested_runs(int signal, guard::Reached reached);
   Parting conclude_end(Instant ended);
-  void report_left(const std::vector<pid_t>& pids, bool killed);
+  void report_left(std::string processes, bool killed);
 
   Session& session_;
   const RunOptions& options_;

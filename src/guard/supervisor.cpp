@@ -9,6 +9,7 @@
 
 #include "guard/step_trace.hpp"
 #include "proc/cpu_share.hpp"
+#include "proc/process_stat.hpp"
 #include "proc/title.hpp"
 #include "support/trace.hpp"
 
@@ -227,9 +228,9 @@ asio::awaitable<CommandEnd> Supervisor::finish() {
   // lease.
   if (over > schedule_.deadline()) schedule_.lose();
 
-  std::vector<pid_t> swept;
+  std::string swept;
   if (pid_namespace_ && dead) {
-    swept = tree_.descendants();
+    swept = proc::processes_text(tree_.descendants());
     dead = co_await kill_all();
     if (schedule_.is_stopping()) over = clock_.now();
   }

@@ -47,8 +47,8 @@ struct CommandEnd {
   /// Descendants that still run. Unless `unkillable`, without those that are dying, and without our
   /// own processes that keep or release another lease.
   std::vector<pid_t> left;
-  std::vector<pid_t> swept;  ///< descendants that the command left running and that were killed
-                             ///< with their pid namespace
+  std::string swept;  ///< the processes that the command left running and that were killed with
+                      ///< their pid namespace, as proc::processes_text() names living ones
   std::string hook_failure;  ///< StopHook::failure()
 };
 

@@ -185,10 +185,10 @@ struct Interrupted {
 
 /// The command left processes running.
 struct LeftRunning {
-  std::vector<pid_t> pids;
-  bool killed;       ///< they were killed with the command's pid namespace
-  bool expected;     ///< --descendants was given, or an enclosing run still holds the lease
-  bool unprotected;  ///< the lock was released although they still run
+  std::string processes;  ///< proc::processes_text()
+  bool killed;            ///< they were killed with the command's pid namespace
+  bool expected;          ///< --descendants was given, or an enclosing run still holds the lease
+  bool unprotected;       ///< the lock was released although they still run
 };
 
 /// The outcome of the command. Reported again if the release shows that the lock was lost.
