@@ -137,6 +137,13 @@ inline constexpr DefaultOption<NumberType> fresh_exit_code{
     {0, 255},
     to_int(ExitCode::done)};
 
+inline constexpr Option<StatusesType> success_codes{
+    {"--success-codes", for_run, OptionSource::line, Section::lock,
+     "Exit statuses of CMD that count as a success besides 0, for --once-per and status --max-age; "
+     "as of programs that exit so after a warning",
+     [] { return std::string("0"); }},
+    {}};
+
 inline constexpr Flag record_skips{{"--record-skips", for_run, OptionSource::line, Section::lock,
                                     "Count on the servers how often CMD was not run, because the "
                                     "lock was held or because of --once-per; status shows it"}};
@@ -209,7 +216,8 @@ inline constexpr Text on_stop{
 
 inline constexpr DefaultOption<SignalType> stop_signal{
     {"--stop-signal", takes_lock, OptionSource::anywhere, Section::command,
-     "The first signal when CMD is stopped"},
+     "The first signal when CMD is stopped; run sends it in place of a TERM that it passes on, "
+     "too"},
     SIGTERM};
 
 inline constexpr DefaultOption<ChoiceType<Descendants, 3>> descendants{
@@ -413,6 +421,7 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
     &max_waiting,
     &once_per,
     &fresh_exit_code,
+    &success_codes,
     &record_skips,
     &min_hold,
     &max_hold,

@@ -13,6 +13,8 @@ namespace {
 /// The largest plausible count of a repeated flag.
 constexpr unsigned max_count = 9;
 
+constexpr int max_exit_status = 255;
+
 }  // namespace
 
 std::vector<std::string_view> spellings_of(const OptionRow& option) {
@@ -74,6 +76,20 @@ ReadValue<std::uint64_t> NumberType::read(const std::string& text, const std::st
 
 bool OptionalNumberType::has_form(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+ReadValue<std::vector<int>> StatusesType::read(const std::string& text, const std::string&) const {
+  std::vector<int> statuses;
+  const std::string list = text + ',';
+  for (std::string_view rest = list; !rest.empty();) {
+    const auto status = whole_number<int>(next_word(rest, ','));
+    if (!status || *status < 0 || *status > max_exit_status) {
+      return unexpected(
+          fmt::format("must be exit statuses from 0 to {}, separated by commas", max_exit_status));
+    }
+    statuses.push_back(*status);
+  }
+  return statuses;
 }
 
 std::string SignalType::text(int value) const {

@@ -212,6 +212,14 @@ struct OptionalNumberType : NumberType {
   [[nodiscard]] static bool has_form(const std::string& text);
 };
 
+/// Exit statuses (0 to 255), separated by commas.
+struct StatusesType {
+  using Value = std::vector<int>;
+  static constexpr OptionKind kind = OptionKind::value;
+  [[nodiscard]] std::string operand() const { return "N,N"; }
+  [[nodiscard]] ReadValue<Value> read(const std::string& text, const std::string& shown) const;
+};
+
 struct SignalType {
   using Value = int;
   static constexpr OptionKind kind = OptionKind::value;

@@ -220,6 +220,7 @@ commands::RunOptions read_run_options(const Settings& settings) {
   options.insists_on_min_hold =
       min_hold > Duration::zero() && settings.is_on_line(option::min_hold);
   options.fresh_exit_code = static_cast<int>(settings.get(option::fresh_exit_code));
+  options.success_codes = settings.get(option::success_codes).value_or(std::vector<int>{});
   options.sets_descendants = settings.find(option::descendants).has_value();
   options.records_skips = settings.get(option::record_skips);
   options.on_stop = read_on_stop(settings);

@@ -20,6 +20,14 @@ using output::outcome_of;
 /// A shorter delay of our own timers cannot explain the loss of a lease.
 constexpr Milliseconds min_reported_delay{100};
 
+/// PastRun::result of a success whose exit status alone does not show it.
+constexpr std::string_view succeeded_word = "succeeded";
+
+bool exits_well(std::optional<int> status, const RunOptions& options) {
+  return status == 0 || (status && std::ranges::find(options.success_codes, *status) !=
+                                       options.success_codes.end());
+}
+
 std::string_view killed_text(StopReason guard) {
   return guard == StopReason::shield_killed
              ? "a process that guards the lock (lock-shield) was killed"
@@ -173,7 +181,13 @@ RunRecord run_record(const output::RunState& state, const RunOptions& options, I
   RunRecord record{std::move(run), ended};
   record.result_if_lost = output::word_of(CommandResult::lost);
   record.remember_for = options.once_per.value_or(Duration::zero());
-  record.success = state.outcome.result == CommandResult::released && state.command_exit() == 0;
+  record.success =
+      state.outcome.result == CommandResult::released && exits_well(state.command_exit(), options);
+  if (record.success && state.command_exit() != 0) record.run.result = succeeded_word;
+  if (record.success && state.end->interrupted) {
+    record.success = false;
+    record.run.result = output::word_of(CommandResult::interrupted);
+  }
   return record;
 }
 

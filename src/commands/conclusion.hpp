@@ -61,7 +61,8 @@ bool has_own(const std::vector<Lease>& leases);
 std::optional<Owner> finished_owner(const output::RunState& state, const RunOptions& options,
                                     Duration expire_in);
 
-/// The record that the servers keep of the run. `ended`: when the command ended.
+/// The record that the servers keep of the run. `ended`: when the command ended. A command that was
+/// asked to end did not succeed, even if it exited with 0: most programs clean up and do that.
 RunRecord run_record(const output::RunState& state, const RunOptions& options, Instant ended);
 
 }  // namespace redlock::commands

@@ -17,6 +17,7 @@
 #include "output/json.hpp"
 #include "output/printer.hpp"
 #include "output/standard_error.hpp"
+#include "proc/process_stat.hpp"
 #include "proc/title.hpp"
 #include "support/readable.hpp"
 #include "support/spawn.hpp"
@@ -223,8 +224,10 @@ Parting HeldCommand::conclude_end(Instant ended) {
     const Duration held = session_.clock().now() - granted_at_;
     expire_in_ = std::max(Duration::zero(), options_.min_hold - held);
   }
-  return {true, expire_in_, finished_owner(state_, options_, expire_in_),
-          run_record(state_, options_, ended)};
+  RunRecord record = run_record(state_, options_, ended);
+  success_ = record.success;
+  interrupted_ = record.run.result == output::word_of(CommandResult::interrupted);
+  return {true, expire_in_, finished_owner(state_, options_, expire_in_), std::move(record)};
 }
 
 asio::awaitable<void> HeldCommand::released(SetReleaseResult result) {
@@ -243,23 +246,24 @@ asio::awaitable<void> HeldCommand::released(SetReleaseResult result) {
   if (!turned_out_lost && !was_lost) {
     if (result.result.decision == ReleaseDecision::unavailable)
       report_.add(event::ReleasePending{options_.ttl, std::move(result.result.faults)});
-    if (!result.recorded && options_.once_per && state_.command_exit() == 0)
+    if (options_.once_per && success_ && !result.recorded)
       report_.add(event::NotRecorded{*options_.once_per});
+    if (options_.once_per && interrupted_) report_.add(event::Interrupted{*options_.once_per});
   }
   if (!state_.end) co_return;
 
   std::vector<pid_t> left = state_.end->left;
   if (!left.empty()) co_await supervisor_->settle(left);
   state_.left = std::move(left);
-  if (!state_.left.empty()) report_left(state_.left, /*killed=*/false);
+  if (!state_.left.empty()) report_left(proc::processes_text(state_.left), /*killed=*/false);
 }
 
 /// Processes left running are expected if --descendants was given, or if the lease is inherited, so
 /// that they run on under it.
-void HeldCommand::report_left(const std::vector<pid_t>& pids, bool killed) {
+void HeldCommand::report_left(std::string processes, bool killed) {
   const bool is_own = has_own(state_.leases);
-  report_.add(
-      event::LeftRunning{pids, killed, options_.sets_descendants || !is_own, is_own && !killed});
+  report_.add(event::LeftRunning{std::move(processes), killed, options_.sets_descendants || !is_own,
+                                 is_own && !killed});
 }
 
 std::optional<FrontReport> HeldCommand::last_report() {

@@ -51,7 +51,7 @@ class HeldCommand final : public Guarded {
   [[nodiscard]] StopReason reason_to_stop_nested_runs() const;
   void pass_on_to_nested_runs(int signal, guard::Reached reached);
   Parting conclude_end(Instant ended);
-  void report_left(const std::vector<pid_t>& pids, bool killed);
+  void report_left(std::string processes, bool killed);
 
   Session& session_;
   const RunOptions& options_;
@@ -67,6 +67,8 @@ class HeldCommand final : public Guarded {
   std::unique_ptr<Event> changed_;               ///< notified of what ends outlast_nested_runs()
   Instant granted_at_;                           ///< when held times begin
   Duration expire_in_{};      ///< how long the leases last after the release: --min-hold
+  bool success_ = false;      ///< the release records a success
+  bool interrupted_ = false;  ///< it would, if the command had not been asked to end
   bool parent_gone_ = false;  ///< --with-parent: the process that started us has ended
 };
 

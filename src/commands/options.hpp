@@ -45,6 +45,7 @@ struct RunOptions : LockOptions {
   bool insists_on_min_hold = false;    ///< it was set for this run, not in a general setting
   std::optional<Duration> once_per{};  ///< at most one successful run per period
   int fresh_exit_code = 0;  ///< the exit code when the command was skipped because of once_per
+  std::vector<int> success_codes{};  ///< exit statuses of the command that are a success, besides 0
   bool sets_descendants = false;  ///< --descendants was given: processes left running are expected
   bool records_skips = false;     ///< the servers count runs whose command was skipped
   std::optional<guard::Command> on_stop{};  ///< what to run when the command is stopped

@@ -71,6 +71,15 @@ std::string refusals_text(const ReleaseResult& result) {
 output::Outcome outcome_of_release(const Resource& resource, const ReleaseResult& result,
                                    std::size_t servers) {
   output::Outcome outcome;
+  // A clean-up step of a script that released the lease already has nothing to complain about.
+  const bool is_again = result.was_released && result.decision != ReleaseDecision::released &&
+                        result.decision != ReleaseDecision::supervised;
+  if (is_again) {
+    outcome = output::outcome_of("release", {resource}, output::CommandResult::released,
+                                 "already released");
+    outcome.faults = result.faults;
+    return outcome;
+  }
   switch (result.decision) {
     case ReleaseDecision::released:
       outcome = output::outcome_of("release", {resource}, output::CommandResult::released,

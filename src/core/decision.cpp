@@ -328,6 +328,15 @@ ReleaseDecision decide_release(const std::vector<ReleaseVote>& votes) {
   return ReleaseDecision::unavailable;
 }
 
+bool was_released(const std::vector<ReleaseVote>& votes) {
+  const auto released = std::ranges::count_if(votes, [](const ReleaseVote& vote) {
+    const NotOurs* not_ours = as<NotOurs>(vote);
+    return as<Released>(vote) != nullptr ||
+           (not_ours != nullptr && not_ours->why == NotOurs::Why::released);
+  });
+  return static_cast<std::size_t>(released) >= quorum_of(votes.size());
+}
+
 bool is_recorded(const std::vector<ReleaseVote>& votes) {
   const auto recorded = std::ranges::count_if(votes, [](const ReleaseVote& vote) {
     const Released* released = as<Released>(vote);

@@ -156,6 +156,10 @@ enum class ReleaseDecision {
 /// are no quorum; otherwise `unavailable`.
 ReleaseDecision decide_release(const std::vector<ReleaseVote>& votes);
 
+/// Whether a quorum released the lease now, or shows by a tombstone that it was released by hand
+/// before (R9). Servers where it was broken by force do not count.
+bool was_released(const std::vector<ReleaseVote>& votes);
+
 /// Whether a quorum remembers the run that ended with the release. Each of these servers recorded
 /// it while it had the lease, so any later lease has a grant from at least one of them.
 bool is_recorded(const std::vector<ReleaseVote>& votes);

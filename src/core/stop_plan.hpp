@@ -73,7 +73,7 @@ struct StopPlan {
   Duration margin;              ///< between KILL and the deadline, before the first measurement
   Duration max_margin;          ///< the most that measurements may raise the margin to
   Duration measure_interval{};  ///< how often to measure the cost of stopping the command; 0: never
-  int stop_signal = 0;
+  int stop_signal = 0;          ///< also replaces a TERM that is passed on
   OnLost on_lost = OnLost::kill;
   Descendants descendants = Descendants::leave;
   SignalTo signal_to = SignalTo::group;

@@ -72,7 +72,8 @@ struct PastRun {
   Duration started{};               ///< how long ago
   std::optional<Duration> ended{};  ///< how long ago; nullopt: only a newer version can read it
   Duration waited{};                ///< for the lock
-  std::string result{};             ///< the `result` in the JSON of `run`
+  std::string result{};  ///< the `result` in the JSON of `run`; or `interrupted` or `succeeded`,
+                         ///< where the exit status alone does not show whether it is a success
   std::optional<int> exit_code{};
   std::optional<int> signal{};
   std::optional<Owner> owner{};
@@ -108,7 +109,7 @@ struct Skips {
 /// What a server remembers of the runs of a lock.
 struct LastRuns {
   std::optional<PastRun> last{};
-  std::optional<PastRun> success{};    ///< the last one that ended with exit code 0
+  std::optional<PastRun> success{};    ///< the last success
   bool newer = false;                  ///< written by a newer version, so some of it cannot be read
   std::optional<Fault> unreadable{};   ///< why the record could not be read
   std::optional<Duration> kept_for{};  ///< how long the record is kept after the end of a run;

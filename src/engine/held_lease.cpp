@@ -417,6 +417,7 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
   const auto vote_of = [&](std::size_t i) { return &votes[i]; };
   ReleaseResult result;
   result.decision = decide_release(votes);
+  result.was_released = was_released(votes);
   result.not_ours = first_not_ours(votes.size(), vote_of);
   result.faults = faults_among(server_set_, vote_of);
   result.recorded = is_recorded(votes);

@@ -22,6 +22,7 @@ struct ExtendResult {
 
 struct ReleaseResult {
   ReleaseDecision decision = ReleaseDecision::unavailable;
+  bool was_released = false;         ///< redlock::was_released()
   std::optional<NotOurs> not_ours;   ///< the first such answer
   std::optional<Holder> supervisor;  ///< for ReleaseDecision::supervised
   std::vector<ServerFault> faults;

@@ -26,10 +26,13 @@ bool SignalRecord::was_asked_to_end() const {
 }
 
 bool SignalRecord::has_ended_command(int status, Instant ended, Duration grace) const {
-  if (WIFSIGNALED(status)) return true;
-  const Instant recent = ended - std::max<Duration>(grace, signal_memory);
+  return WIFSIGNALED(status) ||
+         asked_to_end_since(ended - std::max<Duration>(grace, signal_memory));
+}
+
+bool SignalRecord::asked_to_end_since(Instant when) const {
   for (int signal = 1; signal < NSIG; ++signal) {
-    if (asks_to_end(signal) && noted_since(signal, recent)) return true;
+    if (asks_to_end(signal) && noted_since(signal, when)) return true;
   }
   return false;
 }

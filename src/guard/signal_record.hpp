@@ -50,7 +50,7 @@ class SignalRecord {
   SignalRecord(int stop_signal, const SignalTimes& of_front)
       : stop_signal_(stop_signal), of_front_(of_front) {}
 
-  /// Earlier signals do not count for was_asked_to_end().
+  /// Earlier signals do not count for was_asked_to_end() and was_interrupted().
   void command_starts(Instant now) { started_at_ = now; }
 
   /// These signals were sent to the command, or to us for it, whether or not they reached it.
@@ -62,6 +62,10 @@ class SignalRecord {
   /// Whether a signal that asks the command to end (TERM, INT or HUP) was passed on, or is about to
   /// be.
   [[nodiscard]] bool was_asked_to_end() const;
+
+  /// Whether one that asks it to end (the same, QUIT or the stop signal) was passed on, is about to
+  /// be, or has reached it with its group.
+  [[nodiscard]] bool was_interrupted() const { return asked_to_end_since(started_at_); }
 
   /// Whether the command, which ended at `ended` with this wait status, died of a signal, from any
   /// sender, or ended by itself soon after one that asks it to end: within the `grace`, or longer.
@@ -77,6 +81,7 @@ class SignalRecord {
 
  private:
   [[nodiscard]] bool asks_to_end(int signal) const noexcept;
+  [[nodiscard]] bool asked_to_end_since(Instant when) const;
   [[nodiscard]] bool noted_since(int signal, Instant when) const {
     return sent_.noted_since(signal, when) || of_front_.noted_since(signal, when);
   }

@@ -9,6 +9,7 @@
 
 #include "guard/step_trace.hpp"
 #include "proc/cpu_share.hpp"
+#include "proc/process_stat.hpp"
 #include "proc/title.hpp"
 #include "support/trace.hpp"
 
@@ -162,10 +163,17 @@ void Supervisor::pass_on(int signal, Reached reached) {
   pass_on_to_command(signal, reached);
 }
 
+/// TERM says no more than that the command must end, and the stop signal is how this program ends
+/// in good order. What else is sent was meant as it is.
+int Supervisor::sent_for(int signal) const {
+  return signal == SIGTERM ? plan_.stop_signal : signal;
+}
+
 void Supervisor::pass_on_to_command(int signal, Reached reached) {
   bool to_group = true;
   if (reached == Reached::none) {
     if (page_.target.kill_argument == 0) return;  // reaped: its pid may have been reused
+    signal = sent_for(signal);
     note_signals(proc::mask_of(signal));
     to_group = plan_.signal_to == SignalTo::group && ::getpgid(pid_) == pid_;
     ::kill(to_group ? -pid_ : pid_, signal);
@@ -180,6 +188,7 @@ void Supervisor::pass_on_to_command(int signal, Reached reached) {
 /// has reached depends on their own groups.
 void Supervisor::pass_on_to_rest(int signal, Reached reached) {
   if (reached == Reached::everything) return;
+  signal = sent_for(signal);
   const pid_t spared_group = reached == Reached::job ? joined_group_ : 0;
   if (plan_.descendants == Descendants::wait) {
     tree_.signal(signal, schedule_.deadline(), spared_group);
@@ -219,9 +228,9 @@ asio::awaitable<CommandEnd> Supervisor::finish() {
   // lease.
   if (over > schedule_.deadline()) schedule_.lose();
 
-  std::vector<pid_t> swept;
+  std::string swept;
   if (pid_namespace_ && dead) {
-    swept = tree_.descendants();
+    swept = proc::processes_text(tree_.descendants());
     dead = co_await kill_all();
     if (schedule_.is_stopping()) over = clock_.now();
   }
@@ -304,6 +313,7 @@ CommandEnd Supervisor::make_end(bool dead, Instant over) const {
   CommandEnd end;
   if (dead) end.status = ended_ ? ended_->status : SIGKILL;
   end.stopped = schedule_.stopped();
+  end.interrupted = ended_ && ended_->interrupted;
   end.unkillable = !dead;
   end.hook_failure = hook_.failure();
   if (schedule_.promises_death())
@@ -445,6 +455,7 @@ void Supervisor::note_end(int status) {
   // May call note_signals() for signals that were still on their way to us.
   on_end_(page_.stopping || page_.stopped_by_front);
 
+  ended_->interrupted = signals_.was_interrupted();
   ended_->by_signal = signals_.has_ended_command(status, now, plan_.grace);
   if (is_traced())
     trace("signal", ended_->by_signal ? "one has ended the command" : "none has ended the command");

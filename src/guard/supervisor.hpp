@@ -39,14 +39,16 @@ struct CommandEnd {
   /// Why it was stopped; nullopt: it ended by itself. Also `lease` if the command was seen to end
   /// only after the lease had ended; with OnLost::warn it ran on without the lock.
   std::optional<StopReason> stopped;
-  bool unkillable = false;  ///< a process of the tree could not be killed before the lease ended
+  bool interrupted = false;  ///< a signal that asks the command to end had been passed on to it, or
+                             ///< had reached it, before its end was seen
+  bool unkillable = false;   ///< a process of the tree could not be killed before the lease ended
   Duration late{};  ///< how long after the deadline the last process of the tree was seen dead;
                     ///< zero: in time, or the plan did not promise it
   /// Descendants that still run. Unless `unkillable`, without those that are dying, and without our
   /// own processes that keep or release another lease.
   std::vector<pid_t> left;
-  std::vector<pid_t> swept;  ///< descendants that the command left running and that were killed
-                             ///< with their pid namespace
+  std::string swept;  ///< the processes that the command left running and that were killed with
+                      ///< their pid namespace, as proc::processes_text() names living ones
   std::string hook_failure;  ///< StopHook::failure()
 };
 
@@ -162,7 +164,7 @@ class Supervisor {
 
   /// Passes a signal on to the process group that the command leads, if SignalTo says so, else to
   /// the command alone; after its end, to the processes that are waited for. Skips the processes
-  /// that it has reached already.
+  /// that it has reached already. The stop signal replaces a TERM.
   void pass_on(int signal, Reached reached);
 
   /// Records that these signals were sent to the command, or to us for it, whether or not they
@@ -188,6 +190,7 @@ class Supervisor {
   struct Ending {
     int status;
     Instant at;                  ///< when it was seen to end
+    bool interrupted = false;    ///< CommandEnd::interrupted
     bool by_signal = false;      ///< so the rest of its group is waited for
     Instant rest_may_stay_at{};  ///< when the processes that it left may continue
   };
@@ -214,6 +217,7 @@ class Supervisor {
 
   /// The command has ended by itself: whether the processes that it left may continue.
   [[nodiscard]] bool rest_may_stay(Instant now) const;
+  [[nodiscard]] int sent_for(int signal) const;
   void pass_on_to_command(int signal, Reached reached);
   void pass_on_to_rest(int signal, Reached reached);
   [[nodiscard]] bool awaits_group() const noexcept { return ended_ && ended_->by_signal; }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "proc/process_stat.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
 #include "support/timestamp.hpp"
@@ -366,7 +367,7 @@ std::string unsafe_text(bool dead, const std::vector<pid_t>& left, Duration late
     return fmt::format(
         "UNSAFE: processes of the command could not be killed and may outlive the "
         "lock, which was not released{}{}",
-        left.empty() ? "" : ": ", fmt::join(left, " "));
+        left.empty() ? "" : ": ", proc::processes_text(left));
   }
   return fmt::format(
       "UNSAFE: the last process of the command was seen dead {} after the lock could expire",

@@ -178,12 +178,17 @@ struct NotRecorded {
   Duration once_per;
 };
 
+/// The command would have succeeded, but a signal had asked it to end, so --once-per runs it again.
+struct Interrupted {
+  Duration once_per;
+};
+
 /// The command left processes running.
 struct LeftRunning {
-  std::vector<pid_t> pids;
-  bool killed;       ///< they were killed with the command's pid namespace
-  bool expected;     ///< --descendants was given, or an enclosing run still holds the lease
-  bool unprotected;  ///< the lock was released although they still run
+  std::string processes;  ///< proc::processes_text()
+  bool killed;            ///< they were killed with the command's pid namespace
+  bool expected;          ///< --descendants was given, or an enclosing run still holds the lease
+  bool unprotected;       ///< the lock was released although they still run
 };
 
 /// The outcome of the command. Reported again if the release shows that the lock was lost.
@@ -202,8 +207,8 @@ struct NotAcquired {
 using Any = std::variant<Waiting, StillWaiting, HeldAroundUs, WaitEnded, Superseded, Fresh,
                          Acquired, ReleasedWhilePaused, Renewed, RenewalFailed, VotesChanged, Lost,
                          Strained, Stopping, ScriptStopping, ScriptUnsafe, Unkillable, Awaiting,
-                         Ended, NestedRunsLive, Released, ReleasePending, NotRecorded, LeftRunning,
-                         Concluded, NotAcquired>;
+                         Ended, NestedRunsLive, Released, ReleasePending, NotRecorded, Interrupted,
+                         LeftRunning, Concluded, NotAcquired>;
 
 }  // namespace event
 

@@ -5,6 +5,7 @@
 
 #include "output/describe.hpp"
 #include "output/one_line.hpp"
+#include "proc/process_stat.hpp"
 #include "support/encoding.hpp"
 #include "support/text.hpp"
 #include "support/timestamp.hpp"
@@ -144,6 +145,13 @@ void set_parties(Json& json, const LockParties& parties) {
     if (waiting.owner) set_owner(entry, *waiting.owner);
     waiters["first"].push_back(std::move(entry));
   }
+}
+
+/// The names of processes in the order of their pids; empty for one that has ended.
+Json names_json(const std::vector<pid_t>& pids) {
+  Json names = Json::array();
+  for (const pid_t pid : pids) names.push_back(to_valid_utf8(proc::process_name(pid)));
+  return names;
 }
 
 Json faults_json(const std::vector<ServerFault>& faults) {
@@ -306,6 +314,7 @@ std::string_view name_of(const event::Awaiting&) {
 }
 void set_event(Json& json, const event::Awaiting& awaiting) {
   json["pids"] = awaiting.pids;
+  json["names"] = names_json(awaiting.pids);
 }
 
 std::string_view name_of(const event::Ended&) {
@@ -316,6 +325,7 @@ void set_event(Json& json, const event::Ended& ended) {
   if (ended.signal) json["command_signal"] = *ended.signal;
   json["held_ms"] = milliseconds(ended.held);
   json["left"] = ended.left;
+  json["left_names"] = names_json(ended.left);
 }
 
 std::string_view name_of(const event::Released&) {
@@ -422,7 +432,10 @@ std::string run_json(const RunState& state) {
   }
   if (state.started_at) json["started_at"] = timestamp(*state.started_at);
   if (state.ended_at) json["ended_at"] = timestamp(*state.ended_at);
-  if (state.started_at) json["left"] = state.left;
+  if (state.started_at) {
+    json["left"] = state.left;
+    json["left_names"] = names_json(state.left);
+  }
   if (state.stop_request) json["stop_request"] = stop_request_json(*state.stop_request);
   if (state.loss) json["reason"] = to_valid_utf8(state.loss->reason);
   if (state.end && state.end->late > Duration::zero())
@@ -435,7 +448,10 @@ void StatusJson::add(const KeyStatus& key) {
   set_key(lock, key.resource);
   lock["state"] = state_name(key.inspection.state);
   if (key.inspection.holder) lock["holder"] = holder_json(*key.inspection.holder);
-  for (const AwaitedProcess& process : key.awaited) lock["awaits"].push_back(process.pid);
+  for (const AwaitedProcess& process : key.awaited) {
+    lock["awaits"].push_back(process.pid);
+    lock["awaits_names"].push_back(to_valid_utf8(proc::process_name(process.pid)));
+  }
   set_parties(lock, key.inspection.parties);
   set_runs(lock, key.inspection.runs);
   if (key.runs) {

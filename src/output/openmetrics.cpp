@@ -114,7 +114,7 @@ constexpr std::array metrics{
     Metric{"redlock_lock_slots_taken", "", "How many slots of the lock are taken.", slots_taken},
     Metric{"redlock_lock_slots", "", "How many slots the lock has.", slots},
     Metric{"redlock_lock_last_success_timestamp_seconds", "seconds",
-           "When the last run that ended with exit status 0 started, in Unix time.", last_success},
+           "When the last successful run started, in Unix time.", last_success},
     Metric{"redlock_lock_last_run_duration_seconds", "seconds",
            "How long the last run held the lock.", last_duration},
     Metric{"redlock_lock_last_run_exit_status", "",

@@ -224,24 +224,23 @@ void Printer::print(const event::ScriptUnsafe& unsafe) {
                 key_, unsafe.pid, time)
           : fmt::format("{}: UNSAFE: processes could not be killed and still run, {} after the end "
                         "of the lease: {}",
-                        key_, time, fmt::join(unsafe.left, " ")));
+                        key_, time, proc::processes_text(unsafe.left)));
 }
 
 void Printer::print(const event::Unkillable& unkillable) {
   console_.error(
       fmt::format("{}: cannot kill all processes; keeping the lock as long as possible: {}", key_,
-                  fmt::join(unkillable.pids, " ")));
+                  proc::processes_text(unkillable.pids)));
 }
 
 void Printer::print(const event::Awaiting& awaiting) {
-  std::vector<std::string> names;
-  for (const pid_t pid : awaiting.pids) names.push_back(proc::process_text(pid));
+  const std::string processes = proc::processes_text(awaiting.pids);
   console_.notice(
       fmt::format("{}: a signal ended the command; keeping the lock until the rest of its process "
                   "group has ended: {}",
-                  key_, fmt::join(names, ", ")));
+                  key_, processes));
   status(fmt::format("keeps {} until the rest of the command's process group has ended: {}", key_,
-                     fmt::join(awaiting.pids, " ")));
+                     processes));
   notify_service("STOPPING", "1");
 }
 
@@ -285,11 +284,18 @@ void Printer::print(const event::NotRecorded& unrecorded) {
                   key_, format_duration(unrecorded.once_per)));
 }
 
+void Printer::print(const event::Interrupted& interrupted) {
+  console_.notice(fmt::format(
+      "{}: a signal asked the command to end{}; not recorded as a success: it may run again "
+      "within --once-per {}",
+      key_, status_, format_duration(interrupted.once_per)));
+}
+
 /// Printed even with -q, because work that continues without the lock is what a lock must prevent.
 void Printer::print(const event::LeftRunning& left) {
   const std::string text =
       fmt::format("{}: processes that the command left running{}: {}{}", key_,
-                  left.killed ? ", killed with its pid namespace" : "", fmt::join(left.pids, " "),
+                  left.killed ? ", killed with its pid namespace" : "", left.processes,
                   left.unprotected ? "; they run on without the lock (see --descendants)" : "");
   left.expected ? console_.notice(text) : console_.error(text);
 }

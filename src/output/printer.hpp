@@ -65,6 +65,7 @@ class Printer final : public output::EventListener {
   void print(const output::event::Released& released);
   void print(const output::event::ReleasePending& pending);
   void print(const output::event::NotRecorded& unrecorded);
+  void print(const output::event::Interrupted& interrupted);
   void print(const output::event::LeftRunning& left);
   void print(const output::event::Concluded& concluded);
   void print(const output::event::NotAcquired&) {}  ///< print(Concluded) reports it

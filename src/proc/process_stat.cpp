@@ -18,6 +18,9 @@ namespace redlock::proc {
 
 namespace {
 
+/// How many processes a message names: enough to see what they are, in a line that is read.
+constexpr std::size_t max_named = 5;
+
 bool is_dead_state(char state) noexcept {
   return state == 'Z' || state == 'X' || state == 'x';
 }
@@ -91,11 +94,23 @@ std::optional<ProcessStat> read_process_stat(pid_t pid) {
   return stat;
 }
 
-std::string process_text(pid_t pid) {
-  const std::string number = std::to_string(pid);
-  std::string name = read_proc_file("/proc/" + number + "/comm").value_or("");
+std::string process_name(pid_t pid) {
+  std::string name = read_proc_file("/proc/" + std::to_string(pid) + "/comm").value_or("");
   if (name.ends_with('\n')) name.pop_back();
-  return name.empty() ? number : number + " (" + escape_for_terminal(name) + ")";
+  return name;
+}
+
+std::string process_text(pid_t pid) {
+  const std::string name = escape_for_terminal(process_name(pid));
+  return name.empty() ? std::to_string(pid) : name + " " + std::to_string(pid);
+}
+
+std::string processes_text(const std::vector<pid_t>& pids) {
+  const std::size_t named = std::min(pids.size(), max_named);
+  std::string text;
+  for (std::size_t i = 0; i < named; ++i) text += (i == 0 ? "" : ", ") + process_text(pids[i]);
+  if (named < pids.size()) text += " and " + std::to_string(pids.size() - named) + " more";
+  return text;
 }
 
 std::uint64_t private_bytes_in(const std::string& statm) {

@@ -27,8 +27,15 @@ struct ProcessStat {
 /// errno).
 std::optional<ProcessStat> read_process_stat(pid_t pid);
 
-/// `4711 (deploy.sh)`, escaped for the terminal; only the number when there is no such process.
+/// The name of a process in `comm`, at most 15 bytes of any kind; empty when there is no such
+/// process.
+std::string process_name(pid_t pid);
+
+/// `deploy.sh 4711`, escaped for the terminal; only the number when there is no such process.
 std::string process_text(pid_t pid);
+
+/// `gpg-agent 3377, postgres 32005`, escaped for the terminal; of many the first few, `and 5 more`.
+std::string processes_text(const std::vector<pid_t>& pids);
 
 /// The bytes of private memory that a process has in RAM, without files and shared memory; 0 when
 /// there is no such process. Source: proc(5), statm.

@@ -57,6 +57,9 @@ struct ScriptCall {
   std::vector<std::string> keys;
   std::vector<std::string> arguments;  ///< the last one is the script's name
 
+  /// A release that records a success for --once-per, if the reply says that it was recorded.
+  bool records_success = false;
+
   /// Runs if the reply comes after the deadline, at most once; null: such a reply is dropped.
   std::function<void(const Reply&, const ServerFacts&)> late{};
 };

@@ -160,7 +160,10 @@ ScriptCall release_call(const ReleaseRequest& request) {
   }
   if (request.run) arguments[at::run] = encode_run(*request.run);
   const Runs runs = request.run ? Runs::wanted : Runs::none;
-  return call_of(scripts::release, request.resource, std::move(arguments), runs);
+  ScriptCall call = call_of(scripts::release, request.resource, std::move(arguments), runs);
+  call.records_success = request.run && request.run->success && !request.run->passed_on &&
+                         request.run->remember_for > Duration::zero();
+  return call;
 }
 
 ScriptCall break_call(const BreakRequest& request) {

@@ -222,12 +222,42 @@ eval_fails() {
   assert_refused 64 "--ttl" redlock-cli extend
 }
 
-@test "a second release fails with 79 and reports that the lease was released" {
+@test "a second release succeeds and says that the lease was released already" {
   acquire demo 60s
   run -0 redlock-cli release
-  assert_refused 79 "demo: cannot release: it was released" redlock-cli release
-  run -0 redlock-cli run -k demo -n -- true
-  assert_refused 79 "demo: cannot release: it was released" redlock-cli release
+  run -0 redlock-cli release
+  assert_output "redlock-cli: demo: already released"
+  run -0 --separate-stderr redlock-cli release -q
+  assert_equal "$output$stderr" ""
+  run -0 --separate-stderr redlock-cli release --json
+  assert_equal "$(json '(j["result"], j["exit_code"], j["message"])')" \
+    "('released', 0, 'already released')"
+}
+
+@test "a second release leaves the next holder's lease alone" {
+  acquire demo 60s
+  run -0 redlock-cli release
+  hold ours
+  run -0 redlock-cli release
+  assert_output --partial "demo: already released"
+  assert_equal "$(redis 0 exists demo)" 1
+  release_hold ours
+  assert_equal "$status" 0
+}
+
+@test "a release after the lock was broken fails with 79, each time" {
+  acquire demo 60s
+  run -0 redlock-cli release demo --force --reason "stuck"
+  assert_refused 79 "stuck" redlock-cli release
+  assert_refused 79 "stuck" redlock-cli release
+}
+
+@test "of several keys each may have been released already" {
+  eval "$(redlock-cli acquire -k one -k two -t 60s --export)"
+  run -0 redlock-cli release
+  run -0 redlock-cli release
+  assert_line "redlock-cli: one: already released"
+  assert_line "redlock-cli: two: already released"
 }
 
 @test "extend after release fails with 79 and reports that the lease was released" {
@@ -294,8 +324,8 @@ eval_fails() {
   token=$(redlock-cli acquire -k demo --ttl 60s)
   run -0 env REDLOCK_TOKEN="$token" REDLOCK_KEY=demo redlock-cli release
   assert_unlocked demo 0
-  assert_refused 79 "it was released" env REDLOCK_TOKEN="$token" REDLOCK_KEY=demo \
-    redlock-cli release
+  run -0 env REDLOCK_TOKEN="$token" REDLOCK_KEY=demo redlock-cli release
+  assert_output --partial "demo: already released"
 }
 
 @test "another holder's token releases nothing" {
@@ -357,7 +387,8 @@ eval_fails() {
   assert_in_range "$(redis 0 pttl demo)" 500000 600000
   run -0 env -i PATH="$PATH" HOME="$HOME" redlock-cli release -S "$SERVERS" --token-file "$file"
   assert_unlocked demo 0
-  assert_refused 79 "it was released" redlock-cli release --token-file "$file"
+  run -0 redlock-cli release --token-file "$file"
+  assert_output --partial "demo: already released"
 }
 
 @test "a token file overrides the environment" {
@@ -786,11 +817,13 @@ stands; nothing was extended"
   run -0 --separate-stderr redlock-cli release --json
   assert_equal "$(json '[j[f] for f in ("command", "key", "result", "exit_code")]')" \
     "['release', 'demo', 'released', 0]"
+  run -79 --separate-stderr redlock-cli extend --ttl 60s --json
+  assert_equal "$(json '[j["result"], "released" in j["message"]]')" "['lost', True]"
+  acquire demo 60s
+  redis 0 del demo >/dev/null
   run -79 --separate-stderr redlock-cli release --json
   assert_equal "$(json '[j[f] for f in ("command", "key", "result", "exit_code")]')" \
     "['release', 'demo', 'lost', 79]"
-  run -79 --separate-stderr redlock-cli extend --ttl 60s --json
-  assert_equal "$(json '[j["result"], "released" in j["message"]]')" "['lost', True]"
 }
 
 @test "release --force --json names the holder" {

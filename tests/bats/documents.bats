@@ -114,6 +114,27 @@ crontab_command() {
   assert count_runs 2
 }
 
+@test "cron: a program that ends with a warning has done the work for all hosts" {
+  program borg <<<$'#!/bin/sh\necho run >>runs; exit 1'
+  local command
+  command=$(crontab_command warnings)
+  command=${command/--min-hold 1m /}
+  run -1 sh -c "$command"
+  run -0 sh -c "$command"
+  assert count_runs 1
+  run -0 redlock-cli status nightly --max-age 26h
+}
+
+@test "cron: a program that cleans up at INT gets it in place of TERM" {
+  program restic <<<$'#!/bin/bash\ntrap "echo unlocked >>runs; exit 130" INT\necho run >>runs
+while :; do sleep 0.05; done'
+  start_background backup sh -c "exec $(crontab_command clean-up)"
+  wait_until count_runs 1
+  kill -TERM "${BACKGROUND_PID[backup]}"
+  wait_background backup
+  assert_equal "$status $(tail -n 1 runs)" "130 unlocked"
+}
+
 @test "cron: a job that hangs is stopped at the limit, and that is reported" {
   slow_job backup
   run -124 sh -c "$(crontab_command hung | sed 's/max-hold 6h/max-hold 1s/; s/--min-hold 1m//')"

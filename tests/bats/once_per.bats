@@ -5,8 +5,8 @@ load helper/common
 
 setup() { setup_one_server; }
 
-# once PERIOD CMD…: a run of the key demo that prints `ran` if it runs CMD.
-once() { redlock-cli run -k demo --once-per "$1" -- "${@:2}"; }
+# once PERIOD [--success-codes N,N] CMD…: a run of the key demo that prints `ran` if it runs CMD.
+once() { redlock-cli run -k demo --once-per "$@"; }
 
 # The period is open, and closed by a run that succeeds now.
 assert_runs_once() {
@@ -61,6 +61,41 @@ next run possible in 19h59m$"
   # Broken by force at the end: nothing may be recorded under another holder's lease.
   run -79 once 20h sh -c 'redlock-cli release demo --force -q; exit 0'
   run -127 once 20h /no/such/command
+  run -0 once 20h echo ran
+  assert_output ran
+}
+
+@test "--success-codes names other exit statuses that close the period, and 0 always does" {
+  local status
+  for status in 0 1 24; do
+    run -"$status" once 20h --success-codes 1,24 sh -c "exit $status"
+    run -0 once 20h echo ran
+    refute_line ran
+    run -0 redlock-cli status demo --max-age 1h
+    redis 0 del 'redlock:last:{demo}' >/dev/null
+  done
+  run -2 once 20h --success-codes 1,24 sh -c 'exit 2'
+  run -143 once 20h --success-codes 1,24,143 sh -c 'kill -TERM $$'
+  run -0 once 20h echo ran
+  assert_output ran
+}
+
+@test "status calls a run succeeded if its exit status does not show that" {
+  run -1 redlock-cli run -k demo --success-codes 0,1 -- sh -c 'exit 1'
+  run -0 redlock-cli status demo --runs 1
+  assert_line --regexp 'exit 1, succeeded\)$'
+  run -0 redlock-cli run -k demo --success-codes 0,1 -- true
+  run -0 redlock-cli status demo --runs 1
+  assert_line --regexp 'exit 0\)$'
+}
+
+@test "--success-codes needs numbers from 0 to 255, and no variable sets it" {
+  local codes
+  for codes in "" 0, 0,,1 256 -1 one 1-3; do
+    assert_refused 64 "--success-codes: must be exit statuses from 0 to 255, separated by commas" \
+      redlock-cli run -k demo "--success-codes=$codes" -- true
+  done
+  REDLOCK_SUCCESS_CODES=1 run -1 once 20h sh -c 'exit 1'
   run -0 once 20h echo ran
   assert_output ran
 }

@@ -77,6 +77,38 @@ replica_is_in_step() {
   assert_unlocked demo 0 2 4
 }
 
+# start_job: a job with --once-per that ends well when the file `end` appears.
+start_job() {
+  start_background job redlock-cli run -k demo --replicas 1 --server-timeout 2s -t 2m \
+    --once-per 20h -- sh -c 'echo ready; until [ -e "$0" ]; do sleep 0.05; done' \
+    "$BATS_TEST_TMPDIR/end"
+  wait_for_stdout job ready
+}
+
+@test "a success is recorded when the replica has it" {
+  start_pair
+  start_job
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background job
+  assert_equal "$status $stderr" "0 "
+  assert_equal "$(redis 1 exists 'redlock:last:{demo}')" 1
+}
+
+@test "a success that no replica confirms is reported as not recorded, and the lock is released" {
+  start_pair
+  start_job
+  pause_server 1
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background job
+  assert_equal "$status" 0
+  assert_equal "$stderr" "redlock-cli: demo: the command succeeded, but no quorum of servers has \
+recorded it yet: it may run again within --once-per 20h"
+  assert_unlocked demo 0
+  # It was released once: a repeated script would have found nothing, and reported that.
+  assert_equal "$(redlock-cli status demo --json --runs | jq -c '[.locks[0].runs[].result]')" \
+    '["released"]'
+}
+
 @test "the missing right is named" {
   start_pair
   redis 0 acl setuser default -wait >/dev/null

@@ -201,6 +201,30 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout witness)") == "$2" ]]; }
   assert_equal "$(keys_at 0)" ""
 }
 
+@test "--stop-signal replaces a TERM that is passed on, and no other signal" {
+  start_witness env REDLOCK_STOP_SIGNAL=INT
+  kill -TERM "$PID"
+  wait_until heard INT 1
+  kill -INT "$PID"
+  wait_until heard INT 2
+  local signal
+  for signal in HUP QUIT USR1; do
+    kill -s "$signal" "$PID"
+    wait_until heard "$signal" 1
+  done
+  end_witness
+  refute_line TERM
+}
+
+@test "a TERM that ends a wait ends run by TERM, whatever --stop-signal says" {
+  redis 0 set demo x
+  start_ours waiter redlock-cli run -k demo --stop-signal INT -- true
+  wait_for_stderr waiter "waiting for demo"
+  kill -TERM "$PID"
+  wait_background waiter
+  assert_equal "$output" "signal 15"
+}
+
 @test "CONT right after another signal also reaches the command" {
   start_witness
   kill -TERM "$PID"

@@ -16,7 +16,7 @@ run_reported() {
   assert_equal "$status" 3
   assert_equal "$(json 'sorted(j)')" \
     "['acquired_at', 'command', 'command_exit', 'ended_at', 'exit_code', 'fence', 'held_ms', \
-'key', 'left', 'released', 'result', 'shared', 'started_at', 'waited_ms']"
+'key', 'left', 'left_names', 'released', 'result', 'shared', 'started_at', 'waited_ms']"
   assert_equal \
     "$(json '(j["command"], j["key"], j["result"], j["exit_code"], j["command_exit"],
       j["released"], j["left"])')" \

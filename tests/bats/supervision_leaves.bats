@@ -18,11 +18,31 @@ until_end() {
   assert_equal "$status" 5
   assert_equal "$(keys_at 0)" ""
   assert is_alive "${TREE[0]}"
-  assert_equal "$stderr" "redlock-cli: demo: processes that the command left running: ${TREE[0]}; \
+  assert_equal "$stderr" "redlock-cli: demo: processes that the command left running: sleep ${TREE[0]}; \
 they run on without the lock (see --descendants)"
   run report
-  assert_output --partial "\"left\":[${TREE[0]}]"
+  assert_output --partial "\"left\":[${TREE[0]}],\"left_names\":[\"sleep\"]"
   assert_output --partial '"released":true'
+}
+
+@test "of many processes that the command leaves, five are named, and JSON has all" {
+  run -0 --separate-stderr redlock-cli run -k demo --status-fd 8 -- bash -c '
+    exec >/dev/null 2>&1 </dev/null 3>&-
+    for i in 1 2 3 4 5 6 7; do sleep 1000 & echo $! >>"$0/pids"; done' \
+    "$BATS_TEST_TMPDIR" 8>"$BATS_TEST_TMPDIR/report"
+  assert_regex "$stderr" "left running: sleep [0-9]+(, sleep [0-9]+){4} and 2 more; they run on"
+  assert_equal "$(jq -c '[(.left | length), .left_names]' "$BATS_TEST_TMPDIR/report")" \
+    '[7,["sleep","sleep","sleep","sleep","sleep","sleep","sleep"]]'
+  kill -KILL $(<"$BATS_TEST_TMPDIR/pids")
+}
+
+@test "a name cannot break the line that names its process" {
+  local odd=$BATS_TEST_TMPDIR/$'\e[2J'
+  cp "$(command -v sleep)" "$odd"
+  run -0 --separate-stderr redlock-cli run -k demo -- \
+    bash -c '"$0" 1000 >/dev/null 2>&1 3>&- & echo $!' "$odd"
+  assert_regex "$stderr" "left running: \\\\x1b\\[2J $output; they run on"
+  kill -KILL "$output"
 }
 
 @test "a run that the command leaves is named, and so is another program with a guard's name" {
@@ -153,7 +173,7 @@ holder_has_no_zombies() { [[ $(ps -o stat= --ppid "$HOLDER") != *Z* ]]; }
   local daemon=$output
   kill -KILL "$(<"$BATS_TEST_TMPDIR/helper")"
   assert_equal "$status" 0
-  assert_regex "$stderr" "processes that the command left running: $daemon"
+  assert_regex "$stderr" "processes that the command left running: sleep $daemon"
   assert is_alive "$daemon"
   kill -KILL "$daemon"
 }

@@ -45,12 +45,13 @@ term_front() {
   start_steps --events-fd 2
   term_front
   wait_for_stderr ours "redlock-cli: demo: a signal ended the command; keeping the lock until the \
-rest of its process group has ended: $STEP (step)"
-  assert_regex "$(<"$(background_stderr ours)")" "\"awaiting\".*\"pids\":\[$STEP[],]"
+rest of its process group has ended: step $STEP"
+  assert_regex "$(<"$(background_stderr ours)")" "\"awaiting\".*\"pids\":\[$STEP[],].*\"names\":\[\"step\"[],]"
   run -0 redlock-cli status demo
-  assert_line --partial "keeping the lock until these have ended: $STEP (step)"
+  assert_line --partial "keeping the lock until these have ended: step $STEP"
   run -0 redlock-cli status demo --json
   assert_regex "$(jq -c .locks[0].awaits <<<"$output")" "^\[$STEP[],]"
+  assert_regex "$(jq -c .locks[0].awaits_names <<<"$output")" '^\["step"[],]'
   assert has_heard 1
   assert_equal "$(redis 0 exists demo)" 1
   touch "$BATS_TEST_TMPDIR/step_end"
@@ -58,7 +59,7 @@ rest of its process group has ended: $STEP (step)"
   assert_equal "$status $output" "143 ready"
   assert is_dead "$STEP"
   assert is_alive "$DAEMON"
-  assert_regex "$stderr" "processes that the command left running: $DAEMON;"
+  assert_regex "$stderr" "processes that the command left running: sleep $DAEMON;"
   assert_equal "$(keys_at 0)" ""
 }
 
@@ -149,7 +150,7 @@ rest of its process group has ended: $STEP (step)"
     sh -c 'sleep 1000 >/dev/null 2>&1 3>&- & echo $!'
   assert is_alive "$output"
   assert_equal "$(keys_at 0)" ""
-  assert_regex "$stderr" "processes that the command left running: $output;"
+  assert_regex "$stderr" "processes that the command left running: sleep $output;"
   kill -KILL "$output"
 }
 

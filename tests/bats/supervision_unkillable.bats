@@ -47,7 +47,7 @@ start_unkillable() {
   wait_for_extend 0
   assert_equal \
     "$(grep -cE "cannot kill all processes; keeping the lock as long as possible: \
-([0-9]+ )*$UNKILLABLE" \
+([^ ]+ [0-9]+, )*[^ ]+ $UNKILLABLE" \
       "$(background_stderr ours)")" 1
   kill -KILL "$UNKILLABLE"
   wait_for_no_key 0 demo
@@ -68,7 +68,7 @@ start_unkillable() {
   redis 0 set demo theirs
   wait_background ours
   assert_equal "$status" 80
-  assert_regex "$stderr" "UNSAFE: .* could not be killed .*: ([0-9]+ )*$UNKILLABLE"
+  assert_regex "$stderr" "UNSAFE: .* could not be killed .*: ([^ ]+ [0-9]+, )*[^ ]+ $UNKILLABLE"
   assert is_alive "$UNKILLABLE"
   run report
   assert_output --partial '"exit_code":80'

@@ -244,6 +244,16 @@ sh -c 'echo read\"\"y; read line; echo \"got \$line\"; exec sleep 1000')"
   see_end_of_counting
 }
 
+@test "--stop-signal replaces no TERM that the whole group got, only one to us alone" {
+  export REDLOCK_STOP_SIGNAL=INT
+  start_counting INT TERM
+  kill -TERM -- "-$FRONT"
+  assert_heard "$FRONT" TERM
+  kill -TERM "$FRONT"
+  assert_heard "$FRONT" TERM INT
+  see_end_of_counting
+}
+
 # The last real-time signal is pending: the highest bit.
 is_asked() { grep -q '^ShdPnd:[[:space:]]*[89a-f]' "/proc/$1/status"; }
 # At once: its answer is not waited for for ever.

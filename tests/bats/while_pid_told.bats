@@ -200,7 +200,7 @@ the end of the lease" \
   # Others may still be dying.
   wait_until grep -qE \
     "UNSAFE: processes could not be killed and still run, .* after the end of the lease: \
-([0-9]+ )*$other" "$(background_stdout log)"
+([^ ]+ [0-9]+, )*[^ ]+ $other" "$(background_stdout log)"
   assert is_alive "$other"
   kill -KILL "$other"
   wait_background ours

@@ -62,6 +62,16 @@ bool needs_replicas(const ScriptCall& call, const Reply& reply) {
          (call.script == &scripts::extend && word == protocol::word::extended);
 }
 
+/// Whether the call recorded a success that others will rely on, which a fail-over must not lose.
+bool has_recorded_success(const ScriptCall& call, const Reply& reply) {
+  return call.records_success && reply.type == Reply::Type::array && reply.elements.size() == 2 &&
+         reply.elements[0].text == protocol::word::released &&
+         reply.elements[protocol::reply::released::recorded].integer == 1;
+}
+
+/// How long to wait before a server that refused a WAIT is asked again.
+constexpr Milliseconds wait_interval{50};
+
 /// The fault that ended a list, with the progress so far.
 Fault so_far(Fault fault, const ListProgress& progress) {
   if (progress.keys == 0) return fault;
@@ -298,7 +308,25 @@ asio::awaitable<Result<Reply, Fault>> RedisServer::ask_on(std::shared_ptr<Link> 
     if (auto fault = co_await missing_replicas(link, time.next()))
       co_return unexpected(std::move(*fault));
   }
+  if (options_.replicas > 0 && has_recorded_success(call, *reply)) {
+    // The lease is released in any case.
+    const bool is_safe = co_await replicas_have_record(link, time.first_end());
+    if (!is_safe) reply->elements[protocol::reply::released::recorded].integer = 0;
+  }
   co_return std::move(*reply);
+}
+
+asio::awaitable<bool> RedisServer::replicas_have_record(std::shared_ptr<Link> link,
+                                                        Instant deadline) {
+  // The rest of the time is for the answer to reach the round.
+  const Instant end = clock_.now() + (deadline - clock_.now()) / 4 * 3;
+  for (;;) {
+    const auto fault = co_await missing_replicas(link, end);
+    if (!fault) co_return true;
+    const Instant next = clock_.now() + wait_interval;
+    if (!fault->refused || next >= end) co_return false;
+    co_await sleep_until(clock_, next);
+  }
 }
 
 Result<Reply, Fault> RedisServer::refused(Link& link, UndoableCall& undoable, Reply error) {

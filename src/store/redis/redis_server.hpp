@@ -139,6 +139,10 @@ class RedisServer final : public RedisVote {
   /// The fault of a replica, by its replies to ROLE and INFO.
   std::optional<Fault> objection_to_role(const Reply& role, const Reply& info);
 
+  /// Whether enough replicas confirm the last write of this connection before `deadline`. A refused
+  /// WAIT is repeated; the script that wrote is not, because it would find nothing to release.
+  asio::awaitable<bool> replicas_have_record(std::shared_ptr<Link> link, Instant deadline);
+
   /// nullopt if enough replicas have the last write of this connection.
   asio::awaitable<std::optional<Fault>> missing_replicas(std::shared_ptr<Link> link,
                                                          Instant deadline);

@@ -20,6 +20,9 @@ class StepTime {
         deadline_(deadline),
         end_(later(deadline, 3 * std::max(Duration::zero(), given()))) {}
 
+  /// Until when the first step must end, and with it the round that waits for the answer.
+  [[nodiscard]] Instant first_end() const noexcept { return deadline_; }
+
   /// Until when a step must end that begins now.
   [[nodiscard]] Instant next() const {
     return std::min(end_, later(deadline_, clock_.now() - began_));

@@ -65,6 +65,12 @@ TEST(Options, ExplainInvalidValues) {
   EXPECT_EQ(option::min_hold.problem("366d", "x"), "must be at most 365d");
   EXPECT_EQ(option::quiet.problem("maybe", "x"), "must be true or false");
   EXPECT_EQ(option::verbose.problem("10", "x"), "must be true or false, or a number up to 9");
+  for (const char* text : {"", "0,", ",1", "1,,2", "0, 1", "256", "-1", "+1", "one", "1-3"}) {
+    EXPECT_EQ(option::success_codes.problem(text, "x"),
+              "must be exit statuses from 0 to 255, separated by commas")
+        << text;
+  }
+  EXPECT_EQ(option::success_codes.problem("0,1,255", "x"), "");
   EXPECT_EQ(option::note.problem(std::string(513, 'a'), "x"), "") << "it is shortened";
 }
 

@@ -498,15 +498,21 @@ TEST(ExtendTally, CountsAServerOnceWhateverItsNames) {
 }
 
 /// `r` released, `n` not ours, `v` supervised, `s` silent.
-ReleaseDecision decide_release_of(std::string_view letters) {
+/// `r` released, `t` the tombstone of an earlier release, `n` not ours, `v` supervised, `s` silent.
+std::vector<ReleaseVote> release_votes(std::string_view letters) {
   std::vector<ReleaseVote> votes;
   for (const char letter : letters) {
     if (letter == 'r') votes.emplace_back(Released{});
+    if (letter == 't') votes.emplace_back(NotOurs{NotOurs::Why::released, {}});
     if (letter == 'n') votes.emplace_back(NotOurs{});
     if (letter == 'v') votes.emplace_back(Supervised{});
     if (letter == 's') votes.emplace_back(fault(FaultKind::silent));
   }
-  return decide_release(votes);
+  return votes;
+}
+
+ReleaseDecision decide_release_of(std::string_view letters) {
+  return decide_release(release_votes(letters));
 }
 
 TEST(DecideRelease, CountsQuorums) {
@@ -516,6 +522,13 @@ TEST(DecideRelease, CountsQuorums) {
   expect_each("s rs rns rss rrns", ReleaseDecision::unavailable, decide_release_of);
   expect_each("v rrv nnv ssv", supervised, decide_release_of);
   EXPECT_EQ(decide_release_of(""), ReleaseDecision::unavailable);
+}
+
+TEST(DecideRelease, KnowsAnEarlierReleaseByAQuorum) {
+  for (const char* letters : {"t", "tt", "ttn", "tts", "trs", "tttss"})
+    EXPECT_TRUE(was_released(release_votes(letters))) << letters;
+  for (const char* letters : {"n", "tn", "tnn", "tss", "ttnnn", "s"})
+    EXPECT_FALSE(was_released(release_votes(letters))) << letters;
 }
 
 /// `f` free, `A` `B` held by a lease, `k` lease A kept by --min-hold, `s` silent.

@@ -98,6 +98,10 @@ void jump(const std::string& script, Duration span,
       });
 }
 
+void signal_command(const SharedPage& page, int signal) {
+  ::kill(-page.target.kill_argument, signal);
+}
+
 std::string running(const std::string& trap) {
   return trap + "; echo; while :; do sleep 0.01; done";
 }
@@ -329,6 +333,34 @@ TEST(Supervisor, TheDeadlineOnlyMovesForward) {
       });
 }
 
+TEST(Supervisor, TheStopSignalReplacesATermThatIsPassedOn) {
+  StopPlan replacing = plan;
+  replacing.stop_signal = SIGUSR1;
+  supervise(
+      replacing, running("trap 'exit 3' USR1; trap 'exit 4' TERM"), When::while_it_runs,
+      [](Scene scene) { scene.supervisor.pass_on(SIGTERM, Reached::none); },
+      [](const CommandEnd& ending, const SharedPage&) {
+        EXPECT_EQ(WEXITSTATUS(*ending.status), 3);
+        EXPECT_TRUE(ending.interrupted);
+      });
+}
+
+TEST(Supervisor, TheStopSignalReplacesNoTermThatHasArrived) {
+  StopPlan replacing = plan;
+  replacing.stop_signal = SIGUSR1;
+  for (const Reached reached : {Reached::job, Reached::everything}) {
+    supervise(
+        replacing, running("trap 'exit 3' USR1; trap 'exit 4' TERM"), When::while_it_runs,
+        [reached](Scene scene) {
+          scene.supervisor.pass_on(SIGTERM, reached);
+          signal_command(scene.page, SIGTERM);
+        },
+        [](const CommandEnd& ending, const SharedPage&) {
+          EXPECT_EQ(WEXITSTATUS(*ending.status), 4);
+        });
+  }
+}
+
 /// The front process must not send it as well if the lease cannot be renewed during the grace.
 TEST(Supervisor, ProcessesLeftRunningGetTheStopSignalOnce) {
   StopPlan killing = plan;
@@ -344,10 +376,6 @@ TEST(Supervisor, ProcessesLeftRunningGetTheStopSignalOnce) {
 
 /// A shell that leaves a process in its group. USR1 to the shell alone makes it end by itself.
 constexpr const char* leaves_one = "sleep 2 & trap 'exit 3' USR1";
-
-void signal_command(const SharedPage& page, int signal) {
-  ::kill(-page.target.kill_argument, signal);
-}
 
 TEST(Supervisor, TheGroupOfACommandEndedByASignalIsAwaited) {
   supervise(

@@ -1,6 +1,8 @@
 #include "proc/process_stat.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace redlock::proc {
 namespace {
@@ -33,6 +35,24 @@ TEST(CpuTimeIn, TakesAllThreeNumbersOrNothing) {
 TEST(PidsIn, LeavesOutEntriesThatAreNoProcess) {
   EXPECT_EQ(pids_in("4711 12\n13 \n"), (std::vector<pid_t>{4711, 12, 13}));
   EXPECT_EQ(pids_in("0 -1 x 99999999999 7x\n"), std::vector<pid_t>{});
+}
+
+TEST(ProcessesText, NamesTheFirstOfMany) {
+  const pid_t self = ::getpid();
+  const std::string one = process_name(self) + " " + std::to_string(self);
+  EXPECT_EQ(processes_text({}), "");
+  EXPECT_EQ(processes_text({self}), one);
+  EXPECT_EQ(processes_text({self, self}), one + ", " + one);
+  const std::string five = one + ", " + one + ", " + one + ", " + one + ", " + one;
+  EXPECT_EQ(processes_text({self, self, self, self, self}), five);
+  EXPECT_EQ(processes_text({self, self, self, self, self, self, self}), five + " and 2 more");
+}
+
+TEST(ProcessesText, ShowsANumberOfWhatHasEnded) {
+  const pid_t ended = ::fork();
+  if (ended == 0) ::_exit(0);
+  ::waitpid(ended, nullptr, 0);
+  EXPECT_EQ(processes_text({ended}), std::to_string(ended));
 }
 
 }  // namespace
