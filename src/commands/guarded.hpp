@@ -26,6 +26,7 @@ struct Parting {
   Duration expire_in{};             ///< if more than zero, they stay and expire after this time
   std::optional<Owner> finished{};  ///< the owner record while they stay
   std::optional<RunRecord> run{};   ///< for the servers to remember
+  std::optional<StopRequest> stop_users{};  ///< ask those to stop who use the leases
 };
 
 /// What the front process reports and exits with.

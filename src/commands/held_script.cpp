@@ -14,6 +14,7 @@
 #include "output/standard_error.hpp"
 #include "proc/cpu_share.hpp"
 #include "proc/descriptors.hpp"
+#include "support/duration.hpp"
 #include "support/readable.hpp"
 #include "support/spawn.hpp"
 #include "support/text.hpp"
@@ -27,6 +28,7 @@ HeldScript::HeldScript(Session& session, AcquireOptions& options, guard::FrontLi
                        pid_t job_group, HoldReport& report)
     : session_(session),
       plan_(options.background->stop),
+      owner_(options.owner),
       process_(options.background->process ? &*options.background->process : nullptr),
       link_(link),
       job_group_(job_group),
@@ -134,17 +136,25 @@ asio::awaitable<Parting> HeldScript::finish() {
   if (guard_) {
     parting = co_await finish_process();
   } else {
-    co_await finish_at_max_hold();
+    const bool reached = co_await reach_max_hold();
+    if (reached) parting.stop_users = stop_request_at_max_hold();
   }
   report_.report_loss();
   co_return parting;
 }
 
-/// The loss of one lease ends the wait: the others are of no use without it.
-asio::awaitable<void> HeldScript::finish_at_max_hold() {
+/// False if a lease was lost before: the others are of no use without it.
+asio::awaitable<bool> HeldScript::reach_max_hold() {
   const Instant hold_until = later(granted_at_, *plan_.max_hold);
   while (!leases_->lost() && session_.clock().now() < hold_until)
     co_await changed_->wait_until(hold_until);
+  co_return !leases_->lost();
+}
+
+/// For the runs that work under the leases elsewhere (PROTOCOL U3).
+StopRequest HeldScript::stop_request_at_max_hold() const {
+  return {owner_.host, owner_.user,
+          fmt::format("--max-hold {} has ended", format_duration(*plan_.max_hold))};
 }
 
 asio::awaitable<Parting> HeldScript::finish_process() {
@@ -165,6 +175,7 @@ asio::awaitable<Parting> HeldScript::finish_process() {
   }
   Parting parting;
   parting.releases = end.left.empty();
+  if (why == StopReason::max_hold) parting.stop_users = stop_request_at_max_hold();
   co_return parting;
 }
 

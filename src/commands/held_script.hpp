@@ -37,13 +37,15 @@ class HeldScript final : public Guarded {
  private:
   asio::awaitable<void> watch_process();
   asio::awaitable<std::optional<std::string>> hand_over();
-  asio::awaitable<void> finish_at_max_hold();
+  asio::awaitable<bool> reach_max_hold();
+  [[nodiscard]] StopRequest stop_request_at_max_hold() const;
   asio::awaitable<Parting> finish_process();
   void announce_stop(StopReason why);
   [[nodiscard]] std::string process_has_ended() const;
 
   Session& session_;
   const StopPlan& plan_;
+  const Owner& owner_;             ///< of the leases
   proc::WatchedProcess* process_;  ///< null: none
   guard::FrontLink& link_;
   pid_t job_group_;

@@ -149,7 +149,8 @@ void HolderProcess::note(const StopRequested& event) {
 
 asio::awaitable<void> HolderProcess::release(Parting parting) {
   SetReleaseResult result = co_await leases_->release(
-      /*by_hand=*/false, parting.expire_in, std::move(parting.finished), std::move(parting.run));
+      /*by_hand=*/false, parting.expire_in, std::move(parting.finished), std::move(parting.run),
+      std::move(parting.stop_users));
   co_await guarded_.released(std::move(result));
 }
 

@@ -101,7 +101,9 @@ asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& option
 asio::awaitable<bool> has_parent_lease(ServerSet& server_set,
                                        const std::vector<AcquireOrder>& orders) {
   for (const AcquireOrder& order : orders) {
-    if (order.parent_claim && (co_await inherit(server_set, order)).lease) co_return true;
+    if (!order.parent_claim) continue;
+    const bool is_valid = co_await redlock::has_parent_lease(server_set, order);
+    if (is_valid) co_return true;
   }
   co_return false;
 }

@@ -27,8 +27,7 @@ asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& option
 
 /// Whether the servers confirm the parent lease of one of these orders. For a command that needs
 /// leases of its own, to check before it waits. If too few servers answer, a lease may still be
-/// inherited later, so also check the granted leases with are_our_own(). A lease that was handed
-/// over is taken over, as by inherit(): its validity may grow, but never shrinks.
+/// inherited later, so also check the granted leases with are_our_own().
 asio::awaitable<bool> has_parent_lease(ServerSet& server_set,
                                        const std::vector<AcquireOrder>& orders);
 

@@ -103,7 +103,9 @@ class Stopping {
           held, key, holder.foreign ? " --foreign" : "");
     }
     const Owner& owner = *holder.owner;
-    if (owner.stoppable) return {};
+    const bool has_stoppable_user = std::ranges::any_of(
+        holder.users, [](const ShownUser& user) { return user.owner && user.owner->stoppable; });
+    if (owner.stoppable || has_stoppable_user) return {};
     const bool is_by_hand = !owner.supervised && owner.renewed_for == Duration::zero();
     const std::string_view why = owner.detached ? "a detached lease has no command to stop"
                                  : is_by_hand
@@ -116,7 +118,9 @@ class Stopping {
 
   asio::awaitable<output::Outcome> ask(Holder holder) {
     const AskRequest question{options_.resource, holder.id, std::nullopt, options_.request};
-    const Duration ttl = holder.owner->renewed_for.value_or(default_ttl);
+    Duration ttl = holder.owner->renewed_for.value_or(default_ttl);
+    for (const ShownUser& user : holder.users)
+      ttl = std::max(ttl, user.owner ? user.owner->renewed_for.value_or(default_ttl) : ttl);
     const Duration wait = options_.wait.value_or(ttl);
     const Instant began = now();
     const Instant until = later(began, wait);
@@ -129,6 +133,7 @@ class Stopping {
                                          output::asked_text(options_.request),
                                          output::held_text(holder)));
     bool is_asked = false;
+    const bool is_stoppable = holder.owner->stoppable;
     Instant may_expire_at = holder.remaining ? later(began, *holder.remaining) : Instant::max();
     for (;;) {
       const Instant asked_at = now();
@@ -141,6 +146,8 @@ class Stopping {
         co_return is_asked ? stopped(holder, now() - began, asked_at >= may_expire_at) : gone();
       if (const auto remaining = least_remaining(holder.id))
         may_expire_at = later(asked_at, *remaining);
+      if (is_asked && !is_stoppable && !may_have_users(holder.id))
+        co_return unused(holder, now() - began);
       const bool is_known = summarize(votes_).state != InspectState::unavailable;
       const bool is_final = !is_known && failure() != CommandResult::unavailable;
       if (is_final || now() >= until) {
@@ -170,6 +177,16 @@ class Stopping {
     return shown;
   }
 
+  /// Whether a quorum may show that processes use the lease.
+  [[nodiscard]] bool may_have_users(const LeaseId& id) const {
+    const auto number = std::ranges::count_if(votes_, [&](const InspectVote& vote) {
+      const auto* taken = std::get_if<Taken>(&vote);
+      if (taken == nullptr) return std::holds_alternative<Fault>(vote);
+      return taken->holder.id == id && !taken->holder.users.empty();
+    });
+    return static_cast<std::size_t>(number) >= quorum_of(votes_.size());
+  }
+
   /// How long the lease lasts at least, at the servers that show it; nullopt: none shows an end.
   [[nodiscard]] std::optional<Duration> least_remaining(const LeaseId& id) const {
     std::optional<Duration> least;
@@ -197,6 +214,17 @@ class Stopping {
       text = fmt::format("gone {}: released, or expired while its command may still run", within);
     if (holder.owner && holder.owner->finished) text = "its command ended " + within;
     return outcome_of(CommandResult::stopped, text + successor_text(), holder);
+  }
+
+  /// What used the lease has stopped, but no process releases the lease because of that.
+  [[nodiscard]] output::Outcome unused(const Holder& holder, Duration took) const {
+    return outcome_of(
+        CommandResult::busy,
+        fmt::format("what used it has stopped within {}, but it is still {}; `redlock-cli release "
+                    "{} --force` breaks the lock",
+                    format_duration(took), output::held_text(holder),
+                    output::key_option(options_.resource)),
+        holder);
   }
 
   [[nodiscard]] output::Outcome gone() const {

@@ -371,6 +371,13 @@ Inspection summarize(const std::vector<InspectVote>& all_votes) {
   if (lead.holder != nullptr) {
     inspection.holder = *lead.holder;
     inspection.holder->fence = fence_of_most(votes, lead.holder->id);
+    // One server may have missed a user, or lost it.
+    for (const InspectVote& vote : votes) {
+      const Taken* taken = as<Taken>(vote);
+      if (taken != nullptr && taken->holder.id == lead.holder->id &&
+          taken->holder.users.size() > inspection.holder->users.size())
+        inspection.holder->users = taken->holder.users;
+    }
   }
   for (const InspectVote& vote : votes) {
     if (const LastRuns* some = runs_in(vote)) inspection.runs_by_server.push_back(*some);

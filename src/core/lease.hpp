@@ -15,7 +15,8 @@ namespace redlock {
 /// What this process has to do for a lease.
 enum class Keeping {
   own,          ///< we acquired it: we extend it and release it
-  handed_over,  ///< another process handed it to us: we extend it, but do not release it
+  handed_over,  ///< another process handed it to us: we extend it, but do not release it, and only
+                ///< end our use of it
   inherited,    ///< another process keeps it: we only poll whether it is still valid
 };
 
@@ -34,6 +35,9 @@ struct Lease {
   /// The success because of which AcquireOrder::once_per forbids another run. Servers that forgot
   /// it learn of it when the lease is released.
   std::optional<RunRecord> fresh{};
+  /// As which user of the lease the servers know us; nullopt: we are its keeper, or acquired by
+  /// hand below a lease that was handed over.
+  std::optional<LeaseUser> user{};
   /// The stop request that a lease already had when it was handed over.
   std::optional<StopRequest> stop_request{};
   /// With --replace: our place, which decides whether a stop request is of a newer run and so is

@@ -129,6 +129,19 @@ struct RunRecord {
   std::string result_if_lost{};  ///< PastRun::result if the lease turns out to be lost
 };
 
+/// A process that works under a lease that it did not acquire, as it tells the servers
+/// (PROTOCOL U1).
+struct LeaseUser {
+  std::string id;      ///< random; not a secret
+  std::string record;  ///< its owner record
+};
+
+/// A user of a lease, as the servers show it.
+struct ShownUser {
+  Duration age{};              ///< since it came, by the server's clock
+  std::optional<Owner> owner;  ///< nullopt: its record cannot be read
+};
+
 /// The lease, ours or foreign, that a server shows under a key.
 struct Holder {
   LeaseId id;
@@ -138,9 +151,10 @@ struct Holder {
   bool foreign = false;
   std::string type = "string";        ///< the key's type at the server
   std::optional<Duration> remaining;  ///< nullopt: the key has no expiry
-  std::optional<Duration> age;  ///< since it was acquired, by the server's clock; not if foreign
-  std::optional<Fence> fence;   ///< not if foreign
-  std::optional<Owner> owner;   ///< not if foreign, or if its record cannot be read
+  std::optional<Duration> age;     ///< since it was acquired, by the server's clock; not if foreign
+  std::optional<Fence> fence;      ///< not if foreign
+  std::optional<Owner> owner;      ///< not if foreign, or if its record cannot be read
+  std::vector<ShownUser> users{};  ///< the first few; only in the answer to "ask" and "inspect"
 };
 
 /// What a server reports about itself when a connection to it opens. Facts that were not requested
@@ -218,6 +232,7 @@ struct Extended {
   Provenance provenance;
   ServerFacts server{};
   std::optional<StopRequest> stop_request{};
+  Duration remaining{};  ///< of the lease; for a user of it, of its own entry
 };
 struct NotOurs {
   enum class Why { gone, released, held } why = Why::gone;

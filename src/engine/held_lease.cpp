@@ -1,6 +1,7 @@
 #include "engine/held_lease.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include "core/backoff.hpp"
 #include "core/last_runs.hpp"
@@ -125,13 +126,29 @@ class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
 
   [[nodiscard]] const ExtendTally& tally() const { return ballot_->tally; }
 
-  /// Until when a lease is good that this round extended, whenever the answers come.
-  [[nodiscard]] Instant deadline() const { return redlock::deadline(t0_, request_.ttl); }
+  /// Until when the lease is good, once a quorum has confirmed it: the quorum-th largest of its
+  /// ends there.
+  [[nodiscard]] Instant deadline() const {
+    std::vector<Instant> ends;
+    for (std::size_t i = 0; i < server_set_.size(); ++i) {
+      if (const Extended* extended = extended_by(i)) ends.push_back(end_shown_by(*extended));
+    }
+    std::ranges::sort(ends, std::greater());
+    return ends.at(quorum_of(server_set_.size()) - 1);
+  }
 
   /// A server whose vote showed that it is the same one as another.
   [[nodiscard]] std::optional<std::size_t> duplicate() const { return duplicate_; }
 
  private:
+  /// Until when the lease is good at a server that extended it in this round, whenever the answer
+  /// comes. A user of the lease may rely on the end of its own entry, and on no other (U2).
+  [[nodiscard]] Instant end_shown_by(const Extended& extended) const {
+    if (!request_.user) return redlock::deadline(t0_, request_.ttl);
+    const auto rest = Ttl::from(std::min<Duration>(extended.remaining, Ttl::max));
+    return rest ? redlock::deadline(t0_, *rest) : t0_;
+  }
+
   void take(std::size_t server, const ExtendVote& vote) {
     note(server, vote);
     // The tally has replaced this vote by a fault: its process also voted as another server.
@@ -156,7 +173,7 @@ class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
     // A duplicate has no claim of its own.
     const ExtendVote& counted = *tally().vote_of(server);
     if (const auto* claim = std::get_if<Extended>(&counted)) {
-      links_.claims->note(server, t0_, deadline(), claim->server.run_id);
+      links_.claims->note(server, t0_, end_shown_by(*claim), claim->server.run_id);
     } else if (std::holds_alternative<NotOurs>(counted)) {
       links_.claims->note(server, t0_, std::nullopt);
     }
@@ -179,7 +196,8 @@ class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       if (const Extended* extended = extended_by(i)) fence = std::max(fence, extended->fence);
     }
-    return {request_.resource, request_.token, request_.ttl, fence, std::move(known), hold_};
+    return {request_.resource, request_.token, request_.ttl, fence,
+            std::move(known),  hold_,          request_.user};
   }
 
   void heal_if_needed(std::size_t server, const ExtendVote& vote) {
@@ -364,6 +382,8 @@ HeldLease::HeldLease(ServerSet& server_set, Resource resource, Token token, Fenc
 HeldLease::HeldLease(ServerSet& server_set, const Lease& lease)
     : HeldLease(server_set, lease.resource, lease.token, lease.fence, lease.hold, lease.ttl) {
   if (lease.provenance) provenance_ = *lease.provenance;
+  user_ = lease.user;
+  granted_until_ = lease.deadline;
 }
 
 asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_hand) {
@@ -371,8 +391,8 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   result.t0 = server_set_.clock().now();
   if (*released_) co_return result;
   const auto round = std::make_shared<ExtendRound>(
-      server_set_, ExtendRequest{resource_, token_, ttl, hold_.slots, fence_}, hold_,
-      LeaseLinks{asked_, late_, claims_, released_}, result.t0);
+      server_set_, ExtendRequest{resource_, token_, ttl, hold_.slots, fence_, user_, is_new_user_},
+      hold_, LeaseLinks{asked_, late_, claims_, released_}, result.t0);
   round->ask_all(std::min(end, result.t0 + server_set_.server_timeout()));
   co_await round->decided(end);
 
@@ -385,6 +405,7 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   if (result.decision != ExtendDecision::confirmed) co_return result;
 
   result.deadline = round->deadline();
+  is_new_user_ = false;
   const Instant now = server_set_.clock().now();
   if (auto provenance = round->provenance()) {
     provenance_ = std::move(*provenance);
@@ -401,17 +422,26 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
 
 asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_in,
                                                   std::optional<Owner> finished,
-                                                  std::optional<RunRecord> run) {
+                                                  std::optional<RunRecord> run,
+                                                  std::optional<StopRequest> stop_users) {
   *released_ = true;
   ReleaseRequest request{resource_, token_, by_hand, expire_in};
+  if (user_) request.user = user_->id;
+  // Only a lease that no `run` keeps is handed over.
+  request.may_have_users = !provenance_.supervised;
+  request.stop_users = std::move(stop_users);
   request.finished = std::move(finished);
   request.as_of = server_set_.clock().now();
   if (run) {
     if (!run->passed_on) run->run.fence = fence_;
     request.run = as_of(std::move(*run), request.as_of);
   }
-  ReleaseRound round(server_set_, std::move(request),
-                     ttl_ ? std::optional(max_retention(*ttl_)) : std::nullopt);
+  std::optional<Duration> retention;
+  if (ttl_) retention = max_retention(*ttl_);
+  // A user's entry may last for as long as the lease.
+  const Instant until = std::max(granted_until_, claims_->deadline().value_or(granted_until_));
+  if (retention && user_) retention = std::max(*retention, until - request.as_of);
+  ReleaseRound round(server_set_, std::move(request), retention);
   const std::vector<ReleaseVote> votes = co_await round.run();
 
   const auto vote_of = [&](std::size_t i) { return &votes[i]; };

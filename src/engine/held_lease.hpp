@@ -37,7 +37,8 @@ class HeldLease {
   HeldLease(ServerSet& server_set, Resource resource, Token token, Fence fence, Hold hold = {},
             std::optional<Ttl> ttl = {});
 
-  /// A lease that this process keeps, as it was granted or handed over.
+  /// A lease that this process keeps, as it was granted or handed over. If it has a user, all
+  /// rounds are that user's, and release() only ends the use.
   HeldLease(ServerSet& server_set, const Lease& lease);
 
   /// `asked` runs with the stop request each time that an answer to extend() contains one, even if
@@ -69,9 +70,17 @@ class HeldLease {
   /// `expire_in`: if more than zero, the lease stays and expires after this time.
   /// `finished`: the owner record while the lease stays.
   /// `run`: the run that ends with the lease, for the servers to remember. Its fence is filled in.
+  /// `stop_users`: ask those to stop who still use a lease that was handed over.
   asio::awaitable<ReleaseResult> release(bool by_hand, Duration expire_in = Duration::zero(),
                                          std::optional<Owner> finished = std::nullopt,
-                                         std::optional<RunRecord> run = std::nullopt);
+                                         std::optional<RunRecord> run = std::nullopt,
+                                         std::optional<StopRequest> stop_users = std::nullopt);
+
+  /// Registers with the servers as this user of the lease: the next extension is its first.
+  void use_as(LeaseUser user) {
+    user_ = std::move(user);
+    is_new_user_ = true;
+  }
 
  private:
   ServerSet& server_set_;
@@ -80,8 +89,11 @@ class HeldLease {
   Fence fence_;
   Hold hold_;
   std::optional<Ttl> ttl_;
-  Provenance provenance_;  ///< what was last known to be stored about the lease
-  Instant provenance_at_;  ///< when that was known
+  std::optional<LeaseUser> user_;  ///< nullopt: the keeper of the lease, or a user by hand
+  bool is_new_user_ = false;       ///< no round has confirmed the user
+  Instant granted_until_;          ///< the deadline of the lease as it was granted or handed over
+  Provenance provenance_;          ///< what was last known to be stored about the lease
+  Instant provenance_at_;          ///< when that was known
   std::function<void(const StopRequest&)> asked_ = [](const StopRequest&) {};
   std::function<void()> late_ = [] {};
   std::shared_ptr<LeaseClaims> claims_;

@@ -152,10 +152,11 @@ asio::awaitable<ExtendResult> HeldSet::extend() {
 
 asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration expire_in,
                                                    std::optional<Owner> finished,
-                                                   std::optional<RunRecord> run) {
+                                                   std::optional<RunRecord> run,
+                                                   std::optional<StopRequest> stop_users) {
   released_ = true;
   if (changed_) changed_->notify();
-  const std::vector<std::size_t> own = this->own();
+  const std::vector<std::size_t> ours = this->ours();
   std::optional<Confirmation> confirmation;
   if (run && needs_confirmation(*run)) {
     const Instant asked = server_set_.clock().now();
@@ -174,12 +175,18 @@ asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration expire
     run->success = false;
     run->run.result = run->result_if_lost;
   }
-  std::vector<ReleaseResult> results(own.size());
+  std::vector<ReleaseResult> results(ours.size());
   const auto release_one = [&](std::size_t i) -> asio::awaitable<void> {
-    const std::optional<RunRecord> last = run ? run : leases_[own[i]].fresh;
-    results[i] = co_await keepers_[own[i]].held()->release(by_hand, expire_in, finished, last);
+    const Lease& lease = leases_[ours[i]];
+    HeldLease& held = *keepers_[ours[i]].held();
+    if (lease.user) {
+      results[i] = co_await held.release(/*by_hand=*/false);
+      co_return;
+    }
+    const std::optional<RunRecord> last = run ? run : lease.fresh;
+    results[i] = co_await held.release(by_hand, expire_in, finished, last, stop_users);
   };
-  co_await run_all(server_set_.executor(), server_set_.clock(), own.size(), release_one);
+  co_await run_all(server_set_.executor(), server_set_.clock(), ours.size(), release_one);
 
   std::size_t recorded = 0;
   ReleaseResult nothing_to_do;
@@ -188,10 +195,14 @@ asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration expire
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (results[i].recorded) ++recorded;
     if (severity(results[i].decision) < severity(worst.result.decision)) continue;
-    worst.resource = leases_[own[i]].resource;
+    // It is not released, and its end does not depend on us.
+    const bool is_pending_use =
+        leases_[ours[i]].user && results[i].decision == ReleaseDecision::unavailable;
+    if (is_pending_use) continue;
+    worst.resource = leases_[ours[i]].resource;
     worst.result = std::move(results[i]);
   }
-  worst.recorded = !own.empty() && recorded == own.size();
+  worst.recorded = recorded > 0 && recorded == number_of_own();
   worst.confirmed = confirmation && !is_lost;
   if (is_lost) {
     worst.resource = confirmation->resource;
@@ -201,17 +212,21 @@ asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration expire
   co_return worst;
 }
 
-std::vector<std::size_t> HeldSet::own() const {
-  std::vector<std::size_t> own;
+std::vector<std::size_t> HeldSet::ours() const {
+  std::vector<std::size_t> ours;
   for (std::size_t i = leases_.size(); i-- > 0;) {
-    if (leases_[i].keeping == Keeping::own) own.push_back(i);
+    if (leases_[i].keeping == Keeping::own || leases_[i].user) ours.push_back(i);
   }
-  return own;
+  return ours;
+}
+
+std::size_t HeldSet::number_of_own() const {
+  return static_cast<std::size_t>(std::ranges::count(leases_, Keeping::own, &Lease::keeping));
 }
 
 /// A single vote decides by itself whether the run held the lease that it releases.
 bool HeldSet::needs_confirmation(const RunRecord& run) const {
-  const std::size_t keys = own().size();
+  const std::size_t keys = number_of_own();
   const Duration took = run.run.started - run.run.ended.value_or(run.run.started);
   const bool is_free = keys > 1 || took >= Duration(min_confirmed_run);
   const bool may_matter = run.remember_for > Duration::zero() || is_free;
@@ -220,21 +235,21 @@ bool HeldSet::needs_confirmation(const RunRecord& run) const {
 
 asio::awaitable<HeldSet::Confirmation> HeldSet::confirm() {
   const Clock& clock = server_set_.clock();
-  const std::vector<std::size_t> own = this->own();
+  const std::vector<std::size_t> ours = this->ours();
   for (unsigned round = 1;; ++round) {
-    std::vector<ExtendResult> results(own.size());
+    std::vector<ExtendResult> results(ours.size());
     const auto ask_one = [&](std::size_t i) -> asio::awaitable<void> {
-      LeaseKeeper& keeper = keepers_[own[i]];
-      results[i] = co_await keeper.held()->extend(leases_[own[i]].ttl, keeper.deadline());
+      LeaseKeeper& keeper = keepers_[ours[i]];
+      results[i] = co_await keeper.held()->extend(leases_[ours[i]].ttl, keeper.deadline());
     };
-    co_await run_all(server_set_.executor(), clock, own.size(), ask_one);
+    co_await run_all(server_set_.executor(), clock, ours.size(), ask_one);
     std::size_t worst = 0;
     for (std::size_t i = 1; i < results.size(); ++i) {
       if (severity(results[i].decision) > severity(results[worst].decision)) worst = i;
     }
     const bool is_open = results[worst].decision == ExtendDecision::too_few_answers;
     if (!is_open || round == max_confirming_rounds || clock.now() >= deadline())
-      co_return Confirmation{leases_[own[worst]].resource, std::move(results[worst])};
+      co_return Confirmation{leases_[ours[worst]].resource, std::move(results[worst])};
     co_await sleep_until(clock, clock.now() + unavailable_delay(round, server_set_.random()));
   }
 }
@@ -242,8 +257,7 @@ asio::awaitable<HeldSet::Confirmation> HeldSet::confirm() {
 void HeldSet::leave(Duration expire_in, std::optional<Owner> finished, RunRecord run,
                     Instant as_of) {
   UnconfirmedRelease release{{}, expire_in, std::move(finished), std::move(run), as_of};
-  for (std::size_t i = 0; i < leases_.size(); ++i) {
-    if (leases_[i].keeping != Keeping::own) continue;
+  for (const std::size_t i : ours()) {
     release.leases.push_back(leases_[i]);
     release.leases.back().deadline = keepers_[i].deadline();
   }

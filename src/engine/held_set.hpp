@@ -88,10 +88,10 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
   /// confirmed, or else the last.
   asio::awaitable<ExtendResult> extend();
 
-  /// Compare-and-delete of our own leases, the last added first; see HeldLease::release. All are
-  /// sent before any answer is awaited, so a silent server delays several leases no longer than
-  /// one. Without `run`, each lease passes on its Lease::fresh. Call it once, and nothing else
-  /// after it.
+  /// Compare-and-delete of our own leases, the last added first, and the end of our use of others;
+  /// see HeldLease::release. All are sent before any answer is awaited, so a silent server delays
+  /// several leases no longer than one. Without `run`, each lease passes on its Lease::fresh. Call
+  /// it once, and nothing else after it.
   ///
   /// If several votes decide on the release, and `run` is a success that others may rely on, a
   /// round confirms all leases before (PROTOCOL L4). If one is lost, the run is not recorded as a
@@ -99,7 +99,8 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
   /// is left to release_unconfirmed(), and the result is `unavailable`.
   asio::awaitable<SetReleaseResult> release(bool by_hand, Duration expire_in = Duration::zero(),
                                             std::optional<Owner> finished = std::nullopt,
-                                            std::optional<RunRecord> run = std::nullopt);
+                                            std::optional<RunRecord> run = std::nullopt,
+                                            std::optional<StopRequest> stop_users = std::nullopt);
 
  private:
   void start(std::size_t index);
@@ -111,11 +112,13 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
     Resource resource;  ///< the resource with this result, the worst of all
     ExtendResult result;
   };
-  /// Asks for all of our own leases in one round that begins now. The round is repeated a few times
-  /// if no quorum answers.
+  /// Asks for all of our own leases, and those that we use, in one round that begins now. The round
+  /// is repeated a few times if no quorum answers.
   asio::awaitable<Confirmation> confirm();
-  /// The indices of our own leases, the last added first.
-  [[nodiscard]] std::vector<std::size_t> own() const;
+  /// The indices of our own leases, and of those that we are registered to use, the last added
+  /// first.
+  [[nodiscard]] std::vector<std::size_t> ours() const;
+  [[nodiscard]] std::size_t number_of_own() const;
   void leave(Duration expire_in, std::optional<Owner> finished, RunRecord run, Instant as_of);
   [[nodiscard]] bool needs_confirmation(const RunRecord& run) const;
 

@@ -1,12 +1,16 @@
 #include "engine/inherited_lease.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cinttypes>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <numeric>
 
 #include "core/validity.hpp"
 #include "engine/round.hpp"
+#include "store/owner_record.hpp"
 
 namespace redlock {
 namespace {
@@ -124,6 +128,20 @@ Inheritance unanswered(std::vector<ServerFault> faults) {
   return inheritance;
 }
 
+/// Whether a lease that was confirmed may be inherited, or is handed over.
+bool is_for_us(const LeaseCheck& found, const ParentClaim& parent_claim) {
+  return found.round.decision == ExtendDecision::confirmed &&
+         (found.unsupervised || parent_claim.guarded);
+}
+
+/// Who renews the lease works under it, and so is its user. `acquire` only hands it on.
+std::optional<LeaseUser> user_of(const ServerSet& server_set, const Owner& owner) {
+  if (owner.renewed_for.value_or(Duration::zero()) == Duration::zero()) return std::nullopt;
+  std::array<char, 2 * sizeof(std::uint64_t) + 1> id{};
+  std::snprintf(id.data(), id.size(), "%016" PRIx64, server_set.random());
+  return LeaseUser{id.data(), encode_owner(owner)};
+}
+
 }  // namespace
 
 asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& order) {
@@ -132,26 +150,33 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
   Inheritance inheritance;
   if (found.round.decision == ExtendDecision::too_few_answers)
     co_return unanswered(std::move(found.round.faults));
-  if (found.round.decision != ExtendDecision::confirmed) co_return inheritance;
-  if (!found.unsupervised && !parent_claim.guarded) co_return inheritance;
+  if (!is_for_us(found, parent_claim)) co_return inheritance;
   if (!is_enough(parent_claim.hold, order.mode)) {
     inheritance.too_weak = true;
     co_return inheritance;
   }
   Instant deadline = found.round.deadline;
   const auto asked = std::make_shared<std::optional<StopRequest>>();
+  std::optional<LeaseUser> user;
+  std::optional<HeldLease> held;
   if (!parent_claim.guarded) {
-    // No other process renews the lease, so it gets the ttl of the order.
-    HeldLease held(server_set, order.resource, parent_claim.token, parent_claim.fence,
-                   parent_claim.hold);
-    held.on_stop_request([asked](const StopRequest& request) { *asked = request; });
-    ExtendResult extended = co_await held.extend(order.ttl);
-    if (extended.decision == ExtendDecision::too_few_answers)
-      co_return unanswered(std::move(extended.faults));
-    if (extended.decision != ExtendDecision::confirmed) co_return inheritance;
+    // The lease gets the ttl of the order, as its keeper may not renew it.
+    held.emplace(server_set, order.resource, parent_claim.token, parent_claim.fence,
+                 parent_claim.hold, order.ttl);
+    user = user_of(server_set, order.owner);
+    if (user) held->use_as(*user);
+    held->on_stop_request([asked](const StopRequest& request) { *asked = request; });
+    ExtendResult extended = co_await held->extend(order.ttl);
+    if (extended.decision != ExtendDecision::confirmed) {
+      if (user) (void)co_await held->release(/*by_hand=*/false);
+      if (extended.decision == ExtendDecision::too_few_answers)
+        co_return unanswered(std::move(extended.faults));
+      co_return inheritance;
+    }
     deadline = extended.deadline;
   }
   if (server_set.clock().now() + order.needed_validity >= deadline) {
+    if (user) (void)co_await held->release(/*by_hand=*/false);
     inheritance.too_short = parent_claim.guarded;
     co_return inheritance;
   }
@@ -160,12 +185,22 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
                                   parent_claim.fence, order.ttl, deadline, keeping,
                                   parent_claim.hold});
   inheritance.lease->stop_request = *asked;
+  inheritance.lease->user = std::move(user);
   if (order.mode.slots > 0 && !parent_claim.hold.shared) {
     Slots& slots = inheritance.lease->hold.slots;
     slots.resize(order.mode.take);
     std::iota(slots.begin(), slots.end(), std::size_t{0});
   }
   co_return inheritance;
+}
+
+asio::awaitable<bool> has_parent_lease(ServerSet& server_set, const AcquireOrder& order) {
+  const ParentClaim parent_claim = *order.parent_claim;
+  const LeaseCheck found =
+      co_await check(server_set, order.resource, parent_claim.id, Instant::max());
+  const bool is_valid = server_set.clock().now() + order.needed_validity < found.round.deadline;
+  co_return is_for_us(found, parent_claim) && is_enough(parent_claim.hold, order.mode) &&
+      (is_valid || !parent_claim.guarded);
 }
 
 asio::awaitable<ExtendResult> check_lease(ServerSet& server_set, Resource resource, LeaseId id,

@@ -11,8 +11,8 @@ namespace redlock {
 
 /// The result of asking for the parent lease.
 struct Inheritance {
-  std::optional<Lease> lease;  ///< inherited if its guard keeps it, taken over from the parent if
-                               ///< no process does
+  std::optional<Lease> lease;  ///< inherited if its guard keeps it, otherwise handed over: then we
+                               ///< are registered as its user if the order's owner renews it
   bool too_weak = false;       ///< it is a share, and the order needs more: we might wait for a
                                ///< process that waits for us
   bool too_short = false;      ///< its guard keeps it, but not long enough for the order: we would
@@ -23,8 +23,12 @@ struct Inheritance {
 
 /// Asks once whether the parent lease of the order is still valid: a quorum must show it. The lease
 /// of a `run` whose guard is unknown does not count, as a process that merely inherited the
-/// variable must not use the lease as its own (PROTOCOL M3).
+/// variable must not use the lease as its own (PROTOCOL M3). A registration as its user counts if a
+/// quorum has it, and is undone otherwise (PROTOCOL U1).
 asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& order);
+
+/// Whether inherit() would find a parent lease that is still valid. Registers nothing.
+asio::awaitable<bool> has_parent_lease(ServerSet& server_set, const AcquireOrder& order);
 
 /// Asks once whether a lease that another process keeps is still valid. The result has the form of
 /// an extend round. Its deadline counts from before the question: the remaining time that a quorum

@@ -36,13 +36,11 @@ LeaseKeeper::LeaseKeeper(ServerSet& server_set, const Lease& lease)
     held_.emplace(server_set, lease);
     wake_ = server_set.disconnection_event();
     held_->on_late_answer([wake = wake_] { wake->notify(); });
-    // Relative to the t0 of the grant, which follows from the deadline.
-    next_round_ = round_after(t0_of(lease.deadline));
+    // Relative to the t0 of the grant, which follows from the deadline. A user's lease may end
+    // later than that (U2), and was extended just now.
+    const Duration validity = redlock::deadline(Instant(), ttl_) - Instant();
+    next_round_ = round_after(lease.user ? last_round_ : lease.deadline - validity);
   }
-}
-
-Instant LeaseKeeper::t0_of(Instant deadline) const {
-  return deadline - (redlock::deadline(Instant(), ttl_) - Instant());
 }
 
 /// When the next round is due after one that began at `t0`.
@@ -68,8 +66,8 @@ std::optional<Instant> LeaseKeeper::late_deadline() const {
   return claimed > deadline() ? claimed : std::nullopt;
 }
 
-LeaseExtended LeaseKeeper::extended(Instant t0, Instant until, bool after_trouble) {
-  life_.confirm(t0, until);
+LeaseExtended LeaseKeeper::extended(Instant until, bool after_trouble) {
+  life_.confirm(server_set_.clock().now(), until);
   return {deadline(), after_trouble};
 }
 
@@ -84,7 +82,7 @@ asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> LeaseKe
   if (life_.state(clock.now()) != LeaseState::held)
     co_return LeaseEnded{LeaseState::expired, std::nullopt};
 
-  if (const auto until = late_deadline()) co_return extended(t0_of(*until), *until, false);
+  if (const auto until = late_deadline()) co_return extended(*until, false);
 
   last_round_ = clock.now();
   ExtendResult round = co_await ask();
@@ -97,12 +95,12 @@ asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> LeaseKe
     co_return LeaseEnded{LeaseState::expired, std::nullopt};
   if (round.decision == ExtendDecision::confirmed) {
     next_round_ = round_after(round.t0);
-    co_return extended(round.t0, round.deadline, std::exchange(failures_, 0) > 0);
+    co_return extended(round.deadline, std::exchange(failures_, 0) > 0);
   }
   next_round_ = clock.now() + unavailable_delay(failures_, server_set_.random());
   ++failures_;
   // The trouble goes on until a quorum answers in time.
-  if (const auto until = late_deadline()) co_return extended(t0_of(*until), *until, false);
+  if (const auto until = late_deadline()) co_return extended(*until, false);
   co_return LeaseInTrouble{std::move(round.faults), failures_ == 1};
 }
 

@@ -63,11 +63,10 @@ class LeaseKeeper {
   asio::awaitable<void> wait();
   asio::awaitable<ExtendResult> ask();
   [[nodiscard]] Instant round_after(Instant t0) const;
-  /// When a round began that moved the deadline to this instant.
-  [[nodiscard]] Instant t0_of(Instant deadline) const;
   /// The deadline after late answers of a quorum, if it is later than deadline().
   [[nodiscard]] std::optional<Instant> late_deadline() const;
-  LeaseExtended extended(Instant t0, Instant until, bool after_trouble);
+  /// The lease is held now, and until then.
+  LeaseExtended extended(Instant until, bool after_trouble);
 
   ServerSet& server_set_;
   Resource resource_;

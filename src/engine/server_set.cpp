@@ -83,7 +83,7 @@ void ServerSet::clear_away(Leftover leftover) {
   const ReleaseRequest& release = leftover.release;
   const Leftovers others = leftovers_of(leftover.server, release.resource);
   for (const auto& same : others) {
-    if (same->release.token != release.token) continue;
+    if (same->release.token != release.token || same->release.user != release.user) continue;
     same->until = std::max(same->until, leftover.until);
     // The undo of an attempt asks for nothing beside the end of its lease.
     if (release.run || release.expire_in > Duration::zero())
@@ -142,7 +142,7 @@ std::vector<Leftover> ServerSet::leftovers() const {
 bool ServerSet::has_leftover(std::size_t server, const Resource& resource,
                              const Token& token) const {
   return std::ranges::any_of(leftovers_of(server, resource), [&](const auto& leftover) {
-    return leftover->release.token == token;
+    return leftover->release.token == token && leftover->release.user.empty();
   });
 }
 

@@ -133,12 +133,21 @@ std::string holder_text(const Holder& holder) {
   return text + age + expiry + " unless it is renewed";
 }
 
-/// `; asked to stop by …; a newer version holds it: …`; empty if neither applies.
+/// `; used by …; asked to stop by …; a newer version holds it: …`; empty if none applies.
 std::string notes_on(const Holder& holder) {
-  if (!holder.owner) return {};
+  const std::string used = holder.users.empty() ? "" : "; used by " + users_text(holder.users);
+  if (!holder.owner) return used;
   const auto& request = holder.owner->stop_request;
-  return (request ? "; " + asked_text(*request) : "") +
+  return used + (request ? "; " + asked_text(*request) : "") +
          (holder.owner->newer ? "; a newer version holds it: upgrade redlock-cli" : "");
+}
+
+/// `run pid 4711 on web1: deploy.sh`.
+std::string user_text(const ShownUser& user) {
+  if (!user.owner) return "a process whose record cannot be read";
+  return fmt::format("{}pid {} on {}{}", user.owner->supervised ? "run " : "", user.owner->pid,
+                     safe(user.owner->host),
+                     user.owner->command.empty() ? "" : ": " + safe(user.owner->command));
 }
 
 /// `2 of 4 slots taken, the latest by …`, or `held in slots, …` if the number of slots is unknown.
@@ -199,6 +208,12 @@ std::string former_owner_text(const Owner& owner) {
   return person_text(owner.user, owner.host) +
          (owner.command.empty() ? "" : fmt::format(" ({})", safe(owner.command))) +
          note_text(owner);
+}
+
+std::string users_text(const std::vector<ShownUser>& users) {
+  std::vector<std::string> texts;
+  std::ranges::transform(users, std::back_inserter(texts), user_text);
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 std::string asked_text(const StopRequest& request) {

@@ -27,6 +27,9 @@ std::string key_text(const Resource& resource);
 /// has ended, and its pid may belong to another one.
 std::string former_owner_text(const Owner& owner);
 
+/// `run pid 4711 on web1: deploy.sh, pid 12 on web2`.
+std::string users_text(const std::vector<ShownUser>& users);
+
 /// `asked to stop by alice@web1 ("roll back")`, or `asked to stop for a newer run of …`.
 std::string asked_text(const StopRequest& request);
 

@@ -118,6 +118,12 @@ Json holder_json(const Holder& holder) {
       json["stop_request"] = stop_request_json(*holder.owner->stop_request);
     if (holder.owner->finished) set_finished(json, *holder.owner->finished, holder.remaining);
   }
+  for (const ShownUser& user : holder.users) {
+    Json entry;
+    if (user.owner) set_owner(entry, *user.owner);
+    entry["age_ms"] = milliseconds(user.age);
+    json["users"].push_back(std::move(entry));
+  }
   return json;
 }
 

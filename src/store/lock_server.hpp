@@ -64,9 +64,11 @@ struct ExtendRequest {
   Resource resource;
   Token token;
   Ttl ttl;
-  Slots slots{};  ///< a lease with other slots counts as not ours
-  Fence fence{};  ///< the lease's fence, for servers that granted it late with
-                  ///< another one; 0: unknown
+  Slots slots{};                    ///< a lease with other slots counts as not ours
+  Fence fence{};                    ///< the lease's fence, for servers that granted it late with
+                                    ///< another one; 0: unknown
+  std::optional<LeaseUser> user{};  ///< who extends it; nullopt: its keeper, or a user by hand
+  bool is_new = false;              ///< the user is not registered yet: refused if the keeper left
 
   /// Runs if the server answers after the deadline, at most once; null: such an answer is dropped.
   std::function<void(const ExtendVote&)> late{};
@@ -79,6 +81,7 @@ struct HealRequest {
   Fence fence;
   Provenance provenance;  ///< as reported by a server that still has the lease
   Hold hold{};
+  std::optional<LeaseUser> user{};  ///< the user of the lease that heals it; nullopt: its keeper
 };
 
 /// Runs when an undo in the background failed: the server refused it, or the connection ended
@@ -100,6 +103,11 @@ struct ReleaseRequest {
   std::optional<Owner> finished{};   ///< with `expire_in`: the owner record until the lease expires
   std::optional<RunRecord> run{};    ///< the run to record if the lease is still ours there
   Instant as_of{};                   ///< when `expire_in` and the ages of `run` were right
+  std::string user{};  ///< the id of the user of the lease that ends; empty: the lease is released
+  /// The lease was handed over to other processes, so it is left to those that use it. Implied by
+  /// `by_hand` and `user`.
+  bool may_have_users = false;
+  std::optional<StopRequest> stop_users{};  ///< ask those to stop
 };
 
 /// The request as it is to be sent at `now`.

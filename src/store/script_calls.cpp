@@ -123,6 +123,11 @@ ScriptCall extend_call(const ExtendRequest& request) {
   arguments[at::ttl] = decimal(request.ttl);
   arguments[at::slots] = list(request.slots);
   arguments[at::fence] = request.fence.text();
+  if (request.user) {
+    arguments[at::user] = request.user->id;
+    arguments[at::user_record] = request.user->record;
+  }
+  arguments[at::is_new] = flag(request.is_new);
   return call_of(scripts::extend, request.resource, std::move(arguments));
 }
 
@@ -138,6 +143,10 @@ ScriptCall heal_call(const HealRequest& request) {
   arguments[at::record] = from.record;
   arguments[at::mode] = letter(request.hold.shared);
   arguments[at::slots] = list(request.hold.slots);
+  if (request.user) {
+    arguments[at::user] = request.user->id;
+    arguments[at::user_record] = request.user->record;
+  }
   return call_of(scripts::heal, request.resource, std::move(arguments));
 }
 
@@ -159,6 +168,9 @@ ScriptCall release_call(const ReleaseRequest& request) {
     arguments[at::record] = encode_owner(*request.finished);
   }
   if (request.run) arguments[at::run] = encode_run(*request.run);
+  arguments[at::user] = request.user;
+  arguments[at::may_have_users] = flag(request.by_hand || request.may_have_users);
+  if (request.stop_users) arguments[at::request] = encode_stop_request(*request.stop_users);
   const Runs runs = request.run ? Runs::wanted : Runs::none;
   ScriptCall call = call_of(scripts::release, request.resource, std::move(arguments), runs);
   call.records_success = request.run && request.run->success && !request.run->passed_on &&
@@ -228,13 +240,17 @@ UndoTarget undo_target_of(const ScriptCall& call) {
   if (call.script == &scripts::acquire) {
     return {call.arguments[argument::acquire::token], call.arguments[argument::acquire::waiter]};
   }
-  if (call.script == &scripts::heal) return {call.arguments[argument::heal::token], {}};
-  return {};
+  const bool heals = call.script == &scripts::heal;
+  if (!heals && call.script != &scripts::extend) return {};
+  const std::string& user = call.arguments[heals ? argument::heal::user : argument::extend::user];
+  if (!user.empty()) return {user, {}};
+  return {heals ? call.arguments[argument::heal::token] : std::string(), {}};
 }
 
 const std::string& undone_by(const ScriptCall& call) {
-  const bool leaves = call.script == &scripts::leave;
-  return call.arguments[leaves ? argument::leave::waiter : argument::release::token];
+  if (call.script == &scripts::leave) return call.arguments[argument::leave::waiter];
+  const std::string& user = call.arguments[argument::release::user];
+  return user.empty() ? call.arguments[argument::release::token] : user;
 }
 
 bool fits_into_one_read(const Resource& resource) {
@@ -245,8 +261,11 @@ bool fits_into_one_read(const ScriptCall& call) {
   return call.keys[protocol::key::lock].size() <= max_key_for_one_read;
 }
 
-bool keeps_the_key(const ScriptCall& call) {
-  return call.script == &scripts::release && call.arguments.at(argument::release::expire_in) != "0";
+bool may_keep_the_key(const ScriptCall& call) {
+  namespace at = argument::release;
+  return call.script == &scripts::release &&
+         (call.arguments.at(at::expire_in) != "0" || call.arguments.at(at::may_have_users) != "0" ||
+          !call.arguments.at(at::user).empty());
 }
 
 }  // namespace redlock

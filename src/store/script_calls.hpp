@@ -29,19 +29,21 @@ ScriptCall leave_call(const Resource& resource, const std::string& waiter);
 bool may_lack_keys(const ScriptCall& call);
 ScriptCall with_keys_that_are(const std::vector<bool>& here, ScriptCall call);
 
-/// What an acquire or a heal may leave on a server even if its answer is lost. The undo identifies
-/// it by the token or the waiter's id.
+/// What an acquire or a heal may leave on a server even if its answer is lost, and what an
+/// extension by a user of the lease may leave. The undo identifies it by the token, the user's or
+/// the waiter's id.
 struct UndoTarget {
-  std::string token;   ///< empty: no lease
+  std::string token;   ///< or the user's id; empty: no lease
   std::string waiter;  ///< empty: no queue entry
 };
 UndoTarget undo_target_of(const ScriptCall& call);
 
-/// The token or the waiter's id that a release or a leave removes from a server.
+/// The token, the user's or the waiter's id that a release or a leave removes from a server.
 const std::string& undone_by(const ScriptCall& call);
 
-/// Whether this release keeps the key for a while (ReleaseRequest::expire_in).
-bool keeps_the_key(const ScriptCall& call);
+/// Whether this release may leave the lock's key in place: for a while (ReleaseRequest::expire_in),
+/// for the users of the lease, or because it is only the end of a user.
+bool may_keep_the_key(const ScriptCall& call);
 
 /// Whether the login, an attempt on the resource and its undo fit into one read(2) of a server.
 /// Then a silent server reads all or none of them, even if we die meanwhile

@@ -79,6 +79,19 @@ std::optional<Holder> holder_of(const std::vector<Reply>& part) {
   return holder;
 }
 
+/// See describe_users() in users.lua; nullopt if the reply has another form.
+std::optional<std::vector<ShownUser>> users_of(const Reply& reply) {
+  if (reply.type != Type::array) return std::nullopt;
+  std::vector<ShownUser> users;
+  for (const Reply& user : reply.elements) {
+    if (!has_form(user.elements, {Type::integer, Type::text})) return std::nullopt;
+    namespace at = reply_at::user;
+    users.push_back(
+        {from_wire(user.elements[at::age].integer), decode_owner(user.elements[at::record].text)});
+  }
+  return users;
+}
+
 /// A slot number; -1: none.
 std::optional<std::size_t> slot_of(const Reply& reply) {
   if (reply.integer < 0 || reply.integer >= static_cast<std::int64_t>(Mode::max_slots))
@@ -145,7 +158,7 @@ std::optional<LockParties> parties_of(const Reply& reply) {
   const auto& part = reply.elements;
   if (reply.type != Type::array ||
       !has_form(part, {Type::integer, Type::array, Type::integer, Type::array, Type::text,
-                       Type::text, Type::text}) ||
+                       Type::text, Type::text, Type::array}) ||
       !whole_number(part[at::time].text))
     return std::nullopt;
   LockParties parties;
@@ -260,6 +273,7 @@ ExtendVote extend_vote(const ScriptReply& reply) {
                                part[reply_at::holder::supervised].integer == 1,
                                part[reply_at::holder::record].text}};
   extended.stop_request = stop_request_in(extended.provenance.record);
+  extended.remaining = holder->remaining.value_or(Duration::zero());
   return extended;
 }
 
@@ -307,7 +321,10 @@ InspectVote ask_vote(const ScriptReply& reply) {
   if (first_word == word::free) return Free{};
   if (first_word != word::held) return fault_of(reply);
   auto holder = holder_of(reply->elements);
-  if (!holder) return garbage();
+  if (!holder || reply->elements.size() <= reply_at::holder::extra) return garbage();
+  auto users = users_of(reply->elements[reply_at::holder::extra]);
+  if (!users) return garbage();
+  holder->users = std::move(*users);
   return Taken{std::move(*holder)};
 }
 
@@ -321,7 +338,9 @@ InspectVote inspect_vote(const ScriptReply& reply) {
   LastRuns runs = decode_runs(fields[reply_at::parties::runs].text, time);
   if (first_word == word::free) return Free{std::move(*parties), {}, std::move(runs)};
   auto holder = holder_of(reply->elements);
-  if (!holder) return garbage();
+  auto users = users_of(fields[reply_at::parties::users]);
+  if (!holder || !users) return garbage();
+  holder->users = std::move(*users);
   return Taken{std::move(*holder), std::move(*parties), {}, std::move(runs)};
 }
 

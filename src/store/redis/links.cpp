@@ -134,16 +134,16 @@ void Links::post_on(Link& link, const ScriptCall& call, const NotUndone& not_und
   // While a slot moves, the server refuses a script if it has only some of the keys (PROTOCOL D1).
   // An undo with only the lock's key leaves a share in place, so its success proves nothing.
   const bool alone = connector_.options().slots_move;
+  // The server may have forgotten the scripts meanwhile (SCRIPT FLUSH). The undo deletes the key at
+  // once, so it must not follow a release that keeps the key, or leaves it to users (U3).
+  const bool is_followed = !may_keep_the_key(call);
   const auto forgotten = std::make_shared<bool>(false);
-  link.connection->post(script_command(call), [judge, forgotten,
-                                               alone](const Result<Reply, Fault>& reply) {
-    *forgotten = !alone && reply && reply->type == Reply::Type::error && is_noscript(reply->text);
+  link.connection->post(script_command(call), [judge, forgotten, counts = is_followed && !alone](
+                                                  const Result<Reply, Fault>& reply) {
+    *forgotten = counts && reply && reply->type == Reply::Type::error && is_noscript(reply->text);
     if (!*forgotten) judge(reply);
   });
-
-  // The server may have forgotten the scripts meanwhile (SCRIPT FLUSH). The undo deletes the key at
-  // once, so it must not follow a release that keeps the key.
-  if (keeps_the_key(call)) return;
+  if (!is_followed) return;
   const auto judge_undo = [judge, forgotten](const Result<Reply, Fault>& reply) {
     if (*forgotten) judge(reply);
   };

@@ -2,8 +2,8 @@
 -- record of that lease only, and the reply to the next extend brings it to that process.
 -- ARGV: the id of the lease ('': only inspect), a slot whose share to inspect or -1, the request as
 --       a JSON object
--- -> {'free'} | {'held', …}, which describes that lease, or the share in the slot, if it is here
---    | an error
+-- -> {'free'} | {'held', …, users}, which describes that lease, or the share in the slot, if it is
+--    here, and the users of the lease, see REPLY.user | an error
 local id, slot, time = ARGV.lease, tonumber(ARGV.slot), now()
 local refused = refusal_of_writes()
 if refused then return refused end
@@ -19,7 +19,11 @@ if value == SHARED then
     id = string.match(reader, '^[^' .. WORD.part_sign .. ']+')
   end
   local ends = id ~= '' and share_end(id, time)
-  if not ends then return describe(WORD.held, value, type_name, time) end
+  if not ends then
+    local reply = describe(WORD.held, value, type_name, time)
+    reply[REPLY.holder.extra] = {}
+    return reply
+  end
   local share = ARGV.request ~= '' and read_share(redis.call('HGET', KEYS.shares, id))
   local asked = share and with_request(share.record, WORD.stop_field, ARGV.request)
   if asked then
@@ -28,6 +32,7 @@ if value == SHARED then
     if failure then return failure end
   end
   local reply, unread = describe_share(WORD.held, id, ends, time)
+  reply[REPLY.holder.extra] = describe_users_of_shares({id}, time)
   return unread or reply
 end
 
@@ -37,4 +42,7 @@ if ARGV.request ~= '' and owner.lease == id and not type_name
   local asked = with_request(owner.record, WORD.stop_field, ARGV.request)
   if asked then redis.call('HSET', KEYS.owner, 'record', asked) end
 end
-return describe(WORD.held, value, type_name, time)
+local reply = describe(WORD.held, value, type_name, time)
+local users = value ~= SHARED and read_users('exclusive', reply[REPLY.holder.id], time)
+reply[REPLY.holder.extra] = describe_users({}, users, time)
+return reply

@@ -1,15 +1,29 @@
 -- Gives our lease a new ttl. Never shortens a lease, and never restores an expired one. If only
 -- some of the keys are here (D1), it does what they allow, and returns ELSEWHERE if they do not
 -- show whether the lease is ours.
--- ARGV: token, ttl, slots as '1,4' or '', fence or 0 (unknown to the caller)
+-- A user of the lease gets an end of its own, the largest of all ends of the lease, which it may
+-- rely on whatever others do (U2). It cannot come once the keeper has left.
+-- ARGV: token, ttl, slots as '1,4' or '', fence or 0 (unknown to the caller), the user's id ('':
+--       the keeper, or a request by hand) and record, whether it is new (0 or 1)
 -- -> {'extended', …} as `held`, which describes our own lease, with the first slot at the end if it
---    is a share
+--    is a share; the remaining time is the user's
 --    | {'gone', …} | {'held', …} | an error
 forget_absent()
 local time, ttl, fence = now(), tonumber(ARGV.ttl), ARGV.fence
 local id = redis.sha1hex(ARGV.token)
-local how, ends, is_marked = own_lease(ARGV.token, time)
+local user = ARGV.user
+local how, ends, is_marked = own_lease(ARGV.token, time, user ~= '')
 if not how then return refusal_of_writes() or ends end
+local users, unread = read_users(how, id, time)
+if user ~= '' and not users then return unread end
+if users and users.left and (user == '' or ARGV.is_new == '1') then
+  return refusal_of_writes() or {WORD.gone, NUMBER.gone_released}
+end
+local function keep_user(its_end)
+  if user == '' then return end
+  return put_user(how, id, users, user, its_end, ARGV.user_record, time)
+end
+
 -- A server that granted the lease late gave it another fence (R6). A server that cannot store the
 -- fence still keeps the lease.
 local function keep_fence()
@@ -21,17 +35,21 @@ end
 -- and it alone decides. It is also called for a lease that ends later, since a demoted master
 -- refuses it.
 if how == 'exclusive' then
-  local life = decimal(math.max(redis.call('PTTL', KEYS.lock), ttl))
-  redis.call('PEXPIRE', KEYS.lock, life)
-  redis.pcall('PEXPIRE', KEYS.owner, life)
+  local life = math.max(redis.call('PTTL', KEYS.lock), ttl)
+  redis.call('PEXPIRE', KEYS.lock, decimal(life))
+  redis.pcall('PEXPIRE', KEYS.owner, decimal(life))
+  local failure = keep_user(time + life)
+  if failure then return failure end
   keep_fence()
-  return describe(WORD.extended, ARGV.token, nil, time)
+  local reply = describe(WORD.extended, ARGV.token, nil, time)
+  reply[REPLY.holder.remaining_ms] = life
+  return reply
 end
 
 local refused = refusal_of_writes()
 if refused then return refused end
 -- Deleting the key deletes the lock, even a shared one (M1).
-if not is_marked then return not_ours(id, time) end
+if not is_marked then return not_ours(id, time, nil, nil, user ~= '') end
 local slots = slots_in(ARGV.slots)
 local parts = {}
 -- All shares must be here, or the lease counts as not ours (M4).
@@ -60,7 +78,7 @@ if ends < time + ttl then
     if is_error(added) then return added end
   end
 end
-local failure = bound_shares(time)
+local failure = keep_user(ends) or bound_shares(time)
 if failure then return failure end
 keep_fence()
 return describe_share(WORD.extended, id, ends, time)

@@ -1,12 +1,24 @@
 -- Restores a lease, or only its record, on a server that lost it, after a quorum extended it in the
 -- same round (R5). Never shortens a lease, and never replaces a record of ours, which may have a
--- stop request.
--- ARGV: token, ttl, fence, age, supervised, owner record, mode (x or s), slots as '1,4' or ''
+-- stop request. What a user of the lease restores is its own entry (U4), also after the keeper has
+-- released the lease there.
+-- ARGV: token, ttl, fence, age, supervised, owner record, mode (x or s), slots as '1,4' or '',
+--       the user's id ('': the keeper) and record
 -- -> {'healed'} | {'gone', …} if it was released by hand or broken meanwhile
 --    | {'held', …} | an error
 local token, ttl, slots = ARGV.token, tonumber(ARGV.ttl), slots_in(ARGV.slots)
 local id, time = redis.sha1hex(token), now()
-if has_tombstone(id) then return not_ours(id, time) end
+local user = ARGV.user
+local was_released, was_broken = tombstones_of(id)
+if was_broken or was_released and user == '' then return not_ours(id, time) end
+-- Of the lease, before its record is written anew.
+local users = {known = true}
+local function restore_users(how, ends)
+  if was_released then users.left = users.left or 0 end
+  users.known = true
+  if user ~= '' then return put_user(how, id, users, user, ends, ARGV.user_record, time) end
+  return write_users(how, id, users)
+end
 
 local state, value, type_name = lock_state(time)
 if not state then return value end
@@ -15,7 +27,9 @@ local since = time - tonumber(ARGV.age)
 
 if ARGV.mode == WORD.alone then
   if value == token then
-    if read_owner().lease == id then return {WORD.healed} end
+    local owner = read_owner()
+    if owner.lease == id and owner.record then return {WORD.healed} end
+    users = read_users('exclusive', id, time) or users
     ttl = math.max(ttl, redis.call('PTTL', KEYS.lock))
   else
     if state ~= 'free' then return describe(WORD.held, value, type_name, time) end
@@ -24,6 +38,7 @@ if ARGV.mode == WORD.alone then
     if is_error(set) then return set end
   end
   write_owner(id, ARGV.fence, since, ARGV.supervised, ARGV.record, ttl)
+  restore_users('exclusive', time + ttl)
 else
   if state ~= 'free' and value ~= SHARED then
     return describe(WORD.held, value, type_name, time)
@@ -35,10 +50,12 @@ else
   end
   local ends = share_end(id, time)
   local known = ends and read_share(redis.call('HGET', KEYS.shares, id))
-  local failure = add_share(id, math.max(ttl, (ends or 0) - time), {
+  if ends then users = read_users('shared', id, time) or users end
+  ttl = math.max(ttl, (ends or 0) - time)
+  local failure = add_share(id, ttl, {
     fence = ARGV.fence, since = since, supervised = ARGV.supervised,
     record = known and known.record or ARGV.record
-  }, slots, time)
+  }, slots, time) or restore_users('shared', time + ttl)
   if failure then return failure end
 end
 if last and last < tonumber(ARGV.fence) then set_counter(tonumber(ARGV.fence), ttl) end

@@ -5,7 +5,7 @@
 --    parties: {number of waiters, {{mode, ms waited, record}, …},
 --              number of shares, {as `held` with the slot at the end, …},
 --              a digit for each slot up to the last taken one, 1: it is free,
---              time, the last runs or ''};
+--              time, the last runs or '', the users of the lease or the shares, see REPLY.user};
 --              each list has at most the first MOST elements
 local MOST = 16
 local is_partial = forget_absent()
@@ -23,14 +23,19 @@ for _, id in ipairs(KEYS.queue and redis.call('ZRANGE', KEYS.queue, 0, MOST - 1)
     waiters[#waiters + 1] = {entry.mode, math.max(0, time - entry.since), entry.record}
   end
 end
-local shares = {}
+local shares, users = {}, {}
 if value == SHARED then
   local after = '(' .. decimal(time)
   local ends =
     redis.call('ZRANGEBYSCORE', KEYS.readers, after, '+inf', 'WITHSCORES', 'LIMIT', 0, MOST)
+  local ids = {}
   for i = 1, #ends, 2 do
+    ids[#ids + 1] = ends[i]
     shares[#shares + 1] = describe_share('share', ends[i], tonumber(ends[i + 1]), time)
   end
+  users = describe_users_of_shares(ids, time)
+elseif value and not type_name then
+  describe_users(users, read_users('exclusive', redis.sha1hex(value), time), time)
 end
 local share_count = KEYS.readers and count_readers(time) or 0
 if is_error(share_count) then return share_count end
@@ -44,7 +49,7 @@ if value == SHARED then
 end
 local parties = {
   KEYS.queue and redis.call('ZCARD', KEYS.queue) or 0, waiters, share_count, shares, free_slots,
-  decimal(time), runs
+  decimal(time), runs, users
 }
 
 if state == 'free' then return {WORD.free, parties} end

@@ -82,7 +82,8 @@ local function describe(word, value, type_name, time)
     or redis.sha1hex(value)
   local owner, unread = read_owner()
   local is_known = owner.lease == id
-  local age = is_known and math.max(0, time - (tonumber(owner.since) or 0)) or -1
+  local since = is_known and tonumber(owner.since)
+  local age = since and math.max(0, time - since) or -1
   local known = is_known and owner
   if shared then known = latest_share(time) end
   local reply = holder_reply(
@@ -108,11 +109,10 @@ end
 -- removed.
 local BROKEN, BREAKER = 'broken:', '!'
 
--- Whether the lease was released by hand or broken by force. An error ends the script, as such a
--- lease must not be restored (R11).
-local function has_tombstone(id)
-  return redis.call('ZSCORE', KEYS.released, id)
-    or redis.call('ZSCORE', KEYS.released, BROKEN .. id)
+-- Whether the keeper of the lease released it, and whether it was broken by force. An error ends
+-- the script, as such a lease must not be restored (R11).
+local function tombstones_of(id)
+  return redis.call('ZSCORE', KEYS.released, id), redis.call('ZSCORE', KEYS.released, BROKEN .. id)
 end
 
 -- The owner record of the process that broke this lease by force ('': it cannot be read), or nil.
@@ -144,9 +144,10 @@ end
 
 -- The reply if the caller's lease is not here: {'gone', 1} if it was released by hand, even if
 -- there is a later lease; otherwise the holder, or {'gone', 0}. If it was broken by force, the
--- reply ends with the breaker: {'held', …, breaker} or {'gone', 2, breaker}.
-local function not_ours(id, time, value, type_name)
-  if type(redis.pcall('ZSCORE', KEYS.released, id)) == 'string' then
+-- reply ends with the breaker: {'held', …, breaker} or {'gone', 2, breaker}. For a user of the
+-- lease (`is_user`) it does not end with the keeper's release.
+local function not_ours(id, time, value, type_name, is_user)
+  if not is_user and type(redis.pcall('ZSCORE', KEYS.released, id)) == 'string' then
     return {WORD.gone, NUMBER.gone_released}
   end
   local breaker = breaker_of(id)
@@ -161,7 +162,7 @@ end
 
 -- The lease of this token. -> 'exclusive'; or 'shared', the end of the share, and whether there is
 -- a marker; or nil and the reply to its holder, if the lease is not here
-local function own_lease(token, time)
+local function own_lease(token, time, is_user)
   local value, type_name = lock_value(), nil
   if value == token then return 'exclusive' end
   if value ~= SHARED then value, type_name = read_lock() end
@@ -174,7 +175,7 @@ local function own_lease(token, time)
     local ends = KEYS.readers and share_end(id, time)
     if ends then return 'shared', ends, value == SHARED end
   end
-  return nil, not_ours(id, time, value, type_name)
+  return nil, not_ours(id, time, value, type_name, is_user)
 end
 
 -- Raises the fence counter to our lease's fence, and writes this fence to the lease's records.

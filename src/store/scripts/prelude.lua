@@ -12,7 +12,8 @@
 -- KEYS.readers   readers: a sorted set, ids of the shares of a shared lock, scored with the time
 --                when they end; a lease that takes several slots has a share for each, see
 --                part_id()
--- KEYS.shares    shares: a hash, a reader's id -> the data of its share, see shares.lua
+-- KEYS.shares    shares: a hash, a reader's id -> the data of its share, see shares.lua; and the
+--                users of shares, see users.lua
 -- KEYS.slots     slots: a hash, a slot number -> the id of the reader in it; the slot is free when
 --                that id is no longer a reader
 -- KEYS.queue     queue: a sorted set, ids of waiters, scored with their tickets
@@ -99,17 +100,18 @@ local function publish(id, word)
 end
 
 -- The owner record: the id of its lease (if another lease holds the lock, the record is stale), the
--- lease's fence, the time when it was acquired, supervised (0 or 1: a `run` keeps it), a record for
--- users, and mute (0 or 1: it cannot publish). In a shared lock, the lease is WORD.all_shares,
--- `since` is when it became shared, and the other fields are from the reader that came last. Fields
--- that are absent or cannot be read are false or nil. -> the record, and an error if it cannot be
--- read
+-- lease's fence, the time when it was acquired, supervised (0 or 1: a `run` keeps it), a record to
+-- show, mute (0 or 1: it cannot publish), and the users of the lease, see users.lua. In a shared
+-- lock, the lease is WORD.all_shares, `since` is when it became shared, and the other fields are
+-- from the reader that came last. Fields that are absent or cannot be read are false or nil. -> the
+-- record, and an error if it cannot be read
 local function read_owner()
   local stored =
-    redis.pcall('HMGET', KEYS.owner, 'lease', 'fence', 'since', 'supervised', 'record', 'mute')
+    redis.pcall('HMGET', KEYS.owner, 'lease', 'fence', 'since', 'supervised', 'record', 'mute',
+      WORD.users_field)
   return {
     lease = stored[1], fence = stored[2], since = stored[3], supervised = stored[4],
-    record = stored[5], cannot_publish = stored[6] == '1'
+    record = stored[5], cannot_publish = stored[6] == '1', users = stored[7]
   }, first_error(stored)
 end
 

@@ -1,4 +1,5 @@
--- Compare and delete.
+-- Compare and delete. If the lease has users, the keeper leaves it to them: it expires with the
+-- last of them at the latest, and the last to end deletes it (U3).
 -- ARGV: token,
 --       by hand (0 or 1: the request is not from the process that keeps the lease),
 --       expire_in in ms (not 0: the lease is kept and expires after this time, before which no
@@ -6,12 +7,15 @@
 --       our waiter id ('': we do not wait), and for the renewed queue entry: ticket, polls, life,
 --       mode as in queue.lua,
 --       owner record ('': none): of the queue entry, or with expire_in the new record of the lease,
---       the run that ends with this lease ('': none), see runs.lua
+--       the run that ends with this lease ('': none), see runs.lua,
+--       the id of the user that ends ('': the keeper, or a request by hand),
+--       whether the lease may have users (0 or 1: it was handed over),
+--       a stop request for its users, a JSON object ('': none)
 -- -> {'released', whether the run is recorded} | {'supervised', …} as `held` | {'gone', …}
 --    | {'held', …} | an error
 forget_absent()
 local token, by_hand, expire_in = ARGV.token, ARGV.by_hand == '1', tonumber(ARGV.expire_in)
-local waiter = ARGV.waiter
+local waiter, user = ARGV.waiter, ARGV.user
 local id, time = redis.sha1hex(token), now()
 local refused = refusal_of_writes()
 if refused then return refused end
@@ -21,10 +25,9 @@ if waiter ~= '' and KEYS.queue then
   enqueue(
     waiter, tonumber(ARGV.ticket), ARGV.mode, ARGV.polls, tonumber(ARGV.life), ARGV.record, time)
 end
-local how, ends = own_lease(token, time)
+local how, ends = own_lease(token, time, user ~= '')
 if not how then return ends end
 
-local remaining
 if by_hand then
   -- Only this key shows whether a run keeps the lease (R9).
   local source = KEYS.owner
@@ -40,11 +43,68 @@ if by_hand then
   if ours[REPLY.holder.supervised] == 1 and not is_kept(ours[REPLY.holder.record]) then
     return ours
   end
-  remaining = ours[REPLY.holder.remaining_ms]
 end
 
--- Let the process that keeps this lease learn that it was released, not lost.
-if by_hand and expire_in == 0 then leave_tombstones({id}, nil, remaining, time) end
+local function rest_of_lease()
+  return how == 'shared' and ends - time or remaining_ms(time)
+end
+-- Makes the lease expire then, and informs the first waiter, which waits for its end.
+local function expire_after(rest)
+  if how == 'exclusive' then
+    redis.call('PEXPIRE', KEYS.lock, decimal(rest))
+    redis.pcall('PEXPIRE', KEYS.owner, decimal(rest))
+  else
+    local first = KEYS.shares and read_share(redis.pcall('HGET', KEYS.shares, id))
+    for _, part in ipairs(parts_of(id, first)) do
+      if share_end(part, time) then
+        redis.call('ZADD', KEYS.readers, decimal(time + rest), part)
+      end
+    end
+    bound_shares(time)
+  end
+  deliver_to_first(WORD.recheck, time)
+end
+local function ask_users()
+  if ARGV.request == '' then return end
+  if how == 'exclusive' then
+    local asked = with_request(read_owner().record, WORD.stop_field, ARGV.request)
+    return asked and first_error(redis.pcall('HSET', KEYS.owner, 'record', asked))
+  end
+  local share = read_share(redis.pcall('HGET', KEYS.shares, id))
+  local asked = share and with_request(share.record, WORD.stop_field, ARGV.request)
+  if not asked then return end
+  share.record = asked
+  return first_error(write_share(id, share))
+end
+
+if user ~= '' or ARGV.may_have_users == '1' then
+  local users, unread = read_users(how, id, time)
+  if not users then return unread end
+  if user ~= '' then
+    remove_user(users, user)
+  elseif users.left then
+    return {WORD.gone, NUMBER.gone_released}
+  else
+    users.left = expire_in > 0 and time + expire_in or 0
+    -- Let the process that keeps this lease learn that it was released, not lost. Beside users it
+    -- also stops a late heal by that process.
+    local may_return = by_hand or users[1] or not users.known
+    if may_return and expire_in == 0 then leave_tombstones({id}, nil, rest_of_lease(), time) end
+  end
+  if not users.left or users[1] or not users.known then
+    local failure = write_users(how, id, users)
+    if failure then return failure end
+    if not users.left then return {WORD.released, 0} end
+    local last = users.left
+    for _, other in ipairs(users) do last = math.max(last, other.ends) end
+    -- A user that the record no longer shows relies on no more than the present end.
+    if not users.known then last = math.max(last, time + rest_of_lease()) end
+    failure = ask_users()
+    expire_after(last > time and last - time or TIME.idle_life)
+    return failure or {WORD.released, 0}
+  end
+  expire_in = math.max(0, users.left - time)
+end
 if how == 'exclusive' and expire_in == 0 then
   local recorded = delete_exclusive(id, ARGV.run, time)
   notify_next(lock_state(time), time, waiter)
@@ -64,25 +124,17 @@ local record = known and known.record or ''
 local recorded = ARGV.run ~= '' and record_run(ARGV.run, id, record, time) and 1 or 0
 
 if expire_in > 0 then
-  if how == 'exclusive' then
-    redis.call('PEXPIRE', KEYS.lock, ARGV.expire_in)
-    redis.pcall('PEXPIRE', KEYS.owner, ARGV.expire_in)
-    if known and ARGV.record ~= '' then redis.pcall('HSET', KEYS.owner, 'record', ARGV.record) end
-  else
-    for _, part in ipairs(parts_of(id, known)) do
-      if share_end(part, time) then
-        redis.call('ZADD', KEYS.readers, decimal(time + expire_in), part)
-      end
-      local its = part == id and known or read_share(redis.pcall('HGET', KEYS.shares, part))
-      if its and ARGV.record ~= '' then
-        its.record = ARGV.record
-        write_share(part, its)
-      end
-    end
-    bound_shares(time)
+  if how == 'exclusive' and known and ARGV.record ~= '' then
+    redis.pcall('HSET', KEYS.owner, 'record', ARGV.record)
   end
-  -- The first waiter waits for the end of the lease, which has changed.
-  deliver_to_first(WORD.recheck, time)
+  for _, part in ipairs(how == 'shared' and ARGV.record ~= '' and parts_of(id, known) or {}) do
+    local its = part == id and known or read_share(redis.pcall('HGET', KEYS.shares, part))
+    if its then
+      its.record = ARGV.record
+      write_share(part, its)
+    end
+  end
+  expire_after(expire_in)
   return {WORD.released, recorded}
 end
 

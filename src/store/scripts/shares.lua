@@ -106,6 +106,11 @@ local function slots_in(text)
   return slots
 end
 
+-- The field of KEYS.shares for the users of a share.
+local function users_of_share(id)
+  return WORD.users_field .. ':' .. id
+end
+
 -- Removes a share. Removing the first share of a lease removes all of them.
 local function forget_share(id)
   redis.call('ZREM', KEYS.readers, id)
@@ -116,6 +121,7 @@ local function forget_share(id)
   if has_slot and redis.call('HGET', KEYS.slots, share.slot) == id then
     redis.call('HDEL', KEYS.slots, share.slot)
   end
+  redis.call('HDEL', KEYS.shares, users_of_share(id))
   redis.call('HDEL', KEYS.shares, id)
   local parts = parts_of(id, share)
   for nth = 2, #parts do forget_share(parts[nth]) end

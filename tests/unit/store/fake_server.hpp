@@ -21,7 +21,7 @@ inline constexpr std::string_view granted =
     "*6\r\n$7\r\ngranted\r\n$2\r\n42\r\n$2\r\nid\r\n$0\r\n\r\n*12\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:"
     "0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:-1\r\n$0\r\n\r\n$0\r\n\r\n";
 inline constexpr std::string_view is_free =
-    "*2\r\n$4\r\nfree\r\n*7\r\n:0\r\n*0\r\n:0\r\n*0\r\n$0\r\n\r\n$2\r\n17\r\n$0\r\n\r\n";
+    "*2\r\n$4\r\nfree\r\n*8\r\n:0\r\n*0\r\n:0\r\n*0\r\n$0\r\n\r\n$2\r\n17\r\n$0\r\n\r\n*0\r\n";
 
 /// What a master answers to ROLE and INFO behind an inspection.
 inline constexpr std::string_view is_master_behind = "*1\r\n$6\r\nmaster\r\n$0\r\n\r\n";

@@ -890,6 +890,47 @@ TEST_F(RedisServerTest, ReleasesWithTheSameArgumentsWhereItMayStillBeAcquired) {
   }());
 }
 
+TEST_F(RedisServerTest, SendsNoUndoBehindAReleaseThatMayLeaveTheLeaseToUsers) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    Peer first = co_await late_on_new_connection();
+    ReleaseRequest request{resource(), token()};
+    request.may_have_users = true;
+    auto released = drive_.start(server_->release(request, Instant::max()));
+    Peer second = co_await fake_.accept();
+    expect_evalsha(co_await first.read_command(), scripts::release, token());
+    co_await second.read_command();
+    co_await second.send(std::string(gone));
+    co_await released.get();
+    co_await server_->close(clock_.now());
+    co_await first.expect_end();
+  }());
+}
+
+TEST_F(RedisServerTest, EndsTheUseWhereItMayStillBeRenewed) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    ExtendRequest renewal{resource(), token(), ttl()};
+    renewal.user = LeaseUser{"u1", "{}"};
+    auto vote = drive_.start(server_->extend(renewal, clock_.now() + 1s));
+    Peer first = co_await fake_.accept();
+    co_await first.read_command();
+    clock_.advance(1s);
+    const ExtendVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Fault>(answer));
+
+    ReleaseRequest request{resource(), token()};
+    request.user = renewal.user->id;
+    auto released = drive_.start(server_->release(request, Instant::max()));
+    Peer second = co_await fake_.accept();
+    const auto late = co_await first.read_command();
+    const auto counted = co_await second.read_command();
+    EXPECT_EQ(late, counted);
+    co_await second.send(std::string(gone));
+    co_await released.get();
+    co_await server_->close(clock_.now());
+    co_await first.expect_end();
+  }());
+}
+
 TEST_F(RedisServerTest, DoesNotTakeBackWhatWasRefused) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = start_acquire();

@@ -66,8 +66,8 @@ Reply with_queue(Reply reply) {
   return reply;
 }
 Reply parties() {
-  return array(
-      {integer(0), array({}), integer(0), array({}), text(""), text("1700000000000"), text("")});
+  return array({integer(0), array({}), integer(0), array({}), text(""), text("1700000000000"),
+                text(""), array({array({integer(1500), text(std::string(record))})})});
 }
 Reply with_company(Reply reply) {
   reply.elements.push_back(parties());
@@ -152,31 +152,45 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
 
   const ScriptCall extend = extend_call({resource(), secret_token(), ttl()});
   EXPECT_EQ(extend.script, &scripts::extend);
-  EXPECT_EQ(extend.arguments, (Strings{token_text, "30000", "", "0", "extend"}));
+  EXPECT_EQ(extend.arguments, (Strings{token_text, "30000", "", "0", "", "", "0", "extend"}));
   EXPECT_EQ(extend_call({resource(), secret_token(), ttl(), {1, 4}, Fence(42)}).arguments,
-            (Strings{token_text, "30000", "1,4", "42", "extend"}));
+            (Strings{token_text, "30000", "1,4", "42", "", "", "0", "extend"}));
+  EXPECT_EQ(extend_call({resource(), secret_token(), ttl(), {}, {}, LeaseUser{"u1", record}, true})
+                .arguments,
+            (Strings{token_text, "30000", "", "0", "u1", record, "1", "extend"}));
 
   const ScriptCall heal =
       heal_call({resource(), secret_token(), ttl(), Fence(42), {1500ms, true, record}});
   EXPECT_EQ(heal.script, &scripts::heal);
   EXPECT_EQ(heal.arguments,
-            (Strings{token_text, "30000", "42", "1500", "1", record, "x", "", "heal"}));
+            (Strings{token_text, "30000", "42", "1500", "1", record, "x", "", "", "", "heal"}));
   EXPECT_EQ(heal_call({resource(), secret_token(), ttl(), Fence(42), {}, Hold{true, {1, 4}}})
                 .arguments[7],
             "1,4");
 
   EXPECT_EQ(release_call({resource(), secret_token(), false}).script, &scripts::release);
-  EXPECT_EQ(release_call({resource(), secret_token(), false, 0s}).arguments,
-            (Strings{token_text, "0", "0", "", "0", "0", "0", "x", "", "", "release"}));
-  EXPECT_EQ(release_call({resource(), secret_token(), true, 0s}).arguments,
-            (Strings{token_text, "1", "0", "", "0", "0", "0", "x", "", "", "release"}));
+  EXPECT_EQ(
+      release_call({resource(), secret_token(), false, 0s}).arguments,
+      (Strings{token_text, "0", "0", "", "0", "0", "0", "x", "", "", "", "0", "", "release"}));
+  EXPECT_EQ(
+      release_call({resource(), secret_token(), true, 0s}).arguments,
+      (Strings{token_text, "1", "0", "", "0", "0", "0", "x", "", "", "", "1", "", "release"}));
+  ReleaseRequest use{resource(), secret_token()};
+  use.user = "u1";
+  EXPECT_EQ(release_call(use).arguments[10], "u1");
+  ReleaseRequest detached{resource(), secret_token()};
+  detached.may_have_users = true;
+  detached.stop_users = StopRequest{"web1", "alice", "why"};
+  EXPECT_EQ(release_call(detached).arguments[11], "1");
+  EXPECT_EQ(release_call(detached).arguments[12], encode_stop_request(*detached.stop_users));
   EXPECT_EQ(release_call({resource(), secret_token(), false, 1500us}).arguments,
-            (Strings{token_text, "0", "2", "", "0", "0", "0", "x", "", "",
+            (Strings{token_text, "0", "2", "", "0", "0", "0", "x", "", "", "", "0", "",
                      "release"}));  // never too short
   ReleaseRequest back{resource(), secret_token()};
   back.requeue.emplace(Requeue{QueueEntry{"me", 17, false, 35s}, Mode{true, 0}, owner});
-  EXPECT_EQ(release_call(back).arguments, (Strings{token_text, "0", "0", "me", "17", "0", "35000",
-                                                   "s", encode_owner(owner), "", "release"}));
+  EXPECT_EQ(release_call(back).arguments,
+            (Strings{token_text, "0", "0", "me", "17", "0", "35000", "s", encode_owner(owner), "",
+                     "", "0", "", "release"}));
 
   EXPECT_EQ(leave_call(resource(), "me").script, &scripts::leave);
   EXPECT_EQ(leave_call(resource(), "me").arguments, (Strings{"me", "leave"}));
@@ -319,7 +333,11 @@ TEST(InspectVote, IsReadFromEveryReply) {
   EXPECT_TRUE(std::holds_alternative<Free>(inspect_vote(array({text("free"), parties()}))));
   const auto taken = inspect_vote(with_company(ours("held")));
   ASSERT_TRUE(std::holds_alternative<Taken>(taken));
-  expect_ours(std::get<Taken>(taken).holder);
+  const Holder& holder = std::get<Taken>(taken).holder;
+  expect_ours(holder);
+  ASSERT_EQ(holder.users.size(), 1U);
+  EXPECT_EQ(holder.users[0].age, 1500ms);
+  EXPECT_EQ(holder.users[0].owner->host, "web1");
 }
 
 TEST(InspectVote, TellsWhoSharesAndWhoWaits) {
@@ -328,7 +346,7 @@ TEST(InspectVote, TellsWhoSharesAndWhoWaits) {
   const Reply waiter = array({text("s"), integer(1500), text(std::string(record))});
   const auto vote = inspect_vote(
       array({text("free"), array({integer(20), array({waiter}), integer(30), array({share}),
-                                  text("1110"), text("1700000000000"), text("")})}));
+                                  text("1110"), text("1700000000000"), text(""), array({})})}));
   ASSERT_TRUE(std::holds_alternative<Free>(vote));
   const LockParties& seen = std::get<Free>(vote).parties;
   EXPECT_EQ(seen.waiters, 20U);
@@ -345,9 +363,9 @@ TEST(InspectVote, TellsWhoSharesAndWhoWaits) {
 
 /// What a server shows that has this text about the last runs.
 LastRuns runs_in(const std::string& stored) {
-  const auto vote =
-      inspect_vote(array({text("free"), array({integer(0), array({}), integer(0), array({}),
-                                               text(""), text("1700000000000"), text(stored)})}));
+  const auto vote = inspect_vote(
+      array({text("free"), array({integer(0), array({}), integer(0), array({}), text(""),
+                                  text("1700000000000"), text(stored), array({})})}));
   return std::get<Free>(vote).runs;
 }
 

@@ -1,0 +1,98 @@
+-- Follows lock.lua: the users of a lease, which are processes that work under it but did not
+-- acquire it (PROTOCOL U1). They are stored with the lease's record: in a field of KEYS.owner, for a
+-- share in users_of_share() of KEYS.shares. The first line is empty, or shows that the keeper has
+-- left: when --min-hold ends for it, 0 without that. Each other line is 'id end since record'.
+local MOST_USERS = 16
+
+-- The users in a stored text, without those that have ended. `left` is nil if the keeper has not
+-- left. -> {left, {id, ends, since, record}, …}; or nil and an error
+local function parse_users(text, time)
+  local left, lines = string.match(text or '', '^(%d*)\n?(.*)$')
+  local users = {left = tonumber(left)}
+  for line in string.gmatch(lines, '[^\n]+') do
+    local user, ends, since, record = string.match(line, '^(%S+) (%d+) (%d+) (.*)$')
+    if not user then
+      return nil, redis.error_reply(
+        'ERR a user of the lease has a newer version: upgrade redlock-cli')
+    end
+    if tonumber(ends) > time then
+      users[#users + 1] =
+        {id = user, ends = tonumber(ends), since = tonumber(since), record = record}
+    end
+  end
+  return users
+end
+
+-- Like parse_users(), for the lease `id`, which is here. `known` is false if the record of the
+-- lease was lost, so there may be others.
+local function read_users(how, id, time)
+  local known, text
+  if how == 'exclusive' then
+    if not KEYS.owner then return nil, redis.error_reply(ELSEWHERE) end
+    local owner, unread = read_owner()
+    if unread then return nil, unread end
+    if owner.lease == id then known, text = owner.record, owner.users end
+  else
+    if not KEYS.shares then return nil, redis.error_reply(ELSEWHERE) end
+    local stored = redis.pcall('HMGET', KEYS.shares, id, users_of_share(id))
+    if is_error(stored) then return nil, stored end
+    known, text = read_share(stored[1]), stored[2]
+  end
+  local users, unread = parse_users(text, time)
+  if users then users.known = known and true or false end
+  return users, unread
+end
+
+-- Stores them. The caller sets the expiry of KEYS.shares. -> an error or nil
+local function write_users(how, id, users)
+  local lines = {users.left and decimal(users.left) or ''}
+  for _, user in ipairs(users) do
+    lines[#lines + 1] =
+      table.concat({user.id, decimal(user.ends), decimal(user.since), user.record}, ' ')
+  end
+  local text = table.concat(lines, '\n')
+  local key, field = KEYS.owner, WORD.users_field
+  if how == 'shared' then key, field = KEYS.shares, users_of_share(id) end
+  if text == '' then return first_error(redis.pcall('HDEL', key, field)) end
+  if how == 'shared' or users.known then
+    return first_error(redis.pcall('HSET', key, field, text))
+  end
+  -- The record was lost; a heal restores the rest.
+  return first_error(
+    redis.pcall('HSET', key, 'lease', id, field, text),
+    redis.pcall('PEXPIRE', key, decimal(math.max(1, redis.call('PTTL', KEYS.lock)))))
+end
+
+-- Forgets a user. -> when it had come, or nil
+local function remove_user(users, id)
+  for i, user in ipairs(users) do
+    if user.id == id then return table.remove(users, i).since end
+  end
+end
+
+-- Adds a user, or moves its end. -> an error or nil
+local function put_user(how, id, users, user, ends, record, time)
+  local since = remove_user(users, user) or time
+  users[#users + 1] = {id = user, ends = ends, since = since, record = record}
+  return write_users(how, id, users)
+end
+
+-- Appends REPLY.user of the first users to a list.
+local function describe_users(described, users, time)
+  for _, user in ipairs(users or {}) do
+    if #described == MOST_USERS then break end
+    described[#described + 1] = {math.max(0, time - user.since), user.record}
+  end
+  return described
+end
+
+-- REPLY.user of the first users of these shares, by their ids.
+local function describe_users_of_shares(ids, time)
+  local fields, described = {}, {}
+  for i, id in ipairs(ids) do fields[i] = users_of_share(id) end
+  local stored = fields[1] and KEYS.shares and redis.pcall('HMGET', KEYS.shares, unpack(fields))
+  for _, text in ipairs(stored or {}) do
+    if text then describe_users(described, parse_users(text, time), time) end
+  end
+  return described
+end
