@@ -173,7 +173,8 @@ StopStep StopSchedule::begin(std::optional<StopReason> why, Instant now) {
   const StopAction action = joins_                ? StopAction::join
                             : how == OnLost::warn ? StopAction::warn
                                                   : StopAction::terminate;
-  const bool spares_rest = plan_.signal_to == SignalTo::command && guard_ == Guard::first && why;
+  const bool spares_rest =
+      plan_.signal_to == SignalTo::command && guard_ == Guard::first && why && !command_ended_;
   if (action == StopAction::terminate && spares_rest)
     rest_at_ = now + std::max(Duration::zero(), grace_end(now) - now) / 2;
   return {action, why, next(now)};

@@ -77,10 +77,16 @@ class HeldLease {
                                          std::optional<StopRequest> stop_users = std::nullopt);
 
   /// Registers with the servers as this user of the lease: the next extension is its first.
-  void use_as(LeaseUser user) {
+  /// `until`: when the lease ends as it is, and so may the entry.
+  void use_as(LeaseUser user, Instant until) {
+    granted_until_ = until;
     user_ = std::move(user);
     is_new_user_ = true;
   }
+
+  /// From now on no server is healed because of the rounds so far, and their late answers do not
+  /// count.
+  void end_healing() { *released_ = true; }
 
  private:
   ServerSet& server_set_;

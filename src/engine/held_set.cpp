@@ -271,7 +271,15 @@ asio::awaitable<void> release_unconfirmed(ServerSet& server_set, Interrupt& inte
     if (!left) co_return;
     const auto set = std::make_shared<HeldSet>(server_set, interrupt);
     for (const Lease& lease : left->leases) set->add(lease);
-    if (clock.now() >= set->deadline()) co_return;
+    if (clock.now() >= set->deadline()) {
+      // The run is no success without the first; the others must not last until their ends.
+      for (const Lease& lease : left->leases) {
+        if (lease.deadline <= clock.now()) continue;
+        HeldLease held(server_set, lease);
+        (void)co_await held.release(/*by_hand=*/false);
+      }
+      co_return;
+    }
     const Duration expire_in =
         std::max(Duration::zero(), left->expire_in - (clock.now() - left->as_of));
     (void)co_await set->release(/*by_hand=*/false, expire_in, std::move(left->finished),

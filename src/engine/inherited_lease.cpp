@@ -164,7 +164,7 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
     held.emplace(server_set, order.resource, parent_claim.token, parent_claim.fence,
                  parent_claim.hold, order.ttl);
     user = user_of(server_set, order.owner);
-    if (user) held->use_as(*user);
+    if (user) held->use_as(*user, found.round.deadline);
     held->on_stop_request([asked](const StopRequest& request) { *asked = request; });
     ExtendResult extended = co_await held->extend(order.ttl);
     if (extended.decision != ExtendDecision::confirmed) {
@@ -174,6 +174,7 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
       co_return inheritance;
     }
     deadline = extended.deadline;
+    held->end_healing();  // the next rounds heal, and end with the lease
   }
   if (server_set.clock().now() + order.needed_validity >= deadline) {
     if (user) (void)co_await held->release(/*by_hand=*/false);

@@ -86,7 +86,7 @@ void ServerSet::clear_away(Leftover leftover) {
     if (same->release.token != release.token || same->release.user != release.user) continue;
     same->until = std::max(same->until, leftover.until);
     // The undo of an attempt asks for nothing beside the end of its lease.
-    if (release.run || release.expire_in > Duration::zero())
+    if (release.run || release.expire_in > Duration::zero() || release.may_have_users)
       same->release = std::move(leftover.release);
     same->unread = true;  // the release under way may be too early for the new leftover
     return;

@@ -277,7 +277,7 @@ asio::awaitable<bool> Supervisor::until_over() {
 
 /// Whether the command gets the stop signal first. Its pid may be reused once it has been reaped.
 bool Supervisor::sends_to_command_alone() const {
-  return plan_.signal_to == SignalTo::command && page_.target.kill_argument != 0;
+  return plan_.signal_to == SignalTo::command && !ended_;
 }
 
 /// Does what a step says: the stop signal to the tree, unless the front process has sent it.

@@ -175,9 +175,12 @@ void ProcessTree::retire_target() {
 
 std::optional<Ended> ProcessTree::reap_next() {
   retire_target();
+  const pid_t target = target_.kill_argument;
   int status = 0;
   const pid_t pid = ::waitpid(-1, &status, WNOHANG | __WALL);
   if (pid <= 0) return std::nullopt;
+  // It may have died since.
+  if (pid == (target < 0 ? -target : target)) target_.kill_argument = 0;
   guards_.erase(pid);  // its pid may be reused from now on
   killed_.erase(pid);
   if (pid == spared_) spared_ = 0;

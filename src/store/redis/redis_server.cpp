@@ -215,11 +215,14 @@ Connection::Answered RedisServer::late_answer_to(const ScriptCall& call,
                                                  const std::shared_ptr<Link>& link) const {
   // A late answer says nothing of the replicas.
   if (!call.late || options_.replicas > 0) return nullptr;
-  return [late = call.late, connection = std::weak_ptr(link->connection),
+  return [late = call.late, token = undo_target_of(call).token, known = std::weak_ptr(link),
           &clock = clock_](const Result<Reply, Fault>& reply) {
-    const auto alive = connection.lock();
-    if (alive && reply && reply->type != Reply::Type::error)
-      late(*reply, greeted_facts(alive->greeting(), clock.now()));
+    const auto alive = known.lock();
+    if (!alive || !reply || reply->type == Reply::Type::error) return;
+    // What is under way there no more needs no undo there.
+    if (const auto sent = alive->maybe_applied.find(token); sent != alive->maybe_applied.end())
+      sent->second.answered = true;
+    late(*reply, greeted_facts(alive->connection->greeting(), clock.now()));
   };
 }
 

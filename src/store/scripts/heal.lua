@@ -1,7 +1,7 @@
 -- Restores a lease, or only its record, on a server that lost it, after a quorum extended it in the
 -- same round (R5). Never shortens a lease, and never replaces a record of ours, which may have a
--- stop request. What a user of the lease restores is its own entry (U4), also after the keeper has
--- released the lease there.
+-- stop request. A user of the lease also restores its own entry if the record was lost (U4), even
+-- after the keeper has released the lease there.
 -- ARGV: token, ttl, fence, age, supervised, owner record, mode (x or s), slots as '1,4' or '',
 --       the user's id ('': the keeper) and record
 -- -> {'healed'} | {'gone', …} if it was released by hand or broken meanwhile
@@ -13,8 +13,13 @@ local was_released, was_broken = tombstones_of(id)
 if was_broken or was_released and user == '' then return not_ours(id, time) end
 -- Of the lease, before its record is written anew.
 local users = {known = true}
-local function restore_users(how, ends)
+local function restore_users(how, ends, ends_here)
   if was_released then users.left = users.left or 0 end
+  -- Its record was lost alone, perhaps with users, who rely on no more than its present end (U3). A
+  -- lease that a run keeps has none.
+  if not users.known and ARGV.supervised ~= '1' then
+    users[#users + 1] = {id = UNKNOWN_USER, ends = ends_here, since = time, record = '{}'}
+  end
   users.known = true
   if user ~= '' then return put_user(how, id, users, user, ends, ARGV.user_record, time) end
   return write_users(how, id, users)
@@ -26,11 +31,15 @@ local last = counter(MAX_FENCE)
 local since = time - tonumber(ARGV.age)
 
 if ARGV.mode == WORD.alone then
+  local rest = ttl
   if value == token then
     local owner = read_owner()
     if owner.lease == id and owner.record then return {WORD.healed} end
-    users = read_users('exclusive', id, time) or users
-    ttl = math.max(ttl, redis.call('PTTL', KEYS.lock))
+    local unread
+    users, unread = read_users('exclusive', id, time)
+    if not users then return unread end
+    rest = redis.call('PTTL', KEYS.lock)
+    ttl = math.max(ttl, rest)
   else
     if state ~= 'free' then return describe(WORD.held, value, type_name, time) end
     local set = redis.pcall('SET', KEYS.lock, token, 'NX', 'PX', ARGV.ttl)
@@ -38,7 +47,8 @@ if ARGV.mode == WORD.alone then
     if is_error(set) then return set end
   end
   write_owner(id, ARGV.fence, since, ARGV.supervised, ARGV.record, ttl)
-  restore_users('exclusive', time + ttl)
+  local failure = restore_users('exclusive', time + ttl, time + rest)
+  if failure then return failure end
 else
   if state ~= 'free' and value ~= SHARED then
     return describe(WORD.held, value, type_name, time)
@@ -50,12 +60,16 @@ else
   end
   local ends = share_end(id, time)
   local known = ends and read_share(redis.call('HGET', KEYS.shares, id))
-  if ends then users = read_users('shared', id, time) or users end
+  if ends then
+    local unread
+    users, unread = read_users('shared', id, time)
+    if not users then return unread end
+  end
   ttl = math.max(ttl, (ends or 0) - time)
   local failure = add_share(id, ttl, {
     fence = ARGV.fence, since = since, supervised = ARGV.supervised,
     record = known and known.record or ARGV.record
-  }, slots, time) or restore_users('shared', time + ttl)
+  }, slots, time) or restore_users('shared', time + ttl, ends or time + ttl)
   if failure then return failure end
 end
 if last and last < tonumber(ARGV.fence) then set_counter(tonumber(ARGV.fence), ttl) end

@@ -114,14 +114,15 @@ end
 -- Removes a share. Removing the first share of a lease removes all of them.
 local function forget_share(id)
   redis.call('ZREM', KEYS.readers, id)
-  local stored = KEYS.shares and redis.call('HGET', KEYS.shares, id)
+  if not KEYS.shares then return end
+  redis.call('HDEL', KEYS.shares, users_of_share(id))
+  local stored = redis.call('HGET', KEYS.shares, id)
   if not stored then return end
   local share = read_share(stored)
   local has_slot = KEYS.slots and share and share.slot >= 0
   if has_slot and redis.call('HGET', KEYS.slots, share.slot) == id then
     redis.call('HDEL', KEYS.slots, share.slot)
   end
-  redis.call('HDEL', KEYS.shares, users_of_share(id))
   redis.call('HDEL', KEYS.shares, id)
   local parts = parts_of(id, share)
   for nth = 2, #parts do forget_share(parts[nth]) end

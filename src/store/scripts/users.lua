@@ -4,6 +4,9 @@
 -- left: when --min-hold ends for it, 0 without that. Each other line is 'id end since record'.
 local MOST_USERS = 16
 
+-- Stands for users whose entries were lost with the record of the lease; shown to nobody.
+local UNKNOWN_USER = '?'
+
 -- The users in a stored text, without those that have ended. `left` is nil if the keeper has not
 -- left. -> {left, {id, ends, since, record}, …}; or nil and an error
 local function parse_users(text, time)
@@ -81,7 +84,9 @@ end
 local function describe_users(described, users, time)
   for _, user in ipairs(users or {}) do
     if #described == MOST_USERS then break end
-    described[#described + 1] = {math.max(0, time - user.since), user.record}
+    if user.id ~= UNKNOWN_USER then
+      described[#described + 1] = {math.max(0, time - user.since), user.record}
+    end
   end
   return described
 end

@@ -127,6 +127,7 @@ TEST(StopSchedule, TheRestIsStoppedAfterTheCommandIfThePlanSaysSo) {
   EXPECT_EQ(course("13c", alone), "12 terminate lost, 13 terminate_rest, 16 kill");
   EXPECT_EQ(course("4a 15c", alone), "4 terminate request, 6 terminate_rest, 8 kill");
   EXPECT_EQ(course("4e", alone), "4 terminate, 8 kill") << "the command has ended before";
+  EXPECT_EQ(course("4c 6a", alone), "6 terminate request, 10 kill") << "likewise";
   EXPECT_EQ(course("4g", alone), "4 kill front_killed");
   EXPECT_EQ(course("", alone, Guard::second), "13 terminate lost, 17 kill, 18 replace");
   alone.on_lost = OnLost::term;

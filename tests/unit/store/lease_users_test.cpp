@@ -320,7 +320,18 @@ TEST_P(LeaseUsersTest, AHealOfTheRecordKeepsTheUsers) {
   EXPECT_TRUE(answers<Released>(release()));
   EXPECT_FALSE(is_acquired_by_another());
   EXPECT_TRUE(answers<Released>(end('1')));
-  EXPECT_TRUE(is_free());
+  EXPECT_FALSE(is_acquired_by_another()) << "there may have been others";
+}
+
+TEST_P(LeaseUsersTest, AHealOfTheRecordDoesNotTakeLostUsersForNone) {
+  acquire();
+  if (std::get<UsedLease>(GetParam()) == UsedLease::slots) return;
+  ASSERT_TRUE(joins('1'));
+  lose_record();
+  EXPECT_TRUE(answers<Healed>(heal(std::nullopt)));
+  EXPECT_TRUE(answers<Released>(release()));
+  EXPECT_FALSE(is_acquired_by_another());
+  EXPECT_TRUE(is_renewed('1'));
 }
 
 TEST_P(LeaseUsersTest, UsersThatCannotBeReadAreNotTakenForNone) {
