@@ -162,6 +162,11 @@ asio::awaitable<Listing> list_resources(ServerSet& server_set, ListingRequest re
   }
   listing.resources.assign(resources.begin(), resources.end());
   listing.faults = faults_among(server_set, [&](std::size_t i) { return &votes[i]; });
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    const auto* listed = std::get_if<LockList>(&votes[i]);
+    if (listed != nullptr && listed->missing)
+      listing.faults.push_back({server_set.server(i).name(), *listed->missing});
+  }
   co_return listing;
 }
 

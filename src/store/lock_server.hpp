@@ -166,7 +166,8 @@ struct ListRequest {
 /// The locks of one server.
 struct LockList {
   std::vector<Resource> resources;
-  std::vector<Fault> skipped;  ///< one for each key that may be a lock but could not be read
+  std::vector<Fault> skipped;      ///< one for each key that may be a lock but could not be read
+  std::optional<Fault> missing{};  ///< why the locks of a part of the server are not in the list
   std::optional<std::string> other_key{};  ///< if there are no locks: a key of another client
 };
 

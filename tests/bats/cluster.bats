@@ -109,6 +109,19 @@ waits_at() { [[ $(redis "$1" zcard "redlock:queue:{$2}") == 1 ]]; }
     "['warning']"
 }
 
+@test "status lists the locks of the masters that live, and names the one that does not" {
+  local nr
+  for nr in 0 1 2; do
+    redis "$nr" config set cluster-require-full-coverage no >/dev/null
+    run -0 redlock-cli acquire -k "${CLUSTER_KEY[nr]}" -t 1m
+  done
+  kill_server 2
+  run -69 redlock-cli status
+  assert_line --regexp "^${CLUSTER_KEY[0]} "
+  assert_line --regexp "^${CLUSTER_KEY[1]} "
+  assert_line --regexp "^incomplete: .*127.0.0.1:${SERVER_PORT[2]}: cannot connect"
+}
+
 @test "dead servers are skipped while the key's own master lives; without it the cluster is down" {
   redis 0 config set cluster-require-full-coverage no >/dev/null
   kill_server 2

@@ -210,25 +210,30 @@ void ClusterServer::post_to_late(const ScriptCall& call, bool only_unanswered,
 asio::awaitable<Result<LockList, Fault>> ClusterServer::list(ListRequest request) {
   const auto views = co_await masters_.complete_views(clock_.now() + request.answer_timeout);
   if (!views) co_return unexpected(views.error());
-  Fault faults;
+  std::optional<LockList> most;
   for (const ClusterView& view : *views) {
-    Result<LockList, Fault> list = co_await list_from(view, request);
-    if (list) co_return list;
-    if (faults.text.find(list.error().text) == std::string::npos) add_fault(faults, list.error());
+    LockList list = co_await list_from(view, request);
+    if (!list.missing) co_return list;
+    if (!most || list.resources.size() > most->resources.size()) most = std::move(list);
   }
-  co_return unexpected(std::move(faults));
+  co_return std::move(*most);
 }
 
-asio::awaitable<Result<LockList, Fault>> ClusterServer::list_from(const ClusterView& view,
-                                                                  const ListRequest& request) {
+asio::awaitable<LockList> ClusterServer::list_from(const ClusterView& view,
+                                                   const ListRequest& request) {
   LockList list;
+  Fault missing;
   for (const Address& master : servers_in(view.slots, /*with_replicas=*/false)) {
     const std::shared_ptr<RedisServer> server = node(master);
     const auto part = co_await server->list(request);
-    if (!part) co_return unexpected(fault_at(master, part.error()));
+    if (!part) {
+      add_fault(missing, fault_at(master, part.error()));
+      continue;
+    }
     list.resources.insert(list.resources.end(), part->resources.begin(), part->resources.end());
     if (!list.other_key) list.other_key = part->other_key;
   }
+  if (!missing.text.empty()) list.missing = std::move(missing);
   co_return list;
 }
 

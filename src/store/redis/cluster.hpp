@@ -89,8 +89,8 @@ class ClusterServer final : public RedisVote {
   /// again.
   void mark_undone(const std::string& token_or_waiter);
 
-  asio::awaitable<Result<LockList, Fault>> list_from(const ClusterView& view,
-                                                     const ListRequest& request);
+  /// The locks of the masters in this view; LockList::missing if not all of them answer.
+  asio::awaitable<LockList> list_from(const ClusterView& view, const ListRequest& request);
 
   /// Ends the subscription if the slot of its key has another master now.
   void drop_misplaced_subscription();
