@@ -115,9 +115,10 @@ TEST_F(UsersOfALease, OutliveSilentServersUnderALongLease) {
 TEST_F(UsersOfALease, RelyOnNoLaterEndThanAQuorumHasForThem) {
   acquire(30s);
   // One server has the lease for longer than the others.
-  for (const std::size_t server : {1, 2}) keeper.server(server).fate_for[Question::extend] = denied;
+  for (const std::size_t server : {1U, 2U})
+    keeper.server(server).fate_for[Question::extend] = denied;
   world.run(HeldLease(keeper.server_set, *lease).extend(ttl(1h)));
-  for (const std::size_t server : {1, 2}) keeper.server(server).fate_for.clear();
+  for (const std::size_t server : {1U, 2U}) keeper.server(server).fate_for.clear();
   const auto set = works(first);
   EXPECT_LE(set->deadline(), world.now() + 30s);
   // The keeper renews its own end, on which a user that does not renew must not rely.
@@ -133,7 +134,8 @@ TEST_F(UsersOfALease, RelyOnNoLaterEndThanAQuorumHasForThem) {
 
 TEST_F(UsersOfALease, NeedAQuorumForTheirRegistration) {
   acquire(1h);
-  for (const std::size_t server : {1, 2}) first.server(server).fate_for[Question::extend] = denied;
+  for (const std::size_t server : {1U, 2U})
+    first.server(server).fate_for[Question::extend] = denied;
   const auto joined = join(first);
   ASSERT_FALSE(joined.has_value());
   world.settle_for(10s);
