@@ -33,8 +33,8 @@ struct Link {
   /// The number of undos that were posted and are not answered yet.
   std::shared_ptr<std::size_t> unread_undos = std::make_shared<std::size_t>(0);
 
-  /// Whether the server may have received the request with this token or waiter's id. A connection
-  /// that never opened carried only what it had inherited.
+  /// Whether the server may have received the request with this token, or this id of a waiter or a
+  /// user. A connection that never opened carried only what it had inherited.
   [[nodiscard]] bool may_have_received(const std::string& what) const;
 
   /// Whether the connection ended before it opened, so that no request on it has reached the
@@ -50,7 +50,7 @@ struct Link {
 };
 
 /// What a call may leave on a server, as a link remembers it, until it is undone there: the lease
-/// of an acquire or a heal, the queue entry of a waiter. `link` must outlive it.
+/// of an acquire or a heal, the entry of a user or a waiter. `link` must outlive it.
 class UndoableCall {
  public:
   UndoableCall(Link& link, const ScriptCall& call) : link_(link), target_(undo_target_of(call)) {}

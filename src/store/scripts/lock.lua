@@ -103,10 +103,10 @@ local function describe_share(word, id, ends, time)
   return reply, first_error(stored)
 end
 
--- Tombstones, for processes whose lease is gone. A lease that was released by hand leaves its id. A
--- lease that was broken by force leaves BROKEN with its id, and BREAKER with the owner record of
--- the process that broke it, both with the same score. The score is the time when they may be
--- removed.
+-- Tombstones, for processes whose lease is gone. A lease that was released by hand, or
+-- beside users, leaves its id. A lease that was broken by force leaves BROKEN with its id, and
+-- BREAKER with the owner record of the process that broke it, both with the same score. The score
+-- is the time when they may be removed.
 local BROKEN, BREAKER = 'broken:', '!'
 
 -- Whether the keeper of the lease released it, and whether it was broken by force. An error ends

@@ -1,10 +1,10 @@
 -- Follows lock.lua: the users of a lease, which are processes that work under it but did not
--- acquire it (PROTOCOL U1). They are stored with the lease's record: in a field of KEYS.owner, for a
--- share in users_of_share() of KEYS.shares. The first line is empty, or shows that the keeper has
--- left: when --min-hold ends for it, 0 without that. Each other line is 'id end since record'.
-local MOST_USERS = 16
+-- acquire it (PROTOCOL U1). They are stored with the lease's record: in a field of KEYS.owner; for
+-- a share, in users_of_share() of KEYS.shares. The first line is empty, or shows that the keeper
+-- has left: when --min-hold ends for it, 0 without that. Each other line is 'id end since record'.
+local MAX_USERS = 16
 
--- Stands for users whose entries were lost with the record of the lease; shown to nobody.
+-- Stands for users whose entries were lost with the record of the lease; not shown.
 local UNKNOWN_USER = '?'
 
 -- The users in a stored text, without those that have ended. `left` is nil if the keeper has not
@@ -83,7 +83,7 @@ end
 -- Appends REPLY.user of the first users to a list.
 local function describe_users(described, users, time)
   for _, user in ipairs(users or {}) do
-    if #described == MOST_USERS then break end
+    if #described == MAX_USERS then break end
     if user.id ~= UNKNOWN_USER then
       described[#described + 1] = {math.max(0, time - user.since), user.record}
     end
