@@ -60,10 +60,17 @@ struct Owner {
   bool detached = false;   ///< it is bound to no process: the pid is that of the holder process
   bool stoppable = false;  ///< its holder process obeys a stop request
   std::optional<StopRequest> stop_request{};
-  std::optional<Place> place{};      ///< with --replace: a newer such run may ask it to stop
+  std::string next_key{};        ///< the key that it acquires after this one, before its command
+                                 ///< starts; empty: none, or one that cannot be stored
+  std::optional<Place> place{};  ///< with --replace: a newer such run may ask it to stop
   unsigned long long pid_start = 0;  ///< of --while-pid: when its process began, in clock ticks
                                      ///< since boot; with the pid it names one process of a host
 };
+
+/// Whether the records are of the same process, as far as they show.
+[[nodiscard]] inline bool is_same_process(const Owner& a, const Owner& b) {
+  return a.host == b.host && a.user == b.user && a.pid == b.pid && a.command == b.command;
+}
 
 /// A run that has ended, as a server remembers it. All times are by that server's clock. If that
 /// clock was set back, `started` and `ended` may be negative.
@@ -142,6 +149,12 @@ struct ShownUser {
   std::optional<Owner> owner;  ///< nullopt: its record cannot be read
 };
 
+/// The lock that the holder of another one still waits for.
+struct AwaitedLock {
+  Resource resource;
+  std::optional<std::size_t> ahead{};  ///< how many wait for it and come first; nullopt: unknown
+};
+
 /// The lease, ours or foreign, that a server shows under a key.
 struct Holder {
   LeaseId id;
@@ -155,6 +168,8 @@ struct Holder {
   std::optional<Fence> fence;      ///< not if foreign
   std::optional<Owner> owner;      ///< not if foreign, or if its record cannot be read
   std::vector<ShownUser> users{};  ///< the first few; only in the answer to "ask" and "inspect"
+  std::optional<AwaitedLock>
+      waits_for{};  ///< no command runs under it yet; only from inspect_all()
 };
 
 /// What a server reports about itself when a connection to it opens. Facts that were not requested

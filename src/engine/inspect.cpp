@@ -30,6 +30,66 @@ asio::awaitable<ListVote> list_one(LockServer& server, ListRequest request) {
   co_return std::move(*listed);
 }
 
+const Owner* owner_in(const Holder& holder, const Owner& process) {
+  return holder.owner && is_same_process(*holder.owner, process) ? &*holder.owner : nullptr;
+}
+
+/// The record of the process as a holder of the lock; null if it is none of those that are shown.
+const Owner* held_by(const Inspection& lock, const Owner& process) {
+  if (lock.holder) {
+    if (const Owner* owner = owner_in(*lock.holder, process)) return owner;
+  }
+  for (const Share& share : lock.parties.first_shares) {
+    if (const Owner* owner = owner_in(share.holder, process)) return owner;
+  }
+  return nullptr;
+}
+
+/// The lock that a holder of `held` waits for; nullopt if it waits for none, or if that is unknown.
+asio::awaitable<std::optional<AwaitedLock>> awaited_by(ServerSet& server_set, std::string held,
+                                                       Owner holder) {
+  // A record may name any key. Those of this tool name a later one, so this ends.
+  while (holder.next_key > held) {
+    const auto next = Resource::from(holder.next_key);
+    if (!next) break;
+    const Inspection lock = summarize(co_await inspect(server_set, *next));
+    if (const Owner* owner = held_by(lock, holder)) {
+      held = next->key();
+      holder = Owner(*owner);
+      continue;
+    }
+    // Neither held nor waited for: it has ended in the meantime.
+    const auto& waiters = lock.parties.first_waiters;
+    const auto ours = std::ranges::find_if(waiters, [&](const Waiting& waiting) {
+      return waiting.owner && is_same_process(*waiting.owner, holder);
+    });
+    if (ours != waiters.end())
+      co_return AwaitedLock{*next, static_cast<std::size_t>(ours - waiters.begin())};
+    if (lock.parties.waiters > waiters.size()) co_return AwaitedLock{*next};
+    break;
+  }
+  co_return std::nullopt;
+}
+
+/// Sets Holder::waits_for of all holders that the votes show.
+asio::awaitable<void> find_awaited(ServerSet& server_set, const Resource& resource,
+                                   std::vector<InspectVote>& votes) {
+  std::vector<Holder*> holders;
+  for (InspectVote& vote : votes) {
+    auto* taken = std::get_if<Taken>(&vote);
+    if (taken == nullptr) continue;
+    holders.push_back(&taken->holder);
+    for (Share& share : taken->parties.first_shares) holders.push_back(&share.holder);
+  }
+  std::map<LeaseId, std::optional<AwaitedLock>> known;
+  for (Holder* const holder : holders) {
+    if (!holder->owner || holder->owner->next_key.empty()) continue;
+    if (!known.contains(holder->id))
+      known[holder->id] = co_await awaited_by(server_set, resource.key(), *holder->owner);
+    holder->waits_for = known[holder->id];
+  }
+}
+
 /// The progress of all servers together.
 class TotalProgress {
  public:
@@ -69,7 +129,9 @@ asio::awaitable<void> inspect_all(ServerSet& server_set, const std::vector<Resou
   std::vector<std::vector<InspectVote>> votes(resources.size());
   std::size_t next = 0;
   const auto inspect_one = [&](std::size_t i) -> asio::awaitable<void> {
-    votes[i] = co_await inspect(server_set, resources[i], runs);
+    std::vector<InspectVote> those = co_await inspect(server_set, resources[i], runs);
+    co_await find_awaited(server_set, resources[i], those);
+    votes[i] = std::move(those);
     for (; next < votes.size() && !votes[next].empty(); ++next)
       inspected(resources[next], std::exchange(votes[next], {}));
   };

@@ -22,7 +22,8 @@ asio::awaitable<std::vector<InspectVote>> inspect(ServerSet& server_set, Resourc
 using Inspected = std::function<void(const Resource&, std::vector<InspectVote>)>;
 
 /// Inspects several resources, a limited number at a time: a silent server delays all of them
-/// little longer than one. Calls `inspected` for each resource, in the given order and as early as
+/// little longer than one. Where a holder acquires several keys, it inspects those that follow, too
+/// (Holder::waits_for). Calls `inspected` for each resource, in the given order and as early as
 /// that order permits, so that the votes on many resources need not be stored.
 asio::awaitable<void> inspect_all(ServerSet& server_set, const std::vector<Resource>& resources,
                                   RunsTold runs, Inspected inspected);

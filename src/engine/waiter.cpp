@@ -165,7 +165,14 @@ SetWaiter::SetWaiter(ServerSet& server_set, std::vector<AcquireOrder> orders, Wa
       policy_(policy),
       interrupt_(interrupt),
       began_(server_set.clock().now()),
-      set_(std::make_shared<HeldSet>(server_set, interrupt)) {}
+      set_(std::make_shared<HeldSet>(server_set, interrupt)) {
+  // A lease that is inherited does not show us as its holder, so nobody could tell that we have it.
+  std::string next;
+  for (auto order = orders_.rbegin(); order != orders_.rend(); ++order) {
+    order->owner.next_key = next;
+    if (!order->parent_claim) next = order->resource.key();
+  }
+}
 
 asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> SetWaiter::next() {
   for (;;) {

@@ -12,8 +12,9 @@
 namespace redlock::output {
 namespace {
 
-bool is_kept(const Holder& holder) {
-  return holder.owner && holder.owner->finished;
+/// Whether no command runs under the lease: it has ended, or still waits for another key.
+bool is_idle(const Holder& holder) {
+  return (holder.owner && holder.owner->finished) || holder.waits_for;
 }
 
 /// Applies the rule of --once-per, so that both agree on what a recent success is.
@@ -41,14 +42,14 @@ CheckResult check_held(const Inspection& inspection, Duration max_held) {
 
 std::optional<Duration> held_for(const Inspection& inspection) {
   if (inspection.state == InspectState::unavailable) return std::nullopt;
-  if (inspection.state != InspectState::held || is_kept(*inspection.holder))
+  if (inspection.state != InspectState::held || is_idle(*inspection.holder))
     return Duration::zero();
   const LockParties& parties = inspection.parties;
   std::optional<Duration> longest = inspection.holder->age;
   if (!inspection.holder->shared || parties.first_shares.size() != parties.shares) return longest;
   longest = Duration::zero();
   for (const Share& share : parties.first_shares) {
-    if (is_kept(share.holder)) continue;
+    if (is_idle(share.holder)) continue;
     if (!share.holder.age) return inspection.holder->age;
     longest = std::max(*longest, *share.holder.age);
   }

@@ -133,12 +133,14 @@ std::string holder_text(const Holder& holder) {
   return text + age + expiry + " unless it is renewed";
 }
 
-/// `; used by …; asked to stop by …; a newer version holds it: …`; empty if none applies.
+/// `; no command runs yet: …; used by …; asked to stop by …; a newer version holds it: …`; empty if
+/// none applies.
 std::string notes_on(const Holder& holder) {
+  const std::string awaited = holder.waits_for ? "; " + awaited_text(*holder.waits_for) : "";
   const std::string used = holder.users.empty() ? "" : "; used by " + users_text(holder.users);
   if (!holder.owner) return used;
   const auto& request = holder.owner->stop_request;
-  return used + (request ? "; " + asked_text(*request) : "") +
+  return awaited + used + (request ? "; " + asked_text(*request) : "") +
          (holder.owner->newer ? "; a newer version holds it: upgrade redlock-cli" : "");
 }
 
@@ -192,6 +194,22 @@ Renewal renewal_of(const Holder& holder) {
 
 std::string person_text(const std::string& user, const std::string& host) {
   return fmt::format("{}@{}", user.empty() ? "?" : safe(user), host.empty() ? "?" : safe(host));
+}
+
+std::string ordinal(std::size_t number) {
+  const std::size_t last = number % 10;
+  const bool is_teen = number % 100 / 10 == 1;
+  const char* suffix = "th";
+  if (!is_teen && last == 1) suffix = "st";
+  if (!is_teen && last == 2) suffix = "nd";
+  if (!is_teen && last == 3) suffix = "rd";
+  return std::to_string(number) + suffix;
+}
+
+std::string awaited_text(const AwaitedLock& lock) {
+  const std::string place =
+      lock.ahead ? fmt::format(", {} in queue", ordinal(*lock.ahead + 1)) : "";
+  return fmt::format("no command runs yet: it waits for {}{}", key_text(lock.resource), place);
 }
 
 std::string key_text(const Resource& resource) {
@@ -427,7 +445,8 @@ std::vector<std::string> parties_lines(const LockParties& parties) {
   for (const Share& share : parties.first_shares) {
     const bool is_kept = share.holder.owner && share.holder.owner->finished;
     lines.push_back((share.slot ? fmt::format("slot {}: ", *share.slot) : "shared: ") +
-                    (is_kept ? held_text(share.holder) : holder_text(share.holder)));
+                    (is_kept ? held_text(share.holder) : holder_text(share.holder)) +
+                    (share.holder.waits_for ? "; " + awaited_text(*share.holder.waits_for) : ""));
   }
   if (parties.shares > parties.first_shares.size())
     lines.push_back(fmt::format("and {} more", parties.shares - parties.first_shares.size()));

@@ -20,6 +20,12 @@ namespace redlock::output {
 /// `alice@web1`; `?` for what is not known.
 std::string person_text(const std::string& user, const std::string& host);
 
+/// `1st`, `2nd`, `3rd`, `4th`, `11th`, `21st`.
+std::string ordinal(std::size_t number);
+
+/// `no command runs yet: it waits for deploy, 2nd in queue`: of a holder with several keys.
+std::string awaited_text(const AwaitedLock& lock);
+
 /// The key, escaped for the terminal.
 std::string key_text(const Resource& resource);
 

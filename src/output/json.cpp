@@ -118,6 +118,11 @@ Json holder_json(const Holder& holder) {
       json["stop_request"] = stop_request_json(*holder.owner->stop_request);
     if (holder.owner->finished) set_finished(json, *holder.owner->finished, holder.remaining);
   }
+  if (holder.waits_for) {
+    Json& awaited = json["waits_for"];
+    set_key(awaited, holder.waits_for->resource);
+    if (holder.waits_for->ahead) awaited["ahead"] = *holder.waits_for->ahead;
+  }
   for (const ShownUser& user : holder.users) {
     Json entry;
     if (user.owner) set_owner(entry, *user.owner);

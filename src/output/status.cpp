@@ -76,6 +76,8 @@ std::string holder_cell(const Inspection& inspection) {
   if (!inspection.holder) return {};
   const Holder& holder = *inspection.holder;
   std::string text = holder.owner ? owner_cell(*holder.owner) : std::string();
+  if (holder.waits_for)
+    text += fmt::format(" (waits for {})", key_text(holder.waits_for->resource));
   if (holder.foreign && holder.type != "string") text = escape_for_terminal(holder.type);
   const std::size_t leases = sharing_leases(inspection.parties);
   if (holder.shared && leases > 1) {

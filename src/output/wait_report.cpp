@@ -24,17 +24,6 @@ bool is_free(const AttemptFailure& failure) {
   return is_settling(failure) || (failure.why == AcquireDecision::busy && !failure.holder);
 }
 
-/// 1st, 2nd, 3rd, 4th, 11th, 21st.
-std::string ordinal(std::size_t number) {
-  const std::size_t last = number % 10;
-  const bool is_teen = number % 100 / 10 == 1;
-  const char* suffix = "th";
-  if (!is_teen && last == 1) suffix = "st";
-  if (!is_teen && last == 2) suffix = "nd";
-  if (!is_teen && last == 3) suffix = "rd";
-  return std::to_string(number) + suffix;
-}
-
 /// Two failures with the same text count as the same obstacle. Empty: not worth a line.
 std::string obstacle_of(const Resource& resource, const AttemptFailure& failure) {
   if (is_free(failure)) return {};

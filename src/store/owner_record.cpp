@@ -111,6 +111,10 @@ std::string encode_owner(const Owner& owner) {
   if (owner.detached) record["detached"] = true;
   if (owner.pid_start > 0) record["start"] = owner.pid_start;
   if (owner.stoppable) record["stoppable"] = true;
+  // A shortened key would be another one.
+  const std::string& next = owner.next_key;
+  if (!next.empty() && next.size() <= max_owner_field && next == to_valid_utf8(next))
+    record["next"] = next;
   if (owner.stop_request)
     record[std::string(protocol::word::stop_field)] = to_json(*owner.stop_request);
   if (owner.place) record[std::string(protocol::word::place_field)] = to_json(*owner.place);
@@ -145,6 +149,7 @@ std::optional<Owner> decode_owner(std::string_view record) {
   owner.user = text_field(parsed, "user");
   owner.command = text_field(parsed, "command");
   owner.note = text_field(parsed, "note");
+  owner.next_key = text_field(parsed, "next");
   owner.pid = static_cast<long>(number_field(parsed, "pid", max_pid).value_or(0));
   owner.supervised = flag_field(parsed, "run").value_or(false);
   owner.detached = flag_field(parsed, "detached").value_or(false);

@@ -189,3 +189,41 @@ setup() { setup_one_server; }
   assert_output --regexp '75$'
   assert_equal "$(redis 0 exists a b) $(redis 1 exists a b)" "0 0"
 }
+
+@test "status names the key that a run still waits for, and its place; no command has held the lock" {
+  start_background first redlock-cli run -q -k b -- sleep 60
+  wait_for_key 0 b
+  start_background second redlock-cli run -k b -- true
+  wait_for_stderr second "waiting for b"
+  start_background both redlock-cli run -k a -k b -k c -- sh -c 'echo started; exec sleep 60'
+  wait_for_stderr both "waiting for b"
+
+  run redlock-cli status a
+  assert_output --partial "no command runs yet: it waits for b, 2nd in queue"
+  run redlock-cli status
+  assert_output --partial "(waits for b)"
+  run redlock-cli status a --max-held 1ms
+  assert_success
+  run redlock-cli status a --json
+  assert_equal "$(jq -c '.locks[0].holder.waits_for' <<<"$output")" '{"key":"b","ahead":1}'
+  run redlock-cli status a --openmetrics
+  assert_line 'redlock_lock_held_seconds{key="a"} 0.000'
+
+  kill "${BACKGROUND_PID[first]}"
+  wait_for_stdout both started
+  run redlock-cli status a b
+  refute_output --partial "waits for"
+  run redlock-cli status a --max-held 1ms
+  assert_failure 1
+  kill "${BACKGROUND_PID[both]}"
+}
+
+@test "status names the key that a share waits for" {
+  redis 0 set b theirs
+  start_background both redlock-cli run -s -k a -k b -- true
+  wait_for_stderr both "waiting for b"
+  run redlock-cli status a
+  assert_line --regexp "shared: .*; no command runs yet: it waits for b, 1st in queue"
+  run redlock-cli status a --max-held 1ms
+  assert_success
+}

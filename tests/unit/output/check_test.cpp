@@ -46,6 +46,13 @@ TEST(HeldFor, IsHowLongACommandHasHeldTheLock) {
   EXPECT_EQ(held_for(summarize({Taken{holder(3h)}, Free{}, Free{}})), 0s);
 }
 
+TEST(HeldFor, IsNothingWhileAnotherKeyIsWaitedFor) {
+  Holder waiting = holder(3h);
+  waiting.waits_for = AwaitedLock{Resource::from("b").value(), 1};
+  EXPECT_EQ(held_for(held(waiting)), 0s);
+  EXPECT_EQ(held_for(shared({waiting, holder(2h)}, 2)), 2h);
+}
+
 TEST(HeldFor, IsTheAgeOfTheOldestShare) {
   EXPECT_EQ(held_for(shared({holder(2h), holder(5h), kept(7h)}, 3)), 5h);
   EXPECT_EQ(held_for(shared({kept(2h)}, 1)), 0s);

@@ -50,6 +50,18 @@ TEST(OwnerRecord, ReportsARunAndTheTtlOfItsRenewals) {
   EXPECT_FALSE(decode_owner(record)->finished.has_value());
 }
 
+TEST(OwnerRecord, NamesTheNextKeyOnlyVerbatim) {
+  const auto back = [](const std::string& key) {
+    Owner owner = some_owner();
+    owner.next_key = key;
+    return decode_owner(encode_owner(owner))->next_key;
+  };
+  EXPECT_EQ(back("deploy: \"x\""), "deploy: \"x\"");
+  EXPECT_EQ(back(std::string(max_owner_field, 'k')), std::string(max_owner_field, 'k'));
+  EXPECT_EQ(back(std::string(max_owner_field + 1, 'k')), "");
+  EXPECT_EQ(back("\xff"), "");
+}
+
 TEST(OwnerRecord, ReportsWhetherItsHolderCanBeAskedToStopAndWhoDidSo) {
   Owner owner = some_owner();
   EXPECT_FALSE(decode_owner(encode_owner(owner))->stoppable);
