@@ -134,18 +134,16 @@ class Stopping {
                                          output::held_text(holder)));
     bool is_asked = false;
     const bool is_stoppable = holder.owner->stoppable;
-    Instant may_expire_at = holder.remaining ? later(began, *holder.remaining) : Instant::max();
     for (;;) {
-      const Instant asked_at = now();
       votes_ = co_await ask_to_stop(session_.server_set(), question);
       if (const Holder* const shown = shown_holder(holder.id)) {
         holder = *shown;
         is_asked = is_asked || (holder.owner && holder.owner->stop_request);
       }
-      if (is_gone(votes_, holder.id))
-        co_return is_asked ? stopped(holder, now() - began, asked_at >= may_expire_at) : gone();
-      if (const auto remaining = least_remaining(holder.id))
-        may_expire_at = later(asked_at, *remaining);
+      if (is_gone(votes_, holder.id)) {
+        if (!co_await was_released(holder)) co_return vanished(holder, now() - began);
+        co_return is_asked ? stopped(holder, now() - began) : gone();
+      }
       if (is_asked && !is_stoppable && !may_have_users(holder.id))
         co_return unused(holder, now() - began);
       const bool is_known = summarize(votes_).state != InspectState::unavailable;
@@ -187,15 +185,22 @@ class Stopping {
     return static_cast<std::size_t>(number) >= quorum_of(votes_.size());
   }
 
-  /// How long the lease lasts at least, at the servers that show it; nullopt: none shows an end.
-  [[nodiscard]] std::optional<Duration> least_remaining(const LeaseId& id) const {
-    std::optional<Duration> least;
+  /// Whether a lease that is gone was released, so that what ran under it has ended. One server is
+  /// enough: only a release leaves these signs.
+  asio::awaitable<bool> was_released(const Holder& holder) {
+    if (holder.owner && holder.owner->finished) co_return true;
     for (const InspectVote& vote : votes_) {
+      const auto* free = std::get_if<Free>(&vote);
       const auto* taken = std::get_if<Taken>(&vote);
-      if (taken == nullptr || taken->holder.id != id || !taken->holder.remaining) continue;
-      if (!least || *taken->holder.remaining < *least) least = taken->holder.remaining;
+      if ((free != nullptr && free->ended) || (taken != nullptr && taken->ended)) co_return true;
     }
-    return least;
+    // A lease that was released before it was asked leaves no other sign than its run.
+    const std::vector<InspectVote> votes =
+        co_await inspect(session_.server_set(), options_.resource, RunsTold::kept);
+    co_return std::ranges::any_of(summarize(votes).runs_by_server, [&](const LastRuns& runs) {
+      return std::ranges::any_of(
+          runs.kept, [&](const PastRun& run) { return run.lease == holder.id && run.ended; });
+    });
   }
 
   /// `; now it is held by …`; empty if no other process has acquired the lock by now.
@@ -205,15 +210,22 @@ class Stopping {
                                              : std::string();
   }
 
-  /// `may_have_expired`: then its holder may have ended without a release, and left its command.
-  [[nodiscard]] output::Outcome stopped(const Holder& holder, Duration took,
-                                        bool may_have_expired) const {
-    const std::string within = "within " + format_duration(took);
-    std::string text = "released " + within;
-    if (may_have_expired)
-      text = fmt::format("gone {}: released, or expired while its command may still run", within);
-    if (holder.owner && holder.owner->finished) text = "its command ended " + within;
-    return outcome_of(CommandResult::stopped, text + successor_text(), holder);
+  [[nodiscard]] output::Outcome stopped(const Holder& holder, Duration took) const {
+    const bool is_kept = holder.owner && holder.owner->finished;
+    return outcome_of(CommandResult::stopped,
+                      fmt::format("{} within {}{}", is_kept ? "its command ended" : "released",
+                                  format_duration(took), successor_text()),
+                      holder);
+  }
+
+  /// The lease was broken, deleted or lost, or it expired because its guards were killed.
+  [[nodiscard]] output::Outcome vanished(const Holder& holder, Duration took) const {
+    return outcome_of(
+        CommandResult::unconfirmed,
+        fmt::format("gone after {}, but not released: its command may still run; it "
+                    "was {}{}",
+                    format_duration(took), output::held_text(holder), successor_text()),
+        holder);
   }
 
   /// What used the lease has stopped, but no process releases the lease because of that.

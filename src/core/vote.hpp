@@ -333,12 +333,14 @@ struct Free {
   LockParties parties{};
   ServerFacts server{};
   LastRuns runs{};
+  bool ended = false;  ///< the lease that was asked about was asked to stop, and then released
 };
 struct Taken {
   Holder holder;
   LockParties parties{};
   ServerFacts server{};
   LastRuns runs{};
+  bool ended = false;  ///< as in Free
 };
 using InspectVote = std::variant<Free, Taken, Fault>;
 

@@ -318,14 +318,20 @@ SkipVote skip_vote(const ScriptReply& reply) {
 
 InspectVote ask_vote(const ScriptReply& reply) {
   const std::string_view first_word = word_of(reply);
-  if (first_word == word::free) return Free{};
+  if (first_word == word::free && has_form(reply->elements, {Type::text, Type::integer})) {
+    Free free;
+    free.ended = is(reply->elements[reply_at::free_asked::ended], 1);
+    return free;
+  }
   if (first_word != word::held) return fault_of(reply);
   auto holder = holder_of(reply->elements);
-  if (!holder || reply->elements.size() <= reply_at::holder::extra) return garbage();
+  if (!holder || reply->elements.size() <= reply_at::holder::ended) return garbage();
   auto users = users_of(reply->elements[reply_at::holder::extra]);
   if (!users) return garbage();
   holder->users = std::move(*users);
-  return Taken{std::move(*holder)};
+  Taken taken{std::move(*holder)};
+  taken.ended = is(reply->elements[reply_at::holder::ended], 1);
+  return taken;
 }
 
 InspectVote inspect_vote(const ScriptReply& reply) {

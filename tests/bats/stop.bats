@@ -107,11 +107,26 @@ has_stop_request() {
   assert_equal "$status" 143
 }
 
-@test "a lease that expires because its guards were killed is not reported as released" {
+@test "a lease that expires because its guards were killed is not reported as released: 80" {
   start_tree ours -t 6s
   kill -KILL "$HOLDER" "$FRONT"
-  run -0 stop
-  assert_regex "$output" "demo: gone within .*: released, or expired while its command may still run"
+  run -80 stop
+  assert_regex "$output" "demo: gone after .*, but not released: its command may still run; it was held"
+}
+
+@test "a lease that is broken while its command ends is not reported as released: 80" {
+  start_background ours redlock-cli run -k demo -t 60s --grace 20s -- \
+    bash -c 'trap "" TERM; echo ready; while :; do sleep 0.1; done'
+  wait_for_stdout ours ready
+  start_background stop redlock-cli stop demo -w 60s --json
+  wait_until has_stop_request
+  redlock-cli release -k demo --force
+  wait_background stop
+  assert_equal "$(result)" "unconfirmed 80"
+  valid <<<"$output"
+  assert_regex "$stderr" "not released: its command may still run; it was held by"
+  assert_regex "$stderr" "run pid ${BACKGROUND_PID[ours]}: bash"
+  kill -KILL "${BACKGROUND_PID[ours]}"
 }
 
 @test "status shows the requester" {

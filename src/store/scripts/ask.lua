@@ -2,26 +2,28 @@
 -- record of that lease only, and the reply to the next extend brings it to that process.
 -- ARGV: the id of the lease ('': only inspect), a slot whose share to inspect or -1, the request as
 --       a JSON object
--- -> {'free'} | {'held', …, users}, which describes that lease, or the share in the slot, if it is
---    here, and the users of the lease, see REPLY.user | an error
+-- -> {'free', ended} | {'held', …, users, ended}, which describes that lease, or the share in the
+--    slot, if it is here, and the users of the lease, see REPLY.user | an error
+--    ended: 1 if the lease of this id is known to have been released after it was asked to stop
 local id, slot, time = ARGV.lease, tonumber(ARGV.slot), now()
 local refused = refusal_of_writes()
 if refused then return refused end
 local state, value, type_name = lock_state(time)
 if not state then return value end
-if state == 'free' then return {WORD.free} end
+local ended = type(redis.pcall('ZSCORE', KEYS.released, ENDED .. id)) == 'string' and 1 or 0
+if state == 'free' then return {WORD.free, ended} end
 
 if value == SHARED then
   if slot >= 0 then
     local reader, unreadable = reader_in(slot, time)
-    if not reader then return unreadable or {WORD.free} end
+    if not reader then return unreadable or {WORD.free, ended} end
     -- If the lease takes several slots, its process reads the record of the first share.
     id = string.match(reader, '^[^' .. WORD.part_sign .. ']+')
   end
   local ends = id ~= '' and share_end(id, time)
   if not ends then
     local reply = describe(WORD.held, value, type_name, time)
-    reply[REPLY.holder.extra] = {}
+    reply[REPLY.holder.extra], reply[REPLY.holder.ended] = {}, ended
     return reply
   end
   local share = ARGV.request ~= '' and read_share(redis.call('HGET', KEYS.shares, id))
@@ -33,6 +35,7 @@ if value == SHARED then
   end
   local reply, unread = describe_share(WORD.held, id, ends, time)
   reply[REPLY.holder.extra] = describe_users_of_shares({id}, time)
+  reply[REPLY.holder.ended] = ended
   return unread or reply
 end
 
@@ -45,4 +48,5 @@ end
 local reply = describe(WORD.held, value, type_name, time)
 local users = value ~= SHARED and read_users('exclusive', reply[REPLY.holder.id], time)
 reply[REPLY.holder.extra] = describe_users({}, users, time)
+reply[REPLY.holder.ended] = ended
 return reply

@@ -1,14 +1,14 @@
--- The first part of the text. runs.lua, shares.lua, lock.lua and queue.lua follow; together they
--- define the lock. Creating all their functions takes a server longer than most scripts take to
--- run. So each script comes right after the functions that it uses (src/CMakeLists.txt), and the
--- usual cases of acquire and release come before most of them.
+-- The first part of the text. tombstones.lua, runs.lua, shares.lua, lock.lua and queue.lua follow;
+-- together they define the lock. Creating all their functions takes a server longer than most
+-- scripts take to run. So each script comes right after the functions that it uses
+-- (src/CMakeLists.txt), and the usual cases of acquire and release come before most of them.
 -- KEYS.…, ARGV.…, REPLY.…, LINE.…, WORD.…, NUMBER.… and TIME.… are not tables: the build replaces
 -- each name by its value (core/protocol.txt).
 -- KEYS.lock      the lock: a plain string key with an expiry; its value is the token of the lease,
 --                or SHARED while it is shared
 -- KEYS.fence     fence counter: a string, the largest fence that this server knows of
 -- KEYS.owner     owner record: a hash, see read_owner()
--- KEYS.released  tombstones: a sorted set, see lock.lua
+-- KEYS.released  tombstones: a sorted set, see tombstones.lua
 -- KEYS.readers   readers: a sorted set, ids of the shares of a shared lock, scored with the time
 --                when they end; a lease that takes several slots has a share for each, see
 --                part_id()

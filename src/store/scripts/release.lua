@@ -146,6 +146,7 @@ for nth = 2, #parts do
 end
 local was_last = redis.call('ZCARD', KEYS.readers) == own
 forget_share(id)
+leave_end(id, record, time)
 if was_last then end_sharing() else bound_shares(time) end
 local state = was_last and 'free' or lock_state(time)
 notify_next(state, time, waiter)

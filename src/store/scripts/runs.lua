@@ -126,6 +126,11 @@ end
 local function delete_exclusive(id, run, time)
   local owner = read_owner()
   local is_ours = owner.lease == id
-  if is_ours then redis.call('DEL', KEYS.lock, KEYS.owner) else redis.call('DEL', KEYS.lock) end
+  if is_ours then
+    redis.call('DEL', KEYS.lock, KEYS.owner)
+    leave_end(id, owner.record, time)
+  else
+    redis.call('DEL', KEYS.lock)
+  end
   return run ~= '' and record_run(run, id, is_ours and owner.record or '', time) and 1 or 0
 end

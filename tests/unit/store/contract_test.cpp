@@ -318,6 +318,41 @@ TEST_P(ContractTest, AStopRequestReachesTheHolderOfThatLeaseAlone) {
   EXPECT_FALSE(told('b'));
 }
 
+TEST_P(ContractOfScriptsTest, OnlyTheReleaseOfALeaseThatWasAskedToStopIsKnownAsSuch) {
+  const auto ask = [&](const LeaseId& id) {
+    return drive_.run(
+        other_->ask_holder({resource_, id, {}, {"web1", "alice", "why"}}, drive_.soon()));
+  };
+  const auto ended = [](const InspectVote& vote) {
+    if (const auto* taken = std::get_if<Taken>(&vote)) return taken->ended;
+    return is<Free>(vote) && std::get<Free>(vote).ended;
+  };
+  const auto take = [&](char digit, Mode mode) {
+    AcquireRequest taking = request(digit);
+    taking.mode = mode;
+    const AcquireVote vote = acquire(std::move(taking));
+    granted(vote);
+    return std::get<Granted>(vote).id;
+  };
+  char digit = '0';
+  for (const Mode mode : {Mode{}, Mode{/*shared=*/true, 0}, Mode{/*shared=*/true, 2}}) {
+    const LeaseId asked = take(++digit, mode);
+    EXPECT_FALSE(ended(ask(asked)));
+    EXPECT_TRUE(is<Released>(release(digit)));
+    EXPECT_TRUE(ended(ask(asked)));
+
+    const LeaseId not_asked = take(++digit, mode);
+    EXPECT_TRUE(ended(ask(asked)));
+    EXPECT_TRUE(is<Released>(release(digit)));
+    EXPECT_FALSE(ended(ask(not_asked)));
+
+    const LeaseId broken = take(++digit, mode);
+    EXPECT_FALSE(ended(ask(broken)));
+    EXPECT_TRUE(is<Broken>(break_lock()));
+    EXPECT_FALSE(ended(ask(broken)));
+  }
+}
+
 TEST_P(ContractTest, WaitersComeInByTheirTickets) {
   granted(acquire('a'));
   const AcquireVote second = wait_in_queue('c', 2);
