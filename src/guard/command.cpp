@@ -189,7 +189,6 @@ struct ChildLink {
 
 [[noreturn]] void exec_command(const Prepared& prepared, const SpawnOptions& options,
                                const InheritedSignals& inherited, const ChildLink& link) noexcept {
-  ::setpgid(0, options.join_group.value_or(0));
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   // A parent that died before the prctl no longer triggers the signal. (In a pid namespace
   // getppid() is always 0; there the death of its init kills the child.)
@@ -335,7 +334,7 @@ Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command,
     return unexpected(std::move(no_fork));
   }
 
-  // Called in both processes, so that the group exists when we return, whichever runs first.
+  // Not in the child: in a pid namespace, groups have other numbers.
   ::setpgid(child, options.join_group.value_or(child));
   ReadyCommand ready(command, child, std::move(ours));
 

@@ -63,7 +63,7 @@ void FrontJobControl::pause(int signal) {
 /// has cleared the page.
 bool FrontJobControl::is_command_paused() const {
   if (page_.paused_group == 0) return false;
-  const pid_t command = page_.target.kill_argument;
+  const pid_t command = page_.target.command;
   if (command == 0) return false;  // reaped
   const auto stat = proc::proc_is_ours() ? proc::read_process_stat(command) : std::nullopt;
   if (!stat) return true;

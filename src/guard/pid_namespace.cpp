@@ -6,25 +6,21 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 
 #include "guard/signals.hpp"
+#include "proc/descriptors.hpp"
 #include "support/kernel_calls.hpp"
 #include "support/text.hpp"
 
 namespace redlock::guard {
 namespace {
-
-/// How many descriptors to close on a kernel without close_range(2) if no lower limit is set.
-constexpr rlim_t fallback_limit = 65536;
 
 /// Init needs microseconds, unless another process stops it. The caller must renew a lease
 /// meanwhile.
@@ -40,15 +36,6 @@ pid_t clone_process(unsigned long flags) noexcept {
 #endif
 }
 
-void close_from(unsigned first) noexcept {
-  if (close_range(first, ~0U, 0) == 0) return;
-  rlimit limit{};
-  const rlim_t end = ::getrlimit(RLIMIT_NOFILE, &limit) == 0
-                         ? std::min(limit.rlim_cur, fallback_limit)
-                         : fallback_limit;
-  for (auto fd = static_cast<int>(first); fd < static_cast<int>(end); ++fd) ::close(fd);
-}
-
 /// The init process. Another thread of our parent may have held a lock at the fork, so only
 /// async-signal-safe functions may be called here.
 [[noreturn]] void be_init(int lifeline) noexcept {
@@ -61,7 +48,7 @@ void close_from(unsigned first) noexcept {
   // Close everything, including our copy of the lifeline's other end: no pipe or connection may
   // stay open because of us.
   ::dup2(lifeline, STDIN_FILENO);
-  close_from(STDOUT_FILENO);
+  proc::close_from(STDOUT_FILENO);
 
   // From here on we die with our parent, even while stopped, so it may start the command. If it
   // died before the prctl, its end is closed, and the send fails.

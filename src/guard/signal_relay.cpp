@@ -143,7 +143,7 @@ bool SignalRelay::is_decided(Held& held, Instant now) {
 /// 0 means that the command has not started and waits in our group, or that it was reaped; then the
 /// holder process decides who gets the signal.
 bool SignalRelay::is_command_in_group() const {
-  const pid_t command = command_.kill_argument;
+  const pid_t command = command_.command;
   return command == 0 || ::getpgid(command) == ::getpgrp();
 }
 

@@ -5,12 +5,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "guard/step_trace.hpp"
 #include "proc/cpu_share.hpp"
 #include "proc/process_stat.hpp"
 #include "proc/title.hpp"
+#include "support/text.hpp"
 #include "support/trace.hpp"
 
 namespace redlock::guard {
@@ -77,15 +80,26 @@ Result<void, ExecFailure> Supervisor::prepare(const Command& command, SpawnOptio
     options.pid_namespace = &*pid_namespace_;
   }
 
+  joined_group_ = options.join_group.value_or(0);
+  if (!options.join_group) {
+    leader_ = GroupLeader::fork(options.pid_namespace);
+    if (!leader_) {
+      const int error = errno;
+      end_namespace();
+      return unexpected(ExecFailure{cannot_start_code, "cannot fork: " + errno_text(error),
+                                    /*may_pass=*/error == EAGAIN || error == ENOMEM});
+    }
+    tree_.add_guard(leader_->pid());
+    made_group_ = leader_->pid();
+    options.join_group = made_group_;
+  }
   auto ready = ReadyCommand::prepare(command, options, inherited);
   if (!ready) {
+    end_group();
     end_namespace();
     return unexpected<ExecFailure>(std::move(ready.error()));
   }
-
-  leads_group_ = !options.join_group;
-  joined_group_ = options.join_group.value_or(0);
-  group_ = options.join_group.value_or(ready->pid());
+  group_ = *options.join_group;
   ready_.emplace(std::move(*ready));
   if (hook) hook_.prepare(std::move(*hook), std::move(options), inherited);
   return {};
@@ -105,6 +119,7 @@ void Supervisor::disarm() {
 
 void Supervisor::drop() {
   ready_.reset();
+  end_group();
   end_namespace();
   disarm();
 }
@@ -113,8 +128,8 @@ Result<bool, ExecFailure> Supervisor::start() {
   if (!schedule_.leaves_time(clock_.now())) return false;
   page_.command_starts = true;
   pid_ = ready_->pid();
-  page_.target.own_group = leads_group_ ? pid_ : 0;
-  page_.target.kill_argument = leads_group_ ? -pid_ : pid_;
+  page_.target.own_group = made_group_;
+  page_.target.command = pid_;
 
   // After the fork, because the command must not inherit these.
   proc::leave_session(::getpgid(pid_));
@@ -122,9 +137,10 @@ Result<bool, ExecFailure> Supervisor::start() {
 
   signals_.command_starts(clock_.now());
   if (auto started = ready_->start(); !started) {
-    page_.target.kill_argument = 0;
+    page_.target.command = 0;
     page_.command_starts = false;
     disarm();
+    end_group();
     end_namespace();
     return unexpected<ExecFailure>(std::move(started.error()));
   }
@@ -132,6 +148,15 @@ Result<bool, ExecFailure> Supervisor::start() {
   return true;
 }
 
+/// From here on, only its members keep the number of the group from being reused.
+void Supervisor::end_group() {
+  if (!leader_) return;
+  page_.target.own_group = 0;
+  tree_.remove_guard(leader_->pid());
+  leader_.reset();
+}
+
+/// A namespace ends only after its last process was reaped, the leader of the group included.
 void Supervisor::end_namespace() {
   if (pid_namespace_) pid_namespace_->end();
   pid_namespace_.reset();
@@ -172,13 +197,19 @@ int Supervisor::sent_for(int signal) const {
 void Supervisor::pass_on_to_command(int signal, Reached reached) {
   bool to_group = true;
   if (reached == Reached::none) {
-    if (page_.target.kill_argument == 0) return;  // reaped: its pid may have been reused
+    if (page_.target.command == 0) return;  // reaped: its pid may have been reused
     signal = sent_for(signal);
     note_signals(proc::mask_of(signal));
-    to_group = plan_.signal_to == SignalTo::group && ::getpgid(pid_) == pid_;
-    ::kill(to_group ? -pid_ : pid_, signal);
+    const CommandReach reach(page_.target);
+    to_group = plan_.signal_to == SignalTo::group && reach.includes_group();
+    if (to_group) {
+      reach.send(signal, /*wakes=*/false);
+    } else {
+      ::kill(pid_, signal);
+    }
     if (is_traced())
-      trace("signal", signal_name(signal) + (to_group ? " sent to group " : " sent to command ") +
+      trace("signal", signal_name(signal) +
+                          (to_group ? " sent to the group of command " : " sent to command ") +
                           std::to_string(pid_));
   }
   signals_.note_reached(signal, to_group);
@@ -430,20 +461,32 @@ Instant Supervisor::next_poll(Instant now, Instant next) const {
 
 bool Supervisor::rest_may_stay(Instant now) const {
   const bool leaves = plan_.descendants == Descendants::leave && now >= ended_->rest_may_stay_at;
-  const bool group_has_ended = !awaits_group() || tree_.no_member_lives(group_);
+  const auto has_ended = [&](pid_t group) { return group == 0 || tree_.no_member_lives(group); };
+  const bool group_has_ended = !awaits_group() || (has_ended(group_) && has_ended(made_group_));
   return (leaves && !hook_.is_pending() && group_has_ended) || all_ended();
 }
 
 /// The processes that are waited for after a signal has ended the command.
 std::vector<pid_t> Supervisor::rest_of_group() const {
-  return awaits_group() ? tree_.members_of(group_) : std::vector<pid_t>();
+  if (!awaits_group()) return {};
+  std::vector<pid_t> rest = tree_.members_of(group_);
+  if (made_group_ != 0 && group_ != made_group_)
+    std::ranges::copy(tree_.members_of(made_group_), std::back_inserter(rest));
+  return rest;
 }
 
 void Supervisor::reap() {
-  // A command that was started in our job may have moved to another group.
-  if (const pid_t group = ended_ || leads_group_ ? 0 : ::getpgid(pid_); group > 0) group_ = group;
+  // It may have moved to another group.
+  if (const pid_t group = ended_ ? 0 : ::getpgid(pid_); group > 0) group_ = group;
   while (const auto ended = tree_.reap()) {
-    if (ended->pid == pid_ && !ended_) note_end(ended->status);
+    if (leader_ && ended->pid == leader_->pid()) {
+      leader_->was_reaped();
+      leader_.reset();
+    }
+    if (ended->pid == pid_ && !ended_) {
+      note_end(ended->status);
+      end_group();
+    }
     hook_.note_end(*ended);
   }
 }

@@ -13,6 +13,7 @@
 #include "core/stop_plan.hpp"
 #include "core/stop_schedule.hpp"
 #include "guard/command.hpp"
+#include "guard/group_leader.hpp"
 #include "guard/isolation.hpp"
 #include "guard/pid_namespace.hpp"
 #include "guard/shared_page.hpp"
@@ -162,9 +163,9 @@ class Supervisor {
   /// Another guard of the command was killed: finish() sends KILL to the tree at once.
   void kill(StopReason why);
 
-  /// Passes a signal on to the process group that the command leads, if SignalTo says so, else to
-  /// the command alone; after its end, to the processes that are waited for. Skips the processes
-  /// that it has reached already. The stop signal replaces a TERM.
+  /// Passes a signal on to the process group that the command leads or that was made for it, if
+  /// SignalTo says so, else to the command alone; after its end, to the processes that are waited
+  /// for. Skips the processes that it has reached already. The stop signal replaces a TERM.
   void pass_on(int signal, Reached reached);
 
   /// Records that these signals were sent to the command, or to us for it, whether or not they
@@ -206,6 +207,7 @@ class Supervisor {
   void add_news(CommandNews news);
   void measure(Instant now);
   void disarm();
+  void end_group();
   void end_namespace();
   asio::awaitable<bool> kill_tree();
   asio::awaitable<bool> kill_all();
@@ -237,12 +239,14 @@ class Supervisor {
   StopMeter meter_;
   std::unique_ptr<Event> event_;
   std::optional<PidNamespace> pid_namespace_;
+  std::unique_ptr<GroupLeader> leader_;  ///< of the group that was made for the command, until that
+                                         ///< has ended; null: it joins our job's
   std::optional<ReadyCommand> ready_;
   std::optional<Ending> ended_;
   Instant report_awaiting_at_ = Instant::max();  ///< when to report that its group is waited for
   pid_t pid_ = 0;
-  pid_t group_ = 0;  ///< process group of the command; once it has ended, its last one
-  bool leads_group_ = false;
+  pid_t group_ = 0;         ///< process group of the command; once it has ended, its last one
+  pid_t made_group_ = 0;    ///< the group that was made for it; 0: it was started in our job's
   pid_t joined_group_ = 0;  ///< our job's group, if the command was started in it; 0: it was not
   bool armed_ = false;      ///< the deadline is published in the page
   bool strained_ = false;   ///< already reported

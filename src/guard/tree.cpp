@@ -51,6 +51,28 @@ void send_signal(pid_t kill_argument, int signal) noexcept {
   if (::kill(kill_argument, signal) == 0 && needs_continue(signal)) ::kill(kill_argument, SIGCONT);
 }
 
+CommandReach::CommandReach(const CommandTarget& target) noexcept {
+  const pid_t command = target.command;
+  if (command == 0) return;
+  made_ = target.own_group;
+  const pid_t group = ::getpgid(command);
+  if (made_ != 0 && group == made_) return;
+  (group == command ? led_ : alone_) = command;
+}
+
+void CommandReach::send(int signal, bool wakes) const noexcept {
+  for (const pid_t argument : {-made_, -led_, alone_}) {
+    if (argument == 0) continue;
+    wakes ? send_signal(argument, signal) : static_cast<void>(::kill(argument, signal));
+  }
+}
+
+bool CommandReach::includes(pid_t pid) const noexcept {
+  if (pid == alone_) return true;
+  const pid_t group = made_ != 0 || led_ != 0 ? ::getpgid(pid) : 0;
+  return group != 0 && (group == made_ || group == led_);
+}
+
 ProcessTree::ProcessTree(CommandTarget& target) : target_(target) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
@@ -84,14 +106,13 @@ bool ProcessTree::no_descendant_lives() const {
 }
 
 void ProcessTree::signal(int signal, Instant until, pid_t spared_group) const {
-  const pid_t target = target_.kill_argument;
-  if (target != 0) send_signal(target, signal);
+  const CommandReach reach(target_);
+  reach.send(signal, /*wakes=*/true);
 
   // Signal each process once: some programs take a second TERM as an order to quit without cleaning
   // up.
-  const pid_t reached_group = target < 0 ? -target : spared_group;
-  signal_found(signal, until, [=](pid_t pid) {
-    return pid == target || (reached_group != 0 && ::getpgid(pid) == reached_group);
+  signal_found(signal, until, [&](pid_t pid) {
+    return reach.includes(pid) || (spared_group != 0 && ::getpgid(pid) == spared_group);
   });
 }
 
@@ -120,7 +141,7 @@ bool ProcessTree::kill_all(Guards guards, Instant until, std::atomic<std::int64_
 
   const pid_t spared = guards == Guards::spared ? spared_ : 0;
   if (cgroup_ != nullptr && spared == 0) cgroup_->kill();
-  if (const pid_t target = target_.kill_argument; target != 0) ::kill(target, SIGKILL);
+  CommandReach(target_).send(SIGKILL, /*wakes=*/false);
 
   // A group that a descendant leads, or that was made for the command, consists of our descendants
   // only, so one system call can kill it. (Its number cannot be reused while the member that we
@@ -163,25 +184,17 @@ std::optional<Ended> ProcessTree::reap() {
   return first;
 }
 
-void ProcessTree::retire_target() {
-  const pid_t target = target_.kill_argument;
-  const pid_t command = target < 0 ? -target : target;
-  siginfo_t info{};
-  if (command == 0 ||
-      ::waitid(P_PID, static_cast<id_t>(command), &info, WEXITED | WNOHANG | WNOWAIT) != 0)
-    return;
-  if (info.si_pid == command) target_.kill_argument = 0;
-}
-
 std::optional<Ended> ProcessTree::reap_next() {
-  retire_target();
-  const pid_t target = target_.kill_argument;
+  siginfo_t info{};
+  constexpr int peek = WEXITED | WNOHANG | WNOWAIT | __WALL;
+  if (::waitid(P_ALL, 0, &info, peek) != 0 || info.si_pid == 0) return std::nullopt;
+  const pid_t pid = info.si_pid;
+  // Before it is reaped, as its pid may be reused from then on.
+  if (pid == target_.command) target_.command = 0;
+  if (pid == target_.own_group) target_.own_group = 0;
   int status = 0;
-  const pid_t pid = ::waitpid(-1, &status, WNOHANG | __WALL);
-  if (pid <= 0) return std::nullopt;
-  // It may have died since.
-  if (pid == (target < 0 ? -target : target)) target_.kill_argument = 0;
-  guards_.erase(pid);  // its pid may be reused from now on
+  if (::waitpid(pid, &status, WNOHANG | __WALL) != pid) return std::nullopt;
+  guards_.erase(pid);
   killed_.erase(pid);
   if (pid == spared_) spared_ = 0;
   return Ended{pid, status};

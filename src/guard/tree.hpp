@@ -21,15 +21,38 @@ struct Ended {
   int status;
 };
 
-/// The argument with which one system call reaches the command, without a walk through /proc.
-/// Written by the holder process, read by both guards.
+/// With what a signal reaches the command without a walk through /proc. Written by the holder
+/// process, read by both guards.
 struct CommandTarget {
-  /// As for kill(2): the negated process group that the command leads, or its pid if it leads none.
-  /// 0: there is no command, or it has been reaped and its pid may be reused.
-  std::atomic<pid_t> kill_argument{0};
+  /// The command's pid. 0: there is none, or it has been reaped and its pid may be reused.
+  std::atomic<pid_t> command{0};
 
   /// The process group that was made for the command, while any of its members may live; 0: none.
   std::atomic<pid_t> own_group{0};
+};
+
+/// What one or two system calls reach of the command, wherever it is now: the group that was made
+/// for it; and if it has left that (setsid), the group that it leads, or it alone.
+class CommandReach {
+ public:
+  explicit CommandReach(const CommandTarget& target) noexcept;
+
+  /// Sends a signal to all of it, as kill(2) does. TERM and the like are followed by CONT if
+  /// `wakes`, because a stopped process does not handle them before.
+  void send(int signal, bool wakes) const noexcept;
+
+  /// Whether the process is part of it now.
+  [[nodiscard]] bool includes(pid_t pid) const noexcept;
+
+  /// Whether it includes the group of the command, and not the command alone.
+  [[nodiscard]] bool includes_group() const noexcept {
+    return alone_ == 0 && (made_ != 0 || led_ != 0);
+  }
+
+ private:
+  pid_t made_ = 0;   ///< the group that was made for it; 0: none
+  pid_t led_ = 0;    ///< another group, which it leads; 0: none
+  pid_t alone_ = 0;  ///< the command, if it is in a group that may have other members; else 0
 };
 
 /// Sends a signal as kill(2) does. SIGTERM and the like are followed by SIGCONT, because a stopped
@@ -122,7 +145,6 @@ class ProcessTree {
   bool kill_all(Guards guards, Instant until, std::atomic<std::int64_t>* progress);
   void signal_found(int signal, Instant until, const std::function<bool(pid_t)>& is_reached) const;
   [[nodiscard]] std::vector<pid_t> roots() const;
-  void retire_target();
   [[nodiscard]] std::optional<Ended> reap_next();
 
   CommandTarget& target_;

@@ -2,21 +2,27 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <numeric>
 #include <system_error>
 #include <vector>
 
 #include "proc/process_stat.hpp"
+#include "support/kernel_calls.hpp"
 #include "support/unique_fd.hpp"
 
 namespace redlock::proc {
 namespace {
 
 constexpr int first_inherited = STDERR_FILENO + 1;
+
+/// How many descriptors to close on a kernel without close_range(2) if no lower limit is set.
+constexpr rlim_t fallback_limit = 65536;
 
 /// The highest descriptor that we consider without /proc; high enough for all but contrived
 /// programs.
@@ -113,6 +119,15 @@ void close_all_but(int kept) {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fd != kept) ::close(fd);
   }
+}
+
+void close_from(int first) noexcept {
+  if (close_range(static_cast<unsigned>(first), ~0U, 0) == 0) return;
+  rlimit limit{};
+  const rlim_t end = ::getrlimit(RLIMIT_NOFILE, &limit) == 0
+                         ? std::min(limit.rlim_cur, fallback_limit)
+                         : fallback_limit;
+  for (int fd = first; fd < static_cast<int>(end); ++fd) ::close(fd);
 }
 
 void require_spare_descriptors(std::size_t count) {

@@ -34,6 +34,10 @@ void detach_from_caller();
 /// Closes every descriptor but one, stdin, stdout and stderr included.
 void close_all_but(int kept);
 
+/// Closes every descriptor from `first` on. Async-signal-safe. Without close_range(2) it closes at
+/// most 65536, one by one.
+void close_from(int first) noexcept;
+
 /// Throws std::system_error unless `count` more descriptors can be opened. Call it before a lock is
 /// acquired that could not be released without them.
 void require_spare_descriptors(std::size_t count);

@@ -304,3 +304,88 @@ counted() { [[ $(grep -cx "$1" "$(background_stdout counter)") == "$2" ]]; }
   # The witness itself would have received it, because it does not ignore it.
   refute grep -qxE 'HUP|USR2' <<<"$output"
 }
+
+# --- A command that leaves the group that was made for it ---
+
+@test "setsid becomes the job, so its exit status is that of run, and the lock lasts as long" {
+  start_ours ours redlock-cli run -k demo -- setsid sh -c 'redis-cli -s "$0" exists demo; exit 3' \
+    "${SERVER_SOCKET[0]}"
+  wait_background ours
+  assert_equal "$output" $'1\nexit 3'
+  assert_equal "$(keys_at 0)" ""
+}
+
+# start_two_groups OPTION…: a command that has become a session leader, with a helper in its new
+# group, and one that it left in the group which was made for it. Each notes TERM in the file heard,
+# and ends when the file end appears.
+start_two_groups() {
+  local noting
+  noting=$(executable noting <<'EOF'
+#!/bin/bash
+trap 'echo "$2 TERM" >>"$1/heard"' TERM
+[[ $2 != leader ]] || "$0" "$1" member &
+echo "$2" >>"$1/up"
+until [[ -e $1/end ]]; do sleep 0.05; done
+exit 0
+EOF
+  )
+  start_ours ours redlock-cli run -k demo "$@" -- \
+    bash -c '"$0" "$1" left & exec setsid "$0" "$1" leader' "$noting" "$BATS_TEST_TMPDIR"
+  wait_until has_lines up 3
+}
+
+has_lines() { [[ -e $BATS_TEST_TMPDIR/$1 && $(wc -l <"$BATS_TEST_TMPDIR/$1") -ge $2 ]]; }
+
+# All have heard TERM once: who ends has handled every signal that it got.
+assert_each_heard_one() {
+  wait_until has_lines heard 3
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+  assert_equal "$(sort "$BATS_TEST_TMPDIR/heard")" $'leader TERM\nleft TERM\nmember TERM'
+}
+
+@test "a signal that is passed on reaches a command in a session of its own, and both groups, once" {
+  start_two_groups
+  kill -TERM "$PID"
+  assert_each_heard_one
+}
+
+@test "a stop reaches a command in a session of its own, and both groups, once" {
+  start_two_groups --grace 4s --ttl 30s
+  start_background stop redlock-cli stop demo -w 60s
+  assert_each_heard_one
+  wait_background stop
+  assert_equal "$status" 0
+}
+
+@test "with --signal-to command, only the command gets what is passed on, until it has ended" {
+  start_two_groups --signal-to command
+  kill -TERM "$PID"
+  wait_until has_lines heard 1
+  assert_equal "$(<"$BATS_TEST_TMPDIR/heard")" "leader TERM"
+  touch "$BATS_TEST_TMPDIR/end"
+  wait_background ours
+}
+
+@test "KILL reaches a command in a session of its own" {
+  start_ours ours redlock-cli run -k demo --max-hold 1s --grace 100ms -- \
+    setsid bash -c 'trap "" TERM; while :; do sleep 0.1; done'
+  wait_background ours
+  assert_equal "$output" "exit 124"
+  assert_equal "$(keys_at 0)" ""
+}
+
+@test "nothing is left of the group's leader when the command has ended, or cannot be executed" {
+  start_ours ours redlock-cli run -k demo -- sh -c 'ps -o pgid= $$'
+  wait_background ours
+  local group
+  group=$(head -n 1 <<<"${output// /}")
+  assert [ "$group" -gt 1 ]
+  assert [ ! -e "/proc/$group" ]
+  printf 'no program' >"$BATS_TEST_TMPDIR/garbage"
+  chmod +x "$BATS_TEST_TMPDIR/garbage"
+  start_ours other redlock-cli run -k demo -- "$BATS_TEST_TMPDIR/garbage"
+  wait_background other
+  refute_output "exit 0"
+  assert_equal "$(keys_at 0)" ""
+}

@@ -55,7 +55,7 @@ start_counting() { SOCKETS=; note_sockets; NOTED=$(wc -l <<<"$SOCKETS"); }
   start_under_witness ours -t 10s --grace 300ms -k outer -- \
     redlock-cli run -k demo -t 60s -- "$tree" "$BATS_TEST_TMPDIR/pids" "$BATS_TEST_TMPDIR/end"
   local expires inner inner_holder
-  inner=$(pgrep -P "$HOLDER")
+  inner=$(pgrep -P "$HOLDER" -x redlock-cli)
   inner_holder=$(holder_of "$inner")
   expires=$(redis 0 <<<$'multi\npexpiretime outer\ndel outer\nexec' | sed -n 4p)
   wait_until is_dead "$FRONT"

@@ -65,9 +65,10 @@ rest of its process group has ended: step $STEP"
 
 @test "a step that outlives the shell keeps the lock whoever signals the command's group" {
   start_steps
-  local command
+  local command group
   command=$(ps -o ppid= "$STEP")
-  kill -TERM -- -"${command// /}"
+  group=$(ps -o pgid= "$STEP")
+  kill -TERM -- -"${group// /}"
   wait_until is_dead "$command"
   wait_for_stderr ours "a signal ended the command; keeping the lock"
   assert_equal "$(redis 0 exists demo)" 1

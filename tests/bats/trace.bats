@@ -42,7 +42,7 @@ assert_traced() {
   assert_traced "front\[[0-9]+\] signal: TERM from [0-9]+: passed on: there is no witness" \
     "holder\[[0-9]+\] channel: received: signal 15 from [0-9]+" \
     "holder\[[0-9]+\] signal: TERM has reached none" \
-    "holder\[[0-9]+\] signal: TERM sent to group [0-9]+" \
+    "holder\[[0-9]+\] signal: TERM sent to the group of command [0-9]+" \
     "holder\[[0-9]+\] signal: one has ended the command"
 }
 

@@ -99,7 +99,7 @@ void jump(const std::string& script, Duration span,
 }
 
 void signal_command(const SharedPage& page, int signal) {
-  ::kill(-page.target.kill_argument, signal);
+  ::kill(page.target.command, signal);
 }
 
 std::string running(const std::string& trap) {
@@ -473,9 +473,9 @@ TEST(Supervisor, TheMarginGrowsWithTheMeasurements) {
       measuring, "(sleep 1000; :) & echo; while :; do sleep 0.01; done", When::while_it_runs,
       [](Scene scene) {
         // It measures in its next loop; after that the command is ended.
-        std::thread([&page = scene.page, group = scene.page.target.kill_argument.load()] {
+        std::thread([&page = scene.page, group = scene.page.target.own_group.load()] {
           eventually([&page] { return page.get_margin() > plan.margin; });
-          ::kill(group, SIGKILL);
+          ::kill(-group, SIGKILL);
         }).detach();
       },
       [](const CommandEnd& ending, const SharedPage& page) {

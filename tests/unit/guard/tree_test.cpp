@@ -238,7 +238,7 @@ struct InOwnGroup {
     output.write_end.reset();
     for (int line = 0; line < lines; ++line) output.read_line();
     target.own_group = pid;
-    target.kill_argument = -pid;
+    target.command = pid;
   }
 
   Pipe output;
@@ -306,7 +306,7 @@ TEST(ProcessTree, TheStopSignalReachesEachProcessOnceInsideTheGroupAndOutside) {
     });
     EXPECT_EQ(ready.read(2), "rr");
     target.own_group = command;
-    target.kill_argument = -command;
+    target.command = command;
     ProcessTree(target).signal(signal, Instant::max());
     sent.write_end.reset();
     EXPECT_EQ(WEXITSTATUS(status_of(command)), 11);
@@ -319,7 +319,7 @@ TEST(ProcessTree, AGroupWithADeadLeaderIsKilledWithItsFirstMemberFound) {
     ProcessTree tree(command.target);
     ::kill(command.pid, SIGKILL);
     EXPECT_TRUE(eventually([&] { return tree.reap().has_value(); }));
-    EXPECT_EQ(command.target.kill_argument, 0) << "its number may be that of another process";
+    EXPECT_EQ(command.target.command, 0) << "its number may be that of another process";
     EXPECT_TRUE(eventually([&] { return tree.kill_and_reap(Instant::max()); }));
     EXPECT_EQ(command.output.read(), "");
   });
