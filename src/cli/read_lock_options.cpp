@@ -40,6 +40,7 @@ WaitPolicy read_wait_policy(const Settings& settings) {
   if (policy.wait == infinite_duration) policy.wait.reset();
   if (nonblock_decides(settings)) policy.wait = Duration::zero();
   policy.unavailable_wait = settings.get(option::unavailable_wait);
+  policy.password_may_change = settings.get(option::password_file).has_value();
   policy.retry_delay = settings.get(option::retry_delay);
   return policy;
 }

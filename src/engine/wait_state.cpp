@@ -63,8 +63,8 @@ class Transition {
       : state_(state), failure_(failure), policy_(policy), context_(context), random_(random) {}
 
   [[nodiscard]] WaitStep step() const {
+    if (is_outage(failure_.why) || may_be_rotation()) return after_outage();
     if (is_final(failure_.why)) return {state_, std::nullopt, failure_.why};
-    if (is_outage(failure_.why)) return after_outage();
     if (failure_.queue.room == Room::none) return leave_full_queue();
     if (failure_.queue.room == Room::contended && !wait_has_ended()) return after_contention();
     if (may_join(Queue::away)) return join(failure_.why);
@@ -78,6 +78,12 @@ class Transition {
 
  private:
   [[nodiscard]] bool wait_has_ended() const { return context_.now >= context_.give_up_at; }
+
+  /// Only once we are queued: who lacks a right for that learns so at once.
+  [[nodiscard]] bool may_be_rotation() const {
+    const bool was_queued = state_.queue == Queue::queued || state_.queue == Queue::away;
+    return failure_.why == AcquireDecision::denied && policy_.password_may_change && was_queued;
+  }
 
   [[nodiscard]] bool may_join(Queue from) const {
     return state_.queue == from && !wait_has_ended();

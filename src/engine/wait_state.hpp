@@ -16,6 +16,9 @@ struct WaitPolicy {
   Duration unavailable_wait{};   ///< how long to tolerate that no quorum answers; not at all if
                                  ///< `wait` is zero
   Duration retry_delay{};        ///< between polls of a lock that is held
+  bool password_may_change = false;  ///< a login that is refused after others were accepted is
+                                     ///< tolerated for `unavailable_wait`, too: the new password
+                                     ///< may be on its way
 };
 
 /// The state of a waiter between two attempts. A value: `after_failure` derives the next state from

@@ -60,3 +60,12 @@ in_network() {
 @test "a name for 127.0.0.1 is found on a host with only IPv6" {
   run -0 in_network 'ip addr add fd00::1/64 dev lo; redlock-cli run -k demo -n -- true'
 }
+
+@test "the same by /etc/hosts, while the name server does not answer" {
+  touch "$D/held"
+  printf '127.0.0.1 redlock.hosts\n' >"$D/hosts"
+  run -0 in_network 'ip addr add fd00::1/64 dev lo
+    printf "nameserver 127.0.0.53\noptions timeout:1 attempts:1\n" >"$D/resolv.conf"
+    mount --bind "$D/hosts" /etc/hosts
+    redlock-cli run -S "redis://redlock.hosts:$(<"$D/port")" --server-timeout 60s -t 30m -k demo -n -- true'
+}

@@ -303,6 +303,27 @@ in_argv_of() { tr '\0' ' ' <"/proc/$1/cmdline"; }
   assert_equal "$status $output" "0 ran"
 }
 
+@test "a wait bears a refused login until the new password is in its file, for --unavailable-wait" {
+  local file=$BATS_TEST_TMPDIR/password
+  printf '%s\n' "$PASSWORD" >"$file"
+  export REDLOCK_SERVER=${SERVER_URL[0]} REDLOCK_PASSWORD_FILE=$file
+  ask 0 set demo theirs
+  start_background waiter redlock-cli run -k demo --unavailable-wait 5m -- echo ran
+  start_background short redlock-cli run -k demo --unavailable-wait 100ms -- echo ran
+  wait_for_stderr waiter "waiting for demo"
+  wait_for_stderr short "waiting for demo"
+  ask 0 config set requirepass n3w
+  PASSWORD=n3w ask 0 client kill type normal skipme yes
+  PASSWORD=n3w ask 0 client kill type pubsub
+  wait_background short
+  assert_equal "$status" 77
+  wait_for_stderr waiter "denied"
+  printf 'n3w\n' >"$file"
+  PASSWORD=n3w ask 0 del demo
+  wait_background waiter
+  assert_equal "$status $output" "0 ran"
+}
+
 @test "a password from a pipe is read once, and serves each connection" {
   export REDLOCK_SERVER=${SERVER_URL[0]}
   mkfifo "$BATS_TEST_TMPDIR/pipe"

@@ -65,10 +65,8 @@ Found ask_system(const std::string& host, int flags) {
 Found find_addresses(const std::string& host) {
   Found found = ask_system(host, AI_ADDRCONFIG);
   // On a host with addresses of only one kind (IPv4 or IPv6), that flag also hides loopback
-  // addresses of the other kind.
-  const bool may_be_hidden =
-      (found.addresses.empty() && !found.may_be_temporary) || host == "localhost";
-  if (!may_be_hidden) return found;
+  // addresses of the other kind. /etc/hosts may have one although no name server answers.
+  if (!found.addresses.empty() && host != "localhost") return found;
   for (const asio::ip::address& address : ask_system(host, 0).addresses) {
     if (std::ranges::find(found.addresses, address) == found.addresses.end())
       found.addresses.push_back(address);

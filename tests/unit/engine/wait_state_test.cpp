@@ -341,6 +341,22 @@ TEST(WaitState, GivesUpWhenTheWaitHasEnded) {
   });
 }
 
+TEST(WaitState, BearsARefusedLoginOnlyWhileThePasswordMayChangeAndAfterOthersWereAccepted) {
+  WaitPolicy changing = policy;
+  changing.password_may_change = true;
+  const WaitContext context{start, Instant::max(), true, 1s};
+  const auto retries = [&](Queue queue, const WaitPolicy& with) {
+    const auto step = after_failure({queue, Held{}}, failed(Why::denied), with, context, no_bits);
+    EXPECT_EQ(step.why, Why::denied);
+    return step.try_at.has_value();
+  };
+  EXPECT_TRUE(retries(Queue::queued, changing));
+  EXPECT_TRUE(retries(Queue::away, changing));
+  EXPECT_FALSE(retries(Queue::not_joined, changing));
+  EXPECT_FALSE(retries(Queue::joining, changing));
+  EXPECT_FALSE(retries(Queue::queued, policy));
+}
+
 TEST(Later, StopsAtTheEndOfTime) {
   EXPECT_EQ(later(start, 1s), start + 1s);
   EXPECT_EQ(later(start, Duration::max()), no_end);
