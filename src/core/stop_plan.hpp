@@ -23,8 +23,8 @@ enum class Descendants {
 
 /// Who gets a signal that is passed on to the command, and the stop signal at first.
 enum class SignalTo {
-  group,    ///< the process group that it leads, the stop signal the whole process tree; a signal
-            ///< that is passed on only the command if it leads none
+  group,    ///< the process group that was made for it, or that it leads, the stop signal the whole
+            ///< process tree; a signal that is passed on only the command if there is no such group
   command,  ///< only the command
 };
 

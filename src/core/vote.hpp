@@ -60,9 +60,11 @@ struct Owner {
   bool detached = false;   ///< it is bound to no process: the pid is that of the holder process
   bool stoppable = false;  ///< its holder process obeys a stop request
   std::optional<StopRequest> stop_request{};
-  std::string next_key{};        ///< the key that it acquires after this one, before its command
-                                 ///< starts; empty: none, or one that cannot be stored
-  std::optional<Place> place{};  ///< with --replace: a newer such run may ask it to stop
+  /// The key that it acquires after this one, before its command starts, and the last of these.
+  /// Empty: none, or one that cannot be stored.
+  std::string next_key{};
+  std::string last_key{};
+  std::optional<Place> place{};      ///< with --replace: a newer such run may ask it to stop
   unsigned long long pid_start = 0;  ///< of --while-pid: when its process began, in clock ticks
                                      ///< since boot; with the pid it names one process of a host
 };
@@ -152,7 +154,7 @@ struct ShownUser {
 /// The lock that the holder of another one still waits for.
 struct AwaitedLock {
   Resource resource;
-  std::optional<std::size_t> ahead{};  ///< how many wait for it and come first; nullopt: unknown
+  std::size_t ahead = 0;  ///< how many wait for it and come first
 };
 
 /// The lease, ours or foreign, that a server shows under a key.

@@ -45,28 +45,34 @@ const Owner* held_by(const Inspection& lock, const Owner& process) {
   return nullptr;
 }
 
+asio::awaitable<Inspection> look_at(ServerSet& server_set, std::string key) {
+  const auto resource = Resource::from(key);
+  if (!resource) co_return Inspection();
+  const std::vector<InspectVote> votes = co_await inspect(server_set, *resource);
+  co_return summarize(votes);
+}
+
 /// The lock that a holder of `held` waits for; nullopt if it waits for none, or if that is unknown.
 asio::awaitable<std::optional<AwaitedLock>> awaited_by(ServerSet& server_set, std::string held,
                                                        Owner holder) {
+  // The usual case: it holds them all.
+  const Inspection last = co_await look_at(server_set, holder.last_key);
+  if (held_by(last, holder) != nullptr) co_return std::nullopt;
   // A record may name any key. Those of this tool name a later one, so this ends.
   while (holder.next_key > held) {
-    const auto next = Resource::from(holder.next_key);
-    if (!next) break;
-    const Inspection lock = summarize(co_await inspect(server_set, *next));
+    held = holder.next_key;
+    const Inspection lock = co_await look_at(server_set, held);
     if (const Owner* owner = held_by(lock, holder)) {
-      held = next->key();
       holder = Owner(*owner);
       continue;
     }
-    // Neither held nor waited for: it has ended in the meantime.
     const auto& waiters = lock.parties.first_waiters;
     const auto ours = std::ranges::find_if(waiters, [&](const Waiting& waiting) {
       return waiting.owner && is_same_process(*waiting.owner, holder);
     });
-    if (ours != waiters.end())
-      co_return AwaitedLock{*next, static_cast<std::size_t>(ours - waiters.begin())};
-    if (lock.parties.waiters > waiters.size()) co_return AwaitedLock{*next};
-    break;
+    if (ours == waiters.end()) break;
+    co_return AwaitedLock{Resource::from(held).value(),
+                          static_cast<std::size_t>(ours - waiters.begin())};
   }
   co_return std::nullopt;
 }
@@ -78,15 +84,19 @@ asio::awaitable<void> find_awaited(ServerSet& server_set, const Resource& resour
   for (InspectVote& vote : votes) {
     auto* taken = std::get_if<Taken>(&vote);
     if (taken == nullptr) continue;
-    holders.push_back(&taken->holder);
+    // The holder of a shared lock stands for all shares.
+    if (!taken->holder.shared) holders.push_back(&taken->holder);
     for (Share& share : taken->parties.first_shares) holders.push_back(&share.holder);
   }
   std::map<LeaseId, std::optional<AwaitedLock>> known;
   for (Holder* const holder : holders) {
     if (!holder->owner || holder->owner->next_key.empty()) continue;
-    if (!known.contains(holder->id))
-      known[holder->id] = co_await awaited_by(server_set, resource.key(), *holder->owner);
-    holder->waits_for = known[holder->id];
+    auto found = known.find(holder->id);
+    if (found == known.end()) {
+      auto awaited = co_await awaited_by(server_set, resource.key(), *holder->owner);
+      found = known.emplace(holder->id, std::move(awaited)).first;
+    }
+    holder->waits_for = found->second;
   }
 }
 

@@ -168,9 +168,13 @@ SetWaiter::SetWaiter(ServerSet& server_set, std::vector<AcquireOrder> orders, Wa
       set_(std::make_shared<HeldSet>(server_set, interrupt)) {
   // A lease that is inherited does not show us as its holder, so nobody could tell that we have it.
   std::string next;
+  std::string last;
   for (auto order = orders_.rbegin(); order != orders_.rend(); ++order) {
     order->owner.next_key = next;
-    if (!order->parent_claim) next = order->resource.key();
+    order->owner.last_key = last;
+    if (order->parent_claim) continue;
+    next = order->resource.key();
+    if (last.empty()) last = next;
   }
 }
 

@@ -7,13 +7,14 @@
 
 #include <cerrno>
 
+#include "proc/cpu_share.hpp"
 #include "proc/descriptors.hpp"
 #include "proc/title.hpp"
 
 namespace redlock::guard {
 namespace {
 
-[[noreturn]] void lead(pid_t parent) {
+[[noreturn]] void be_leader(pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (::getppid() != parent) ::_exit(0);
   proc::set_name(proc::leader_title);
@@ -31,7 +32,7 @@ std::unique_ptr<GroupLeader> GroupLeader::fork(const PidNamespace* pid_namespace
   ::sigprocmask(SIG_SETMASK, &all, &before);
   const pid_t parent = pid_namespace != nullptr ? 0 : ::getpid();
   const pid_t pid = pid_namespace != nullptr ? pid_namespace->fork() : ::fork();
-  if (pid == 0) lead(parent);
+  if (pid == 0) be_leader(parent);
   const int error = errno;
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   errno = error;
@@ -40,9 +41,14 @@ std::unique_ptr<GroupLeader> GroupLeader::fork(const PidNamespace* pid_namespace
   return std::unique_ptr<GroupLeader>(new GroupLeader(pid));
 }
 
+void GroupLeader::end() noexcept {
+  ::kill(pid_, SIGKILL);
+  proc::lend_cpu_share(pid_);
+}
+
 GroupLeader::~GroupLeader() {
   if (pid_ == 0) return;
-  ::kill(pid_, SIGKILL);
+  end();
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

@@ -68,6 +68,10 @@ Supervisor::Supervisor(const Clock& clock, StopPlan plan, SharedPage& page,
   if (isolation_.cgroup() != nullptr) tree_.confine_to(*isolation_.cgroup());
 }
 
+Supervisor::~Supervisor() {
+  if (leader_ && !tree_.is_guard(leader_->pid())) leader_->was_reaped();
+}
+
 Result<void, ExecFailure> Supervisor::prepare(const Command& command, SpawnOptions options,
                                               const InheritedSignals& inherited,
                                               std::optional<Command> hook) {
@@ -80,26 +84,27 @@ Result<void, ExecFailure> Supervisor::prepare(const Command& command, SpawnOptio
     options.pid_namespace = &*pid_namespace_;
   }
 
-  joined_group_ = options.join_group.value_or(0);
-  if (!options.join_group) {
-    leader_ = GroupLeader::fork(options.pid_namespace);
-    if (!leader_) {
-      const int error = errno;
-      end_namespace();
-      return unexpected(ExecFailure{cannot_start_code, "cannot fork: " + errno_text(error),
-                                    /*may_pass=*/error == EAGAIN || error == ENOMEM});
-    }
-    tree_.add_guard(leader_->pid());
-    made_group_ = leader_->pid();
-    options.join_group = made_group_;
-  }
   auto ready = ReadyCommand::prepare(command, options, inherited);
   if (!ready) {
-    end_group();
     end_namespace();
     return unexpected<ExecFailure>(std::move(ready.error()));
   }
-  group_ = *options.join_group;
+
+  joined_group_ = options.join_group.value_or(0);
+  if (!options.join_group) {
+    leader_ = GroupLeader::fork(options.pid_namespace);
+    if (!leader_ || !leader_->lead(ready->pid())) {
+      const int error = errno;
+      ready =
+          unexpected(ExecFailure{cannot_start_code, "cannot make a group: " + errno_text(error)});
+      discard_group();
+      end_namespace();
+      return unexpected<ExecFailure>(std::move(ready.error()));
+    }
+    tree_.add_guard(leader_->pid());
+    made_group_ = leader_->pid();
+  }
+  group_ = joined_group_ != 0 ? joined_group_ : made_group_;
   ready_.emplace(std::move(*ready));
   if (hook) hook_.prepare(std::move(*hook), std::move(options), inherited);
   return {};
@@ -119,7 +124,7 @@ void Supervisor::disarm() {
 
 void Supervisor::drop() {
   ready_.reset();
-  end_group();
+  discard_group();
   end_namespace();
   disarm();
 }
@@ -129,6 +134,7 @@ Result<bool, ExecFailure> Supervisor::start() {
   page_.command_starts = true;
   pid_ = ready_->pid();
   page_.target.own_group = made_group_;
+  page_.target.leader = made_group_;
   page_.target.command = pid_;
 
   // After the fork, because the command must not inherit these.
@@ -140,7 +146,7 @@ Result<bool, ExecFailure> Supervisor::start() {
     page_.target.command = 0;
     page_.command_starts = false;
     disarm();
-    end_group();
+    discard_group();
     end_namespace();
     return unexpected<ExecFailure>(std::move(started.error()));
   }
@@ -148,11 +154,11 @@ Result<bool, ExecFailure> Supervisor::start() {
   return true;
 }
 
-/// From here on, only its members keep the number of the group from being reused.
-void Supervisor::end_group() {
-  if (!leader_) return;
+/// Of a command that never ran.
+void Supervisor::discard_group() {
   page_.target.own_group = 0;
-  tree_.remove_guard(leader_->pid());
+  page_.target.leader = 0;
+  if (leader_) tree_.remove_guard(leader_->pid());
   leader_.reset();
 }
 
@@ -204,9 +210,10 @@ void Supervisor::pass_on_to_command(int signal, Reached reached) {
     to_group = plan_.signal_to == SignalTo::group && reach.includes_group();
     if (to_group) {
       reach.send(signal, /*wakes=*/false);
-    } else {
-      ::kill(pid_, signal);
+      passed_on_to_ = reach;
     }
+    // Alone, or because it has left the group in this very moment.
+    if (!to_group || !reach.includes(pid_)) ::kill(pid_, signal);
     if (is_traced())
       trace("signal", signal_name(signal) +
                           (to_group ? " sent to the group of command " : " sent to command ") +
@@ -222,7 +229,9 @@ void Supervisor::pass_on_to_rest(int signal, Reached reached) {
   signal = sent_for(signal);
   const pid_t spared_group = reached == Reached::job ? joined_group_ : 0;
   if (plan_.descendants == Descendants::wait) {
-    tree_.signal(signal, schedule_.deadline(), spared_group);
+    tree_.signal(signal, schedule_.deadline(), [spared_group](pid_t pid) {
+      return spared_group != 0 && ::getpgid(pid) == spared_group;
+    });
   } else if (spared_group == 0 || group_ != spared_group) {
     for (const pid_t pid : rest_of_group()) ::kill(pid, signal);
   }
@@ -317,8 +326,8 @@ void Supervisor::stop(const StopStep& step) {
   if (step.action == StopAction::terminate && step.why && sends_to_command_alone()) {
     send_signal(pid_, plan_.stop_signal);
   } else if (step.action == StopAction::terminate) {
-    const bool group_has_it = awaits_group() && signals_.group_has_stop_signal();
-    tree_.signal(plan_.stop_signal, schedule_.kill_at(), !step.why && group_has_it ? group_ : 0);
+    tree_.signal(plan_.stop_signal, schedule_.kill_at(),
+                 [&](pid_t pid) { return !step.why && has_stop_signal(pid); });
   } else if (step.action == StopAction::terminate_rest) {
     tree_.signal_all_but(pid_, plan_.stop_signal, schedule_.kill_at());
     return;
@@ -461,31 +470,43 @@ Instant Supervisor::next_poll(Instant now, Instant next) const {
 
 bool Supervisor::rest_may_stay(Instant now) const {
   const bool leaves = plan_.descendants == Descendants::leave && now >= ended_->rest_may_stay_at;
-  const auto has_ended = [&](pid_t group) { return group == 0 || tree_.no_member_lives(group); };
-  const bool group_has_ended = !awaits_group() || (has_ended(group_) && has_ended(made_group_));
+  const bool group_has_ended =
+      !awaits_group() || std::ranges::all_of(groups_of_command(), [this](pid_t group) {
+        return tree_.no_member_lives(group);
+      });
   return (leaves && !hook_.is_pending() && group_has_ended) || all_ended();
+}
+
+/// The last one, and the one that was made for it.
+std::vector<pid_t> Supervisor::groups_of_command() const {
+  std::vector<pid_t> groups{group_};
+  if (made_group_ != 0 && made_group_ != group_) groups.push_back(made_group_);
+  return groups;
 }
 
 /// The processes that are waited for after a signal has ended the command.
 std::vector<pid_t> Supervisor::rest_of_group() const {
-  if (!awaits_group()) return {};
-  std::vector<pid_t> rest = tree_.members_of(group_);
-  if (made_group_ != 0 && group_ != made_group_)
-    std::ranges::copy(tree_.members_of(made_group_), std::back_inserter(rest));
+  std::vector<pid_t> rest;
+  if (!awaits_group()) return rest;
+  for (const pid_t group : groups_of_command())
+    std::ranges::copy(tree_.members_of(group), std::back_inserter(rest));
   return rest;
+}
+
+/// Whether the process got the signal that ended the command with its group.
+bool Supervisor::has_stop_signal(pid_t pid) const {
+  if (!awaits_group() || !signals_.group_has_stop_signal()) return false;
+  return passed_on_to_ ? passed_on_to_->includes(pid) : ::getpgid(pid) == group_;
 }
 
 void Supervisor::reap() {
   // It may have moved to another group.
   if (const pid_t group = ended_ ? 0 : ::getpgid(pid_); group > 0) group_ = group;
   while (const auto ended = tree_.reap()) {
-    if (leader_ && ended->pid == leader_->pid()) {
-      leader_->was_reaped();
-      leader_.reset();
-    }
     if (ended->pid == pid_ && !ended_) {
       note_end(ended->status);
-      end_group();
+      // From here on, only its members keep the number of the group from being reused.
+      if (leader_ && tree_.is_guard(leader_->pid())) leader_->end();
     }
     hook_.note_end(*ended);
   }

@@ -108,6 +108,10 @@ class Supervisor {
   Supervisor(const Clock& clock, StopPlan plan, SharedPage& page, const Isolation& isolation,
              std::function<void(bool got_stop_signal)> on_end);
 
+  ~Supervisor();
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
   /// The next news; one coroutine at a time. Those that were not waited for stay until
   /// take_news(), which returns nullopt if there are none.
   asio::awaitable<CommandNews> next_news();
@@ -207,7 +211,7 @@ class Supervisor {
   void add_news(CommandNews news);
   void measure(Instant now);
   void disarm();
-  void end_group();
+  void discard_group();
   void end_namespace();
   asio::awaitable<bool> kill_tree();
   asio::awaitable<bool> kill_all();
@@ -223,7 +227,9 @@ class Supervisor {
   void pass_on_to_command(int signal, Reached reached);
   void pass_on_to_rest(int signal, Reached reached);
   [[nodiscard]] bool awaits_group() const noexcept { return ended_ && ended_->by_signal; }
+  [[nodiscard]] std::vector<pid_t> groups_of_command() const;
   [[nodiscard]] std::vector<pid_t> rest_of_group() const;
+  [[nodiscard]] bool has_stop_signal(pid_t pid) const;
 
   const Clock& clock_;
   StopPlan plan_;
@@ -239,13 +245,15 @@ class Supervisor {
   StopMeter meter_;
   std::unique_ptr<Event> event_;
   std::optional<PidNamespace> pid_namespace_;
-  std::unique_ptr<GroupLeader> leader_;  ///< of the group that was made for the command, until that
-                                         ///< has ended; null: it joins our job's
+  std::unique_ptr<GroupLeader> leader_;  ///< of the group that was made for the command, until it
+                                         ///< is reaped
   std::optional<ReadyCommand> ready_;
   std::optional<Ending> ended_;
   Instant report_awaiting_at_ = Instant::max();  ///< when to report that its group is waited for
   pid_t pid_ = 0;
-  pid_t group_ = 0;         ///< process group of the command; once it has ended, its last one
+  pid_t group_ = 0;  ///< process group of the command; once it has ended, its last one
+  std::optional<CommandReach> passed_on_to_;  ///< what got the last signal that was passed on to a
+                                              ///< group of the command
   pid_t made_group_ = 0;    ///< the group that was made for it; 0: it was started in our job's
   pid_t joined_group_ = 0;  ///< our job's group, if the command was started in it; 0: it was not
   bool armed_ = false;      ///< the deadline is published in the page

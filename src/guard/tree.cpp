@@ -54,9 +54,11 @@ void send_signal(pid_t kill_argument, int signal) noexcept {
 CommandReach::CommandReach(const CommandTarget& target) noexcept {
   const pid_t command = target.command;
   if (command == 0) return;
-  made_ = target.own_group;
   const pid_t group = ::getpgid(command);
-  if (made_ != 0 && group == made_) return;
+  const pid_t made = target.own_group;
+  const bool is_member = made != 0 && group == made;
+  if (is_member || target.leader != 0) made_ = made;
+  if (is_member) return;
   (group == command ? led_ : alone_) = command;
 }
 
@@ -105,15 +107,15 @@ bool ProcessTree::no_descendant_lives() const {
   return proc::none_lives(roots(), [this](pid_t pid) { return !guards_.contains(pid); });
 }
 
-void ProcessTree::signal(int signal, Instant until, pid_t spared_group) const {
+void ProcessTree::signal(int signal, Instant until,
+                         const std::function<bool(pid_t)>& is_spared) const {
   const CommandReach reach(target_);
   reach.send(signal, /*wakes=*/true);
 
   // Signal each process once: some programs take a second TERM as an order to quit without cleaning
   // up.
-  signal_found(signal, until, [&](pid_t pid) {
-    return reach.includes(pid) || (spared_group != 0 && ::getpgid(pid) == spared_group);
-  });
+  signal_found(signal, until,
+               [&](pid_t pid) { return reach.includes(pid) || (is_spared && is_spared(pid)); });
 }
 
 void ProcessTree::signal_all_but(pid_t reached, int signal, Instant until) const {
@@ -153,7 +155,7 @@ bool ProcessTree::kill_all(Guards guards, Instant until, std::atomic<std::int64_
   while (const auto pid = walk.next()) {
     if (progress != nullptr) *progress = BootClock::now().time_since_epoch().count();
     if (guards_.contains(*pid)) {
-      if (guards == Guards::killed) ::kill(*pid, SIGKILL);
+      if (guards == Guards::killed && ::kill(*pid, SIGKILL) == 0) proc::lend_cpu_share(*pid);
       continue;
     }
     const pid_t group = ::getpgid(*pid);
@@ -191,7 +193,7 @@ std::optional<Ended> ProcessTree::reap_next() {
   const pid_t pid = info.si_pid;
   // Before it is reaped, as its pid may be reused from then on.
   if (pid == target_.command) target_.command = 0;
-  if (pid == target_.own_group) target_.own_group = 0;
+  if (pid == target_.leader) target_.leader = 0;
   int status = 0;
   if (::waitpid(pid, &status, WNOHANG | __WALL) != pid) return std::nullopt;
   guards_.erase(pid);

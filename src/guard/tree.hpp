@@ -29,6 +29,10 @@ struct CommandTarget {
 
   /// The process group that was made for the command, while any of its members may live; 0: none.
   std::atomic<pid_t> own_group{0};
+
+  /// The leader of that group: while it has not been reaped, the group's number is not reused, even
+  /// if no member is left. 0: it has been reaped.
+  std::atomic<pid_t> leader{0};
 };
 
 /// What one or two system calls reach of the command, wherever it is now: the group that was made
@@ -44,10 +48,8 @@ class CommandReach {
   /// Whether the process is part of it now.
   [[nodiscard]] bool includes(pid_t pid) const noexcept;
 
-  /// Whether it includes the group of the command, and not the command alone.
-  [[nodiscard]] bool includes_group() const noexcept {
-    return alone_ == 0 && (made_ != 0 || led_ != 0);
-  }
+  /// Whether it includes a whole group, and not the command alone.
+  [[nodiscard]] bool includes_group() const noexcept { return made_ != 0 || led_ != 0; }
 
  private:
   pid_t made_ = 0;   ///< the group that was made for it; 0: none
@@ -86,6 +88,9 @@ class ProcessTree {
   /// descendants belong to the tree.
   void add_guard(pid_t pid) { guards_.insert(pid); }
 
+  /// Whether it is such a guard, and has not been reaped.
+  [[nodiscard]] bool is_guard(pid_t pid) const { return guards_.contains(pid); }
+
   /// From now on kill() kills it like any other descendant.
   void remove_guard(pid_t pid) { guards_.erase(pid); }
 
@@ -95,8 +100,9 @@ class ProcessTree {
 
   /// Sends `signal` to every descendant once that was there before, parents before children, as
   /// send_signal() does. Ends at `until`. Skips a process that we may not signal (setuid), and,
-  /// once the command has been reaped, the members of `spared_group`.
-  void signal(int signal, Instant until, pid_t spared_group = 0) const;
+  /// once the command has been reaped, those that `is_spared` says; null: none.
+  void signal(int signal, Instant until,
+              const std::function<bool(pid_t)>& is_spared = nullptr) const;
 
   /// The same for every descendant but `reached`, which has the signal already.
   void signal_all_but(pid_t reached, int signal, Instant until) const;

@@ -207,9 +207,8 @@ std::string ordinal(std::size_t number) {
 }
 
 std::string awaited_text(const AwaitedLock& lock) {
-  const std::string place =
-      lock.ahead ? fmt::format(", {} in queue", ordinal(*lock.ahead + 1)) : "";
-  return fmt::format("no command runs yet: it waits for {}{}", key_text(lock.resource), place);
+  return fmt::format("no command runs yet: it waits for {}, {} in queue", key_text(lock.resource),
+                     ordinal(lock.ahead + 1));
 }
 
 std::string key_text(const Resource& resource) {

@@ -121,7 +121,7 @@ Json holder_json(const Holder& holder) {
   if (holder.waits_for) {
     Json& awaited = json["waits_for"];
     set_key(awaited, holder.waits_for->resource);
-    if (holder.waits_for->ahead) awaited["ahead"] = *holder.waits_for->ahead;
+    awaited["ahead"] = holder.waits_for->ahead;
   }
   for (const ShownUser& user : holder.users) {
     Json entry;

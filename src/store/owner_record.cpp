@@ -88,6 +88,12 @@ std::optional<StopRequest> stop_request_of(const Json& record) {
   return replacing && replacing->newer ? replacing : std::nullopt;
 }
 
+/// Unless it is empty, or cannot be stored as it is: a shortened key would be another one.
+void set_key(Json& record, const char* name, const std::string& key) {
+  if (!key.empty() && key.size() <= max_owner_field && key == to_valid_utf8(key))
+    record[name] = key;
+}
+
 std::optional<int> small_field(const Json& record, const char* name) {
   const auto number = number_field(record, name, max_exit_code);
   if (!number) return std::nullopt;
@@ -111,10 +117,8 @@ std::string encode_owner(const Owner& owner) {
   if (owner.detached) record["detached"] = true;
   if (owner.pid_start > 0) record["start"] = owner.pid_start;
   if (owner.stoppable) record["stoppable"] = true;
-  // A shortened key would be another one.
-  const std::string& next = owner.next_key;
-  if (!next.empty() && next.size() <= max_owner_field && next == to_valid_utf8(next))
-    record["next"] = next;
+  set_key(record, "next", owner.next_key);
+  set_key(record, "last", owner.last_key);
   if (owner.stop_request)
     record[std::string(protocol::word::stop_field)] = to_json(*owner.stop_request);
   if (owner.place) record[std::string(protocol::word::place_field)] = to_json(*owner.place);
@@ -150,6 +154,7 @@ std::optional<Owner> decode_owner(std::string_view record) {
   owner.command = text_field(parsed, "command");
   owner.note = text_field(parsed, "note");
   owner.next_key = text_field(parsed, "next");
+  owner.last_key = text_field(parsed, "last");
   owner.pid = static_cast<long>(number_field(parsed, "pid", max_pid).value_or(0));
   owner.supervised = flag_field(parsed, "run").value_or(false);
   owner.detached = flag_field(parsed, "detached").value_or(false);

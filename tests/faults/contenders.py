@@ -19,7 +19,6 @@ CLONE_NEWUTS = 0x04000000
 # How often a front process has a foreign child, and therefore a shield.
 SHIELDED = 0.25
 GUARDS = {"lock-holder": "holder", "lock-awaiter": "holder", "lock-shield": "shield"}
-LEADER = "lock-leader"
 PR_SET_PDEATHSIG = 1
 MANY_DESCRIPTORS = 4096
 # The variable of a CI agent, which kills all processes that have it at the end of a job.
@@ -153,7 +152,7 @@ class Run:
             bear_child()
 
     def processes(self):
-        """The pids of front, shield, holder, leader and command, by name, if they exist."""
+        """The pids of front, shield, holder, command and its leader, by name, if they exist."""
         found = {"front": self.process.pid}
         for child in children(self.process.pid):
             name = GUARDS.get(command_name(child))
@@ -162,8 +161,7 @@ class Run:
         if "shield" in found:
             found.update(("holder", child) for child in children(found["shield"]))
         if "holder" in found:
-            for child in children(found["holder"]):
-                found["leader" if command_name(child) == LEADER else "command"] = child
+            found.update(zip(("command", "leader"), children(found["holder"])))
         return found
 
     def guards(self):

@@ -55,7 +55,6 @@ SHAPES = {
     "job": ("front", "witness", "holder", "command"),
 }
 GUARDS = {"lock-holder": "holder", "lock-awaiter": "holder", "lock-shield": "shield"}
-LEADER = "lock-leader"
 UNGUARDED = {"command", "witness", "leader"}
 APART = [{"front", "holder"}, {"shield", "holder"}]
 
@@ -168,8 +167,8 @@ class Round:
             pids[GUARDS.get(name, name)] = child
         if "shield" in pids:
             (pids["holder"],) = children(pids["shield"])
-        for child in children(pids["holder"]):
-            pids["leader" if comm(child) == LEADER else "command"] = child
+        pids["command"], *leader = children(pids["holder"])
+        pids.update(("leader", child) for child in leader)
         if self.pair.shape == "job":
             (pids["witness"],) = set(children(self.run.pid)) - {pids["holder"]}
         self.pids = pids

@@ -1,4 +1,4 @@
--- Follows prelude.lua: the last runs of a lock, for users and for --once-per. They do not affect
+-- Follows tombstones.lua: the last runs of a lock, for users and for --once-per. They do not affect
 -- which client may acquire.
 -- KEYS.last is a string with the lines that core/protocol.txt describes.
 -- Of two runs, the later one has the larger fence, unless the counter was reset between them.
@@ -121,7 +121,7 @@ end
 
 -- Deletes the exclusive lease that is here, and records the run that ends with it ('': none). Both
 -- happen in one script, so a client that acquires later at this server sees the run. Deleting comes
--- first, as a server that is out of memory allows writes after it. -> 1 if the run is recorded,
+-- first, as a server that is out of memory allows writes after it. `stop` gets its sign. -> 1 if the run is recorded,
 -- otherwise 0
 local function delete_exclusive(id, run, time)
   local owner = read_owner()

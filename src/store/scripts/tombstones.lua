@@ -38,11 +38,11 @@ local function leave_tombstones(ids, breaker, remaining, time)
   end
 end
 
--- Leaves the sign that the process that kept this lease, or its last user, released it. Nobody else
--- leaves it, so `stop` can tell a release from a break (R12). Only for a lease that was asked to
--- stop, so that no other release costs more.
+-- Leaves the sign that the lease was released: by the process that kept it, its last user, or by
+-- hand, which the lease of a living run does not permit. So `stop` can tell a release from a break
+-- (R12). Only for a lease that was asked to stop, so that no other release costs more.
 local function leave_end(id, record, time)
-  if string.find(record, WORD.stop_field, 1, true) then
+  if record and string.find(record, '"' .. WORD.stop_field .. '":{', 1, true) then
     leave_tombstones({ENDED .. id}, nil, TIME.idle_life, time)
   end
 end

@@ -51,6 +51,7 @@ TEST(HeldFor, IsNothingWhileAnotherKeyIsWaitedFor) {
   waiting.waits_for = AwaitedLock{Resource::from("b").value(), 1};
   EXPECT_EQ(held_for(held(waiting)), 0s);
   EXPECT_EQ(held_for(shared({waiting, holder(2h)}, 2)), 2h);
+  EXPECT_EQ(held_for(shared({waiting}, 1)), 0s);
 }
 
 TEST(HeldFor, IsTheAgeOfTheOldestShare) {

@@ -50,11 +50,14 @@ TEST(OwnerRecord, ReportsARunAndTheTtlOfItsRenewals) {
   EXPECT_FALSE(decode_owner(record)->finished.has_value());
 }
 
-TEST(OwnerRecord, NamesTheNextKeyOnlyVerbatim) {
+TEST(OwnerRecord, NamesKeysOnlyVerbatim) {
   const auto back = [](const std::string& key) {
     Owner owner = some_owner();
     owner.next_key = key;
-    return decode_owner(encode_owner(owner))->next_key;
+    owner.last_key = key;
+    const auto decoded = decode_owner(encode_owner(owner));
+    EXPECT_EQ(decoded->next_key, decoded->last_key);
+    return decoded->next_key;
   };
   EXPECT_EQ(back("deploy: \"x\""), "deploy: \"x\"");
   EXPECT_EQ(back(std::string(max_owner_field, 'k')), std::string(max_owner_field, 'k'));
