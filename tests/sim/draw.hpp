@@ -103,6 +103,9 @@ class Draw {
   void deny_commands();
   /// Most sessions want a slot, and most servers lose their tables of slots at a time.
   void lose_slots();
+  /// Other processes use the leases of most sessions, some more sessions want the lock, and servers
+  /// may lose the record of a lease.
+  void add_users();
   /// Most sessions want some of several slots, and some do not wait behind many.
   void take_slots();
   /// Its host stands still from the votes until the lease expires, so it has no lease.

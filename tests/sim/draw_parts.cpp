@@ -32,7 +32,8 @@ constexpr std::size_t crowd = 70;
 void Draw::decide_guard() {
   const bool can_guard = schedule_.servers >= min_guarded_servers;
   const bool unguarded = profile_.wipes_unguarded || profile_.one_that_forgets;
-  wipes_ = unguarded || (can_guard && profile_.in_promise && !has_nodes() && random_.chance(200));
+  const bool is_kept = profile_.in_promise || profile_.hands_over;
+  wipes_ = unguarded || (can_guard && is_kept && !has_nodes() && random_.chance(200));
   max_ttl_ = 2 * base_ttl_;
   wild_ = random_.chance(500);
   servers_step_back_ = !wipes_ || (!unguarded && random_.chance(300));
@@ -295,6 +296,37 @@ void Draw::lose_slots() {
     for (loss.server = 0; loss.server < schedule_.servers; ++loss.server) {
       if (extra_.chance(800)) schedule_.mishaps.push_back(loss);
     }
+  }
+}
+
+void Draw::add_users() {
+  for (SessionPlan& plan : schedule_.sessions) {
+    if (extra_.chance(300)) continue;
+    plan.style = extra_.chance(500) ? SessionPlan::Style::while_pid : SessionPlan::Style::handed;
+    if (extra_.chance(500))
+      plan.hand_release_at = extra_.between(Duration::zero(), Duration(plan.ttl));
+    for (std::size_t i = 1 + extra_.below(2); i > 0; --i) {
+      SessionPlan::Use use;
+      use.host = extra_.below(hosts_);
+      use.at = extra_.between(Duration::zero(), Duration(plan.ttl));
+      use.ttl = extra_.chance(500) ? plan.ttl : max_ttl_;
+      use.work = extra_.between(Duration::zero(), 2 * Duration(plan.ttl));
+      if (extra_.chance(150))
+        use.dies_after = extra_.between(Duration::zero(), 2 * Duration(plan.ttl));
+      plan.uses.push_back(use);
+    }
+  }
+  for (std::size_t i = 1 + extra_.below(3); i > 0; --i) {
+    SessionPlan plan = race_session(extra_.between(Duration::zero(), span_));
+    plan.host = extra_.below(hosts_);
+    schedule_.sessions.insert(schedule_.sessions.begin(), plan);
+  }
+  for (std::size_t i = extra_.below(4); i > 0; --i) {
+    Mishap loss;
+    loss.kind = Kind::lose_record;
+    loss.server = extra_.below(schedule_.servers);
+    loss.at = extra_.between(Duration::zero(), span_);
+    schedule_.mishaps.push_back(loss);
   }
 }
 

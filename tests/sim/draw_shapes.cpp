@@ -65,6 +65,7 @@ void Draw::chaos() {
   if (profile_.spoils_helper_keys) deny_commands();
   if (mixes_modes_ && profile_.in_promise && extra_.chance(200)) lose_slots();
   if (profile_.takes_slots) take_slots();
+  if (profile_.hands_over) add_users();
   finish();
 }
 

@@ -12,7 +12,7 @@ enum class VoteKind {
   sentinel,  ///< the master that sentinels name, with replicas that may become the master
 };
 
-/// What may happen in a schedule. With `in_promise`, the whole promise holds; otherwise, the rule
+/// What may happen in a schedule. With `in_promise`, the whole promise holds; otherwise, the rules
 /// that `judged` names. A profile with neither breaks a condition of the promise, and must show
 /// that the referee notices.
 struct Profile {
@@ -29,7 +29,8 @@ struct Profile {
   bool has_host_names = false;   ///< waiters' ids tell hosts apart; else all seem to be on one host
   bool asks_to_stop = false;     ///< processes ask the holder of the lock to stop
   bool takes_slots = false;      ///< most leases take some of several slots; queues are bounded
-  std::string_view judged = {};  ///< the only rule that is promised; empty: all
+  bool hands_over = false;       ///< most leases are handed over, and used by other processes
+  std::string_view judged = {};  ///< the only rules that are promised; empty: all
   VoteKind votes = VoteKind::server;  ///< most of them; others are a server each
 };
 
@@ -64,6 +65,10 @@ inline constexpr Profile profiles[] = {
      .what = "within the promise, leases that take several slots, and queues with an end",
      .in_promise = true,
      .takes_slots = true},
+    {.name = "users",
+     .what = "leases that are handed over: each excludes others until all who work under it end",
+     .hands_over = true,
+     .judged = "exclusion, deadline, expiry"},
     {.name = "spoilt-keys",
      .what = "helper keys that another program spoils: leases exclude each other all the same",
      .spoils_helper_keys = true,

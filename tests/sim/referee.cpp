@@ -14,7 +14,7 @@ std::string Referee::name_of(const std::string& token) const {
 }
 
 void Referee::violate(std::string rule, std::string text) {
-  if (violation_ || (!judged_.empty() && rule != judged_)) return;
+  if (violation_ || (!judged_.empty() && judged_.find(rule) == std::string_view::npos)) return;
   history_.add("VIOLATION of {}: {}", rule, text);
   violation_ = Violation{std::move(rule), std::move(text)};
 }
@@ -24,7 +24,8 @@ bool Referee::is_quorum(std::uint32_t servers) const {
 }
 
 void Referee::check_support(const std::string& token, const Facts& facts) {
-  if (facts.over) return;
+  // A lease that was released by hand beside users ends with them, before its keeper learns of it.
+  if (facts.over || (facts.handed_over && facts.released_by_hand != 0)) return;
   const auto supporters = static_cast<std::size_t>(
       std::ranges::count_if(facts.ends, [&](const Duration& end) { return end >= facts.until; }));
   if (supporters >= quorum_) return;
@@ -50,9 +51,11 @@ bool Referee::may_be_taken(const std::string& token, const Facts& facts) const {
 }
 
 /// Nothing runs under the lease: its holder was killed, it was released by hand at some servers,
-/// and at others it ended sooner, as the holder knew.
+/// and at others it ended sooner, as the holder knew. Or it was released by hand beside users, who
+/// have ended before its holder learned of that.
 bool Referee::is_abandoned(const std::string& token, const Facts& facts) const {
-  return facts.orphaned && facts.released_by_hand != 0 && may_be_taken(token, facts);
+  return (facts.orphaned || facts.handed_over) && facts.released_by_hand != 0 &&
+         may_be_taken(token, facts);
 }
 
 bool Referee::was_broken(const Process& process) const {
@@ -73,9 +76,10 @@ bool Referee::is_given_up(const Facts& facts, const Server& server) const {
 
 void Referee::check_overlap(const std::string& token, const Facts& facts) {
   // An extension may be confirmed after the lease ended, when no holder relies on it.
-  if (facts.over || facts.until <= timeline_.now()) return;
+  if (facts.over || facts.until <= timeline_.now() || is_abandoned(token, facts)) return;
   for (const auto& [other, theirs] : facts_) {
-    if (other == token || !is_valid(theirs) || may_be_together(facts, theirs)) continue;
+    if (token_in(other) == token_in(token) || !is_valid(theirs) || may_be_together(facts, theirs))
+      continue;
     if (is_abandoned(other, theirs)) continue;
     violate("exclusion", fmt::format("{} until {:.3f} ms, and {} until {:.3f} ms", name_of(other),
                                      in_ms(theirs.until), name_of(token), in_ms(facts.until)));

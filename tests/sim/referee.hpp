@@ -31,8 +31,9 @@ struct Violation {
 ///                 clock: an exclusive one and any other, or two in one slot. A foreign holder's
 ///                 lease counts as exclusive. A lease that is left to expire (--min-hold) counts
 ///                 for as long as its holder asked for. A lease of which copies were removed by
-///                 force, or one whose holder was killed and of which copies were released by hand,
-///                 counts as long as its other copies keep a quorum from everyone else
+///                 force, or of which copies were released by hand and whose holder was killed or
+///                 left them to users, counts as long as its other copies keep a quorum from
+///                 everyone else. A user of a lease counts until it stops
 ///   grant         a granted lease has expired already, or no server knows of it
 ///   quorum        a lease does not have the votes of enough different servers
 ///   fence         fences do not rise in the order in which quorums were complete, whenever each
@@ -158,6 +159,12 @@ class Referee final : public Watcher {
   void shared(const Token& token) { facts_[token.secret()].shared = true; }
   /// Another process runs under the lease until then.
   void relied_on(const Process& process, const Token& token, Instant deadline);
+  /// Other processes may register as users of the lease.
+  void hands_over(const Token& token) { facts_[token.secret()].handed_over = true; }
+  /// A user of the lease works under it until then, whatever its keeper does.
+  void uses(const Process& user, const Token& token, Instant deadline);
+  /// The user has ended, or was killed.
+  void stops_using(const Process& user, const Token& token);
   /// It has ended, and so has the process that undid for it: every grant it knew of is undone.
   void left_nothing(const Process& process);
   /// The server lost its scripts, and may refuse the next `leave`.
@@ -223,6 +230,7 @@ class Referee final : public Watcher {
     bool orphaned = false;        ///< the holder was killed
     Duration granted_at{};
     bool shared = false;           ///< another process extends it, too
+    bool handed_over = false;      ///< it may have users
     bool gone_everywhere = false;  ///< every server confirmed its release
     Hold hold;
     Fence fence;
@@ -318,6 +326,12 @@ class Referee final : public Watcher {
   void check_support(const std::string& token, const Facts& facts);
   void check_overlap(const std::string& token, const Facts& facts);
   void check_fence(const std::string& token, const Facts& facts);
+  /// The facts of a user have the token of the lease, followed by its name.
+  [[nodiscard]] static std::string key_of(const Process& user, const Token& token);
+  [[nodiscard]] static std::string_view token_in(std::string_view key) {
+    return key.substr(0, Token::digits);
+  }
+  void finish_users(const std::string& token);
   [[nodiscard]] static bool may_be_together(const Facts& one, const Facts& other);
   [[nodiscard]] static Votes votes_of(const Facts& facts);
   void finish(Facts& facts) const;

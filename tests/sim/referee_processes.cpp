@@ -230,11 +230,41 @@ void Referee::stopped(const Process& process, const Token& token, Duration expir
 
 void Referee::relied_on(const Process& process, const Token& token, Instant deadline) {
   Facts facts = facts_[token.secret()];
+  facts.over = false;
+  facts.released_by_hand = 0;  // the keeper's end only
   facts.until = process.true_time(deadline);
   read_ends(token.secret(), facts);
   history_.add("{} relies on {} until {:.3f} ms", process.name(), token.secret().substr(0, 4),
                in_ms(facts.until));
   check_support(token.secret(), facts);
+}
+
+std::string Referee::key_of(const Process& user, const Token& token) {
+  return fmt::format("{} of {}", token.secret(), user.name());
+}
+
+void Referee::uses(const Process& user, const Token& token, Instant deadline) {
+  relied_on(user, token, deadline);
+  const std::string key = key_of(user, token);
+  Facts& facts = facts_[key];
+  facts.process = &user;
+  facts.granted = true;
+  facts.hold = facts_[token.secret()].hold;
+  facts.until = std::max(facts.until, user.true_time(deadline));
+  check_overlap(key, facts);
+}
+
+void Referee::stops_using(const Process& user, const Token& token) {
+  const auto found = facts_.find(key_of(user, token));
+  if (found == facts_.end()) return;
+  history_.add("{} stops", name_of(found->first));
+  finish(found->second);
+}
+
+void Referee::finish_users(const std::string& token) {
+  for (auto& [key, facts] : facts_) {
+    if (key != token && token_in(key) == token) finish(facts);
+  }
 }
 
 void Referee::left_nothing(const Process& process) {

@@ -434,8 +434,12 @@ void Referee::note_removals(const Run& run, const Standing& before, const Standi
   const bool by_force = run.script == "break_lock";
   if (!by_force && run.arguments[1] != "1") return;
   for (auto& [token, facts] : facts_) {
+    if (facts.handed_over && !by_force && run.arguments[0] == token && has(before, token, facts))
+      facts.released_by_hand |= bit_of(run.server);
     if (!has(before, token, facts) || has(after, token, facts)) continue;
-    if (may_be_taken(token, facts)) finish(facts);
+    const bool is_lost = may_be_taken(token, facts);
+    if (is_lost) finish(facts);
+    if (is_lost && by_force) finish_users(token);
     (by_force ? facts.broken : facts.released_by_hand) |= bit_of(run.server);
     if (goes_alone(run)) facts.released_alone = true;
     if (!facts.broken_since && is_quorum(facts.broken)) facts.broken_since = timeline_.now();

@@ -115,6 +115,8 @@ std::string describe(const Mishap& mishap) {
       return fmt::format("the fence counter of {} is too large {}", server, span);
     case Kind::lose_slots:
       return fmt::format("{} loses its table of slots", server);
+    case Kind::lose_record:
+      return fmt::format("{} loses its owner record", server);
     case Kind::deny_command:
       return fmt::format("{} refuses {} in scripts {}", server, mishap.command, span);
     case Kind::spoil_key: {

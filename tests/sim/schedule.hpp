@@ -65,6 +65,7 @@ struct Mishap {
     move_address,       ///< a server's address leads to `other` for a while
     spoil_counter,      ///< a server's fence counter has an invalid value, for a while
     lose_slots,         ///< a server loses the table of slots
+    lose_record,        ///< a server loses the owner record, but not the lease
     deny_command,       ///< a server refuses one command of the scripts, for want of a right
     spoil_key,          ///< another program writes nonsense into a helper key of a server
     newer_waiter,       ///< a waiter of a newer version is first in every queue for `span`

@@ -290,6 +290,7 @@ RunRecord Session::record_of(Instant began) const {
 asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
   const Lease lease = set->leases().front();
   set->keep();
+  plan_uses(lease);
   world_.start([this, set] { return watch(set); });
   if (plan_.hand_extend_at) {
     world_.in(*plan_.hand_extend_at, [this, lease] {
@@ -338,11 +339,52 @@ asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
 asio::awaitable<void> Session::nest(Lease parent) {
   Process& inner = world_.new_process(plan_.host, process_->name() + "n");
   nested_ = &inner;
-  const std::shared_ptr<ServerSet> server_set = world_.new_server_set(inner, plan_.server_timeout);
-  world_.history().add("{} starts below {}", inner.name(), process_->name());
   AcquireOrder order = this->order(plan_.first_key);
   order.parent_claim =
       ParentClaim{parent.id, parent.token, parent.fence, /*guarded=*/true, parent.hold};
+  co_await run_below(inner, std::move(order), plan_.server_timeout, plan_.nested_work);
+  if (nested_ == &inner) nested_ = nullptr;
+  event_->notify();
+}
+
+void Session::plan_uses(const Lease& lease) {
+  for (const SessionPlan::Use& plan : plan_.uses) {
+    world_.referee(lease.resource).hands_over(lease.token);
+    ++users_;
+    world_.in(plan.at, [this, lease, plan] {
+      world_.start([this, lease, plan] { return use(lease, plan); });
+    });
+  }
+}
+
+asio::awaitable<void> Session::use(Lease lease, SessionPlan::Use plan) {
+  Process& user = world_.new_process(plan.host, process_->name() + "u");
+  if (plan.dies_after) {
+    world_.in(*plan.dies_after, [this, &user, lease] {
+      if (user.ended()) return;
+      world_.history().add("{} is KILLED", user.name());
+      world_.referee(lease.resource).stops_using(user, lease.token);
+      user.end();
+      --users_;
+    });
+  }
+  AcquireOrder order = this->order(plan_.first_key);
+  order.ttl = Ttl::from(plan.ttl).value();
+  order.needed_validity = margin(order.ttl);
+  order.owner.supervised = true;
+  order.owner.renewed_for = plan.ttl;
+  order.parent_claim =
+      ParentClaim{lease.id, lease.token, lease.fence, /*guarded=*/false, lease.hold};
+  const Duration timeout = default_server_timeout(order.ttl);
+  co_await run_below(user, std::move(order), timeout, plan.work);
+  --users_;
+}
+
+asio::awaitable<void> Session::run_below(Process& inner, AcquireOrder order, Duration timeout,
+                                         Duration work) {
+  const std::shared_ptr<ServerSet> server_set = world_.new_server_set(inner, timeout);
+  world_.history().add("{} starts below {}", inner.name(), process_->name());
+  const Token parent = order.parent_claim->token;
   WaitPolicy at_once = plan_.wait;
   at_once.wait = Duration::zero();
   Interrupt interrupt;
@@ -352,37 +394,40 @@ asio::awaitable<void> Session::nest(Lease parent) {
   for (bool tries = true; tries;) {
     auto set = co_await waiter.next();
     tries = !set && !set.error().final;
-    if (set) co_await work_below(inner, parent.token, std::move(*set));
+    if (set) co_await work_below(inner, parent, std::move(*set), work);
   }
   world_.finished(inner);
   co_await server_set->close(CloseMode::immediate);
   inner.end();
-  if (nested_ == &inner) nested_ = nullptr;
-  event_->notify();
 }
 
 asio::awaitable<void> Session::work_below(Process& inner, const Token& parent,
-                                          std::shared_ptr<HeldSet> set) {
+                                          std::shared_ptr<HeldSet> set, Duration work) {
   const Lease lease = set->leases().front();
   Referee& referee = world_.referee(lease.resource);
-  if (lease.keeping == Keeping::inherited) {
+  const bool is_user = lease.keeping == Keeping::handed_over;
+  const auto rely = [&, is_user] {
+    is_user ? referee.uses(inner, parent, set->deadline())
+            : referee.relied_on(inner, parent, set->deadline());
+  };
+  if (lease.keeping != Keeping::own) {
     bool over = false;
     const std::unique_ptr<Event> event = inner.make_event();
-    referee.relied_on(inner, parent, set->deadline());
+    rely();
     set->keep();
     world_.start([&, set]() -> asio::awaitable<void> {
       for (;;) {
         const auto what = co_await set->next();
         if (!what) co_return;
-        if (std::holds_alternative<SetExtended>(*what))
-          referee.relied_on(inner, parent, set->deadline());
+        if (std::holds_alternative<SetExtended>(*what)) rely();
         over = over || std::holds_alternative<SetEnded>(*what);
         if (over) event->notify();
       }
     });
-    const Instant end = inner.now() + plan_.nested_work;
+    const Instant end = inner.now() + work;
     while (!over && inner.now() < std::min(end, set->deadline()))
       co_await event->wait_until(std::min(end, set->deadline()));
+    if (is_user) referee.stops_using(inner, parent);
   } else {
     // The parent lease has ended, so the nested run got a lease of its own.
     referee.granted(inner, lease);
@@ -393,6 +438,7 @@ asio::awaitable<void> Session::work_below(Process& inner, const Token& parent,
 
 asio::awaitable<void> Session::work_by_hand(Lease lease) {
   Process& script = world_.new_process(plan_.host, process_->name() + "s");
+  plan_uses(lease);
   if (plan_.hand_extend_at) {
     co_await sleep_until(script, script.now() + *plan_.hand_extend_at);
     co_await extend_by_hand(lease, plan_.hand_ttl);

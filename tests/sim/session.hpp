@@ -18,6 +18,14 @@ struct SessionPlan {
     while_pid,  ///< keeps the lease; sometimes released by hand
     handed,  ///< `acquire --ttl`: a script works under the lease, extends and releases it by hand
   };
+  /// A run on some host that works under the lease, as a user of it.
+  struct Use {
+    std::size_t host = 0;
+    Duration at{};  ///< after the grant
+    Milliseconds ttl{};
+    Duration work{};
+    std::optional<Duration> dies_after;  ///< since it started
+  };
   std::size_t host = 0;
   Duration start{};  ///< true time
   Style style = Style::run;
@@ -40,6 +48,7 @@ struct SessionPlan {
   std::optional<Duration> hand_release_at;  ///< after the grant
   std::optional<Duration> nested_at;        ///< after the grant: a nested run of the same key
   Duration nested_work{};
+  std::vector<Use> uses{};           ///< not with `run`, which hands nothing over
   std::optional<Duration> once_per;  ///< --once-per
   bool fails = false;                ///< the command does not exit with 0
   bool undisturbed = false;          ///< nothing goes wrong with it or its host
@@ -64,7 +73,7 @@ class Session {
 
   [[nodiscard]] const SessionPlan& plan() const noexcept { return plan_; }
   [[nodiscard]] const std::string& name() const noexcept { return process_->name(); }
-  [[nodiscard]] bool over() const noexcept { return over_ || killed_; }
+  [[nodiscard]] bool over() const noexcept { return (over_ || killed_) && users_ == 0; }
   /// Whether it waits for ever for a lock that is held.
   [[nodiscard]] bool waits_for_ever() const noexcept { return !plan_.wait.wait; }
   [[nodiscard]] bool waiting() const noexcept { return waiting_ && !killed_; }
@@ -113,8 +122,15 @@ class Session {
   /// A nested run, as this run's command starts it: it relies on the parent lease while that is
   /// valid.
   asio::awaitable<void> nest(Lease parent);
+  void plan_uses(const Lease& lease);
+  /// A run that the lease was handed over to: as long as it works, no other may have the lock,
+  /// whatever the keeper does.
+  asio::awaitable<void> use(Lease lease, SessionPlan::Use plan);
+  /// A run of this process below the parent lease of `order`.
+  asio::awaitable<void> run_below(Process& inner, AcquireOrder order, Duration timeout,
+                                  Duration work);
   asio::awaitable<void> work_below(Process& inner, const Token& parent,
-                                   std::shared_ptr<HeldSet> set);
+                                   std::shared_ptr<HeldSet> set, Duration work);
   asio::awaitable<void> extend_by_hand(Lease lease, Milliseconds ttl);
   asio::awaitable<void> release_by_hand(Lease lease);
 
@@ -122,6 +138,7 @@ class Session {
   SessionPlan plan_;
   Process* process_;
   Process* nested_ = nullptr;     ///< while it lives
+  std::size_t users_ = 0;         ///< that have not ended
   std::unique_ptr<Event> event_;  ///< notified when the lease ends
   Interrupt interrupt_;
   bool lease_ended_ = false;

@@ -153,6 +153,9 @@ void World::apply(const Mishap& mishap) {
     case Mishap::Kind::lose_slots:
       server.keyspace().erase(HelperKeys(resource_).slots());
       return;
+    case Mishap::Kind::lose_record:
+      server.keyspace().erase(HelperKeys(resource_).owner());
+      return;
     case Mishap::Kind::deny_command:
       server.deny(mishap.command);
       in(mishap.span, [&server] { server.deny(""); });

@@ -294,6 +294,17 @@ TEST_P(LeaseUsersTest, AUserRestoresALeaseThatItsKeeperReleasedHere) {
   EXPECT_TRUE(is_free());
 }
 
+TEST_P(LeaseUsersTest, WithoutATombstoneALeaseThatAUserRestoredEndsByItsExpiry) {
+  acquire();
+  EXPECT_TRUE(answers<Released>(release()));
+  ASSERT_TRUE(is_free());
+  EXPECT_TRUE(answers<Healed>(heal(user('1'))));
+  EXPECT_TRUE(answers<Released>(end('1')));
+  EXPECT_FALSE(is_free()) << "nothing shows here that the keeper has left";
+  EXPECT_GT(pttl(), 0);
+  EXPECT_LE(pttl(), 30'000);
+}
+
 TEST_P(LeaseUsersTest, WithoutTheRecordALeaseIsNotReleasedBesidePossibleUsers) {
   acquire();
   ASSERT_TRUE(joins('1'));
