@@ -53,8 +53,6 @@ const char* word_for(AcquireDecision why) {
       return "interrupted";
     case Why::parent_too_weak:
       return "parent too weak";
-    case Why::parent_too_short:
-      return "parent too short";
     case Why::held_around_us:
       return "held around us";
     case Why::queue_full:
@@ -329,7 +327,7 @@ asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
   if (run && expire_in > Duration::zero()) finished = order(plan_.first_key).owner;
   if (run && run->success) world_.ended_well(started);
   const SetReleaseResult result =
-      co_await set->release(/*by_hand=*/false, expire_in, finished, run);
+      co_await set->release(/*by_hand=*/false, {expire_in, finished, run});
   if (run && run->success && result.recorded) world_.recorded(*this, started);
   if (expire_in > Duration::zero()) co_return;
   for (const Lease& one : leases) world_.referee(one.resource).released(one.token, result.result);
@@ -341,8 +339,9 @@ asio::awaitable<void> Session::nest(Lease parent) {
   const std::shared_ptr<ServerSet> server_set = world_.new_server_set(inner, plan_.server_timeout);
   world_.history().add("{} starts below {}", inner.name(), process_->name());
   AcquireOrder order = this->order(plan_.first_key);
-  order.parent_claim =
-      ParentClaim{parent.id, parent.token, parent.fence, /*guarded=*/true, parent.hold};
+  order.owner.renewed_for = plan_.ttl;
+  order.parent_claim = ParentClaim{parent.id, parent.token, parent.fence, parent.hold,
+                                   [this] { return !process_->ended(); }};
   WaitPolicy at_once = plan_.wait;
   at_once.wait = Duration::zero();
   Interrupt interrupt;
@@ -365,7 +364,7 @@ asio::awaitable<void> Session::work_below(Process& inner, const Token& parent,
                                           std::shared_ptr<HeldSet> set) {
   const Lease lease = set->leases().front();
   Referee& referee = world_.referee(lease.resource);
-  if (lease.keeping == Keeping::inherited) {
+  if (lease.keeping == Keeping::used) {
     bool over = false;
     const std::unique_ptr<Event> event = inner.make_event();
     referee.relied_on(inner, parent, set->deadline());

@@ -412,7 +412,7 @@ RunRecord success(Instant now) {
 }
 
 TEST_F(HeldSetTest, RecordsASuccessOnceAQuorumHasConfirmedEveryLease) {
-  const auto result = world.run(set->release(false, {}, {}, success(world.now())));
+  const auto result = world.run(set->release(false, {{}, {}, success(world.now())}));
   EXPECT_EQ(result.result.decision, ReleaseDecision::released);
   EXPECT_TRUE(result.confirmed);
   EXPECT_TRUE(result.recorded);
@@ -423,7 +423,7 @@ TEST_F(HeldSetTest, RecordsASuccessOnceAQuorumHasConfirmedEveryLease) {
 TEST_F(HeldSetTest, RecordsNoSuccessAnywhereIfOneIsLost) {
   // One server has not heard that the others lost it.
   for (const std::size_t i : {0U, 1U}) world.store(i).drop(resource("b"));
-  const auto result = world.run(set->release(false, {}, {}, success(world.now())));
+  const auto result = world.run(set->release(false, {{}, {}, success(world.now())}));
   EXPECT_EQ(result.result.decision, ReleaseDecision::not_ours);
   EXPECT_EQ(result.resource, resource("b"));
   EXPECT_FALSE(closes_the_period("a"));
@@ -435,7 +435,7 @@ TEST_F(HeldSetTest, IsAsReleasedIfItIsLostAfterItsSuccessWasConfirmed) {
   for (const std::size_t i : {0U, 1U})
     client.server(i).fate_for[Question::release] = {.request = 100ms};
   world.in(50ms, [this] { drop("b"); });
-  const auto result = world.run(set->release(false, {}, {}, success(world.now())));
+  const auto result = world.run(set->release(false, {{}, {}, success(world.now())}));
   EXPECT_EQ(result.result.decision, ReleaseDecision::not_ours);
   EXPECT_TRUE(result.confirmed);
   EXPECT_TRUE(closes_the_period("a"));
@@ -444,7 +444,7 @@ TEST_F(HeldSetTest, IsAsReleasedIfItIsLostAfterItsSuccessWasConfirmed) {
 TEST_F(HeldSetTest, LeavesASuccessThatNoQuorumConfirmsToBeConfirmedLater) {
   for (const std::size_t i : {0U, 1U}) client.server(i).fate.silent = true;
   const Instant began = world.now();
-  const auto result = world.run(set->release(false, {}, {}, success(world.now())));
+  const auto result = world.run(set->release(false, {{}, {}, success(world.now())}));
   EXPECT_EQ(result.result.decision, ReleaseDecision::unavailable);
   EXPECT_LT(world.now() - began, 3 * server_timeout);
   EXPECT_FALSE(closes_the_period("a")) << "not even at the server that answers";

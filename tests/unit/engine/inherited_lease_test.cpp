@@ -92,7 +92,7 @@ TEST_F(LeftByHand, IsNotHandedOverWhenNoQuorumKnowsWhoseItIs) {
 TEST_F(LeftByHand, IsHandedOver) {
   const Inheritance inheritance = ask(/*guarded=*/false);
   ASSERT_TRUE(inheritance.lease);
-  EXPECT_EQ(inheritance.lease->keeping, Keeping::handed_over);
+  EXPECT_EQ(inheritance.lease->keeping, Keeping::used);
 }
 
 TEST_F(InheritedLeaseTest, NeedsAQuorum) {
@@ -183,7 +183,7 @@ TEST_F(LeftByHand, IsCheckedAgainUntilAQuorumAnswers) {
   EXPECT_FALSE(world.run(waiter->next()).error().final);
   for (std::size_t i = 1; i < world.size(); ++i) client.server(i).fate_for.clear();
   const auto set = world.run(waiter->next()).value();
-  EXPECT_EQ(set->leases().front().keeping, Keeping::handed_over);
+  EXPECT_EQ(set->leases().front().keeping, Keeping::used);
 }
 
 }  // namespace

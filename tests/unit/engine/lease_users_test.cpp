@@ -25,7 +25,7 @@ class UsersOfALease : public testing::Test {
     AcquireOrder wanted = order(9s, 1s);
     wanted.owner.command = "deploy.sh";
     wanted.owner.renewed_for = 9s;
-    wanted.parent_claim = ParentClaim{lease->id, lease->token, lease->fence, /*guarded=*/false};
+    wanted.parent_claim = ParentClaim{lease->id, lease->token, lease->fence};
     return wanted;
   }
   Result<std::shared_ptr<HeldSet>, WaitFailure> join(Client& user) {
@@ -36,7 +36,7 @@ class UsersOfALease : public testing::Test {
   }
   std::shared_ptr<HeldSet> works(Client& user) {
     auto set = join(user).value();
-    EXPECT_EQ(set->leases().front().keeping, Keeping::handed_over);
+    EXPECT_EQ(set->leases().front().keeping, Keeping::used);
     set->keep();
     return set;
   }
@@ -174,7 +174,7 @@ TEST_F(UsersOfALease, ComeWhileTheKeeperLeavesInAnyOrder) {
     (void)release(/*by_hand=*/false);
     for (std::size_t i = 0; i < world.size(); ++i) keeper.server(i).fate_for.clear();
     const auto joined = join(first);
-    const bool is_user = joined && joined.value()->leases().front().keeping == Keeping::handed_over;
+    const bool is_user = joined && joined.value()->leases().front().keeping == Keeping::used;
     if (joined) joined.value()->keep();
     world.settle_for(1min);  // the keeper's releases are repeated
     if (joined) {
@@ -246,9 +246,8 @@ TEST_F(UsersOfALease, AreAskedToStopByAKeeperThatLeaves) {
   kept->add(*lease);
   kept->keep();
   const StopRequest request{"web1", "alice", "--max-hold 2h has ended"};
-  EXPECT_EQ(
-      world.run(kept->release(false, {}, std::nullopt, std::nullopt, request)).result.decision,
-      ReleaseDecision::released);
+  EXPECT_EQ(world.run(kept->release(false, {.stop_users = request})).result.decision,
+            ReleaseDecision::released);
   world.settle_for(5s);
   EXPECT_FALSE(set->lost());
   ASSERT_TRUE(set->stop_requested());
