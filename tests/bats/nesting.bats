@@ -232,9 +232,10 @@ used_by() { [[ $(redlock-cli status demo --json | jq '.locks[0].holder.users | l
 
 @test "an inner run that was killed without a word keeps nothing once the outer command has ended" {
   run -0 redlock-cli run -k demo -t 5m -- bash -c '
-    redlock-cli run -k demo -- sleep 1000 & until pgrep -P "$!" >"$0"; do sleep 0.1; done
-    until redlock-cli status demo --json | jq -e ".locks[0].holder.users[0]"; do sleep 0.1; done
-    kill -KILL "$!" $(<"$0"); wait' "$BATS_TEST_TMPDIR/holder"
+    redlock-cli run -k demo -- bash -c "echo \$\$ >\$0; exec sleep 1000" "$0" &
+    until [[ -s $0 ]]; do sleep 0.1; done
+    kill -KILL "$!" $(pgrep -P "$!"); wait
+    while kill -0 "$(<"$0")" 2>/dev/null; do sleep 0.1; done' "$BATS_TEST_TMPDIR/pid"
   run -0 redlock-cli run -k demo -n -- true
 }
 
