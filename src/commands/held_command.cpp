@@ -216,12 +216,14 @@ Parting HeldCommand::conclude_end(Instant ended) {
   RunRecord record = run_record(state_, options_, ended);
   success_ = record.success;
   interrupted_ = record.run.result == output::word_of(CommandResult::interrupted);
+  Parting parting;
+  parting.terms.expire_in = expire_in_;
+  parting.terms.finished = finished_owner(state_, options_, expire_in_);
+  parting.terms.run = std::move(record);
   // All users of our leases are descendants of ours: without us as an ancestor, no process can
   // register.
-  const bool may_have_users = !state_.end->all_dead;
-  return {true,
-          {expire_in_, finished_owner(state_, options_, expire_in_), std::move(record),
-           may_have_users}};
+  parting.terms.may_have_users = !state_.end->all_dead;
+  return parting;
 }
 
 asio::awaitable<void> HeldCommand::released(SetReleaseResult result) {

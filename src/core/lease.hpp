@@ -51,6 +51,8 @@ struct Lease {
 
 /// How a lease is released.
 struct ReleaseTerms {
+  ReleaseTerms() = default;  // no aggregate: it is a temporary where a release is awaited
+
   Duration expire_in{};             ///< if more than zero, it stays and expires after this time
   std::optional<Owner> finished{};  ///< the owner record while it stays
   std::optional<RunRecord> run{};   ///< the run that ends with it, for the servers to remember; its

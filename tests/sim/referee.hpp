@@ -158,6 +158,11 @@ class Referee final : public Watcher {
   void shared(const Token& token) { facts_[token.secret()].shared = true; }
   /// Another process runs under the lease until then.
   void relied_on(const Process& process, const Token& token, Instant deadline);
+  /// The same, although its holder has stopped.
+  void outlives_holder(Process& process, const Token& token, Instant deadline) {
+    facts_[token.secret()].over = false;
+    extended(process, token, deadline, timeline_.now());
+  }
   /// It has ended, and so has the process that undid for it: every grant it knew of is undone.
   void left_nothing(const Process& process);
   /// The server lost its scripts, and may refuse the next `leave`.

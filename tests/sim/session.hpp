@@ -110,8 +110,8 @@ class Session {
   void note(const HeldSet& set, const SetInTrouble& event);
   void note(const HeldSet& set, const SetEnded& event);
   void note(const HeldSet& set, const StopRequested& asked);
-  /// A nested run, as this run's command starts it: it relies on the parent lease while that is
-  /// valid.
+  /// A nested run, as this run's command starts it: it uses the parent lease, also when this run
+  /// has ended.
   asio::awaitable<void> nest(Lease parent);
   asio::awaitable<void> work_below(Process& inner, const Token& parent,
                                    std::shared_ptr<HeldSet> set);
@@ -121,7 +121,8 @@ class Session {
   World& world_;
   SessionPlan plan_;
   Process* process_;
-  Process* nested_ = nullptr;     ///< while it lives
+  Process* nested_ = nullptr;  ///< while it lives
+  bool nested_uses_lease_ = false;
   std::unique_ptr<Event> event_;  ///< notified when the lease ends
   Interrupt interrupt_;
   bool lease_ended_ = false;

@@ -251,8 +251,9 @@ TEST_F(UsersOfALease, AreAskedToStopByAKeeperThatLeaves) {
   kept->add(*lease);
   kept->keep();
   const StopRequest request{"web1", "alice", "--max-hold 2h has ended"};
-  EXPECT_EQ(world.run(kept->release(false, {.stop_users = request})).result.decision,
-            ReleaseDecision::released);
+  ReleaseTerms terms;
+  terms.stop_users = request;
+  EXPECT_EQ(world.run(kept->release(false, terms)).result.decision, ReleaseDecision::released);
   world.settle_for(5s);
   EXPECT_FALSE(set->lost());
   ASSERT_TRUE(set->stop_requested());
