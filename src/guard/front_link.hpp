@@ -4,7 +4,6 @@
 
 #include <asio/any_io_executor.hpp>
 #include <asio/awaitable.hpp>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
