@@ -299,8 +299,8 @@ asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
     world_.in(*plan_.hand_release_at,
               [this, lease] { world_.start([this, lease] { return release_by_hand(lease); }); });
   }
-  // The referee does not know what a release by hand leaves to users.
-  if (plan_.nested_at && !plan_.hand_release_at) {
+  // The referee does not know what is left to users of a lease that others extend or release.
+  if (plan_.nested_at && !plan_.hand_release_at && !plan_.hand_extend_at) {
     world_.in(*plan_.nested_at, [this, lease] {
       if (!process_->ended() && held_ && !stopped_)
         world_.start([this, lease] { return nest(lease); });
