@@ -43,7 +43,7 @@ struct SetReleaseResult {
   Resource resource;  ///< the resource with this result
   ReleaseResult result;
   bool recorded = false;       ///< ReleaseResult::recorded of each of our own leases, at least one
-  bool left_to_users = false;  ///< of any
+  bool left_to_users = false;  ///< ReleaseResult::left_to_users of any lease
   bool confirmed = false;  ///< the run had succeeded by then: a quorum confirmed all leases (L4)
 };
 
