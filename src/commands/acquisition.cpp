@@ -20,7 +20,7 @@ Acquisition::Acquisition(Session& session, const LockOptions& options, Demands d
       ended_(began_) {}
 
 asio::awaitable<Result<std::shared_ptr<HeldSet>, NotGranted>> Acquisition::acquire() {
-  auto orders = co_await make_orders(options_, demands_.needed_validity, demands_.links.get());
+  auto orders = make_orders(options_, demands_.needed_validity);
   const bool needs_own = !demands_.own_for.empty();
   if (needs_own && co_await has_parent_lease(session_.server_set(), orders))
     co_return unexpected<NotGranted>(needs_own_lease());

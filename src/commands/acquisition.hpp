@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "commands/options.hpp"
-#include "commands/parent_links.hpp"
 #include "commands/session.hpp"
 #include "engine/waiter.hpp"
 #include "output/outcome.hpp"
@@ -25,7 +24,6 @@ struct Demands {
   bool records_skips = false;  ///< the servers count the waits that end without the lock
   std::optional<Duration> once_per{};  ///< learn of a success in this time
   bool renews_all = false;  ///< each of several leases must last for a full ttl at the end
-  std::shared_ptr<ParentLinks> links{};  ///< see make_orders()
 };
 
 /// Why there are no leases.

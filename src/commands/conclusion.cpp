@@ -160,6 +160,11 @@ bool has_own(const std::vector<Lease>& leases) {
                              [](const Lease& lease) { return lease.keeping == Keeping::own; });
 }
 
+bool guards_live(const std::vector<Lease>& leases) {
+  return std::ranges::all_of(
+      leases, [](const Lease& lease) { return !lease.guard_lives || lease.guard_lives(); });
+}
+
 std::optional<Owner> finished_owner(const output::RunState& state, const RunOptions& options,
                                     Duration expire_in) {
   if (expire_in <= Duration::zero()) return std::nullopt;

@@ -56,6 +56,9 @@ std::string reason_for_stop(const std::string& trouble, const guard::Delay& dela
 /// enclosing run or acquire.
 bool has_own(const std::vector<Lease>& leases);
 
+/// Whether each of the leases that are guarded by an ancestor of ours still is.
+bool guards_live(const std::vector<Lease>& leases);
+
 /// The owner record for as long as the lease lasts after the command's end; nullopt when it is
 /// released at once.
 std::optional<Owner> finished_owner(const output::RunState& state, const RunOptions& options,

@@ -22,11 +22,8 @@ enum class Started {
 
 /// How the leases are released when what they were for has ended.
 struct Parting {
-  bool releases = true;             ///< false: something still runs, so they are left to expire
-  Duration expire_in{};             ///< if more than zero, they stay and expire after this time
-  std::optional<Owner> finished{};  ///< the owner record while they stay
-  std::optional<RunRecord> run{};   ///< for the servers to remember
-  std::optional<StopRequest> stop_users{};  ///< ask those to stop who use the leases
+  bool releases = true;  ///< false: something still runs, so they are left to expire
+  ReleaseTerms terms{};
 };
 
 /// What the front process reports and exits with.

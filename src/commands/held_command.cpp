@@ -38,8 +38,7 @@ HeldCommand::HeldCommand(Session& session, const RunOptions& options, guard::Fro
       inherited_(inherited),
       isolation_(isolation),
       report_(report),
-      state_(report.state),
-      changed_(session.clock().make_event()) {
+      state_(report.state) {
   if (options_.parent)
     spawn(session_.io().get_executor(), [this] { return watch_parent_process(); });
 }
@@ -49,7 +48,6 @@ HeldCommand::HeldCommand(Session& session, const RunOptions& options, guard::Fro
 asio::awaitable<void> HeldCommand::watch_parent_process() {
   Readable ended(session_.io().get_executor(), options_.parent.get());
   co_await ended.wait();
-  parent_gone_ = true;
   if (state_.started_at) supervisor_->stop_for(StopReason::parent_gone);
   session_.interrupt().raise();
 }
@@ -76,9 +74,7 @@ asio::awaitable<Started> HeldCommand::start(std::shared_ptr<HeldSet> leases, Ins
     report_.conclude(outcome_of_fresh(*state_.fresh, options_));
     co_return Started::no;
   }
-  const Started started = co_await start_once_agreed(granted);
-  if (started != Started::yes) nested_->close();
-  co_return started;
+  co_return co_await start_once_agreed(granted);
 }
 
 /// For --once-per. A success counts only if it is recorded for each key, because a run records it
@@ -95,8 +91,6 @@ asio::awaitable<Started> HeldCommand::start_once_agreed(Instant granted) {
   state_.acquired_at = session_.clock().wall();
   supervisor_.emplace(session_.clock(), options_.stop, front_.page(), isolation_,
                       [this](bool got_stop_signal) { link_.command_ended(got_stop_signal); });
-  nested_ = std::make_shared<NestedRuns>(session_.io().get_executor(), session_.clock(),
-                                         leases_->leases(), [this] { changed_->notify(); });
   if (const auto forked = fork(); !forked) co_return fail_to_start(forked.error());
 
   supervisor_->arm(leases_->deadline(), granted);
@@ -114,7 +108,6 @@ Result<void, guard::ExecFailure> HeldCommand::fork() {
       guard::environment_with(lease_variables(leases_->leases(), options_.servers));
   spawn_options.join_group = link_.job_group();
   spawn_options.front = front_.pid();
-  nested_->listen();
   return supervisor_->prepare(options_.command, std::move(spawn_options), inherited_,
                               options_.on_stop);
 }
@@ -159,12 +152,10 @@ void HeldCommand::lease_has_ended(const SetEnded& event) {
   supervisor_->lease_is_lost();
   const auto stopped = supervisor_->stopped();
   if (stopped && keeps_lease(*stopped)) report_.report_loss();
-  changed_->notify();
 }
 
 void HeldCommand::stop(StopReason why) {
   supervisor_->stop_for(why);
-  changed_->notify();
 }
 
 asio::awaitable<void> HeldCommand::report_news() {
@@ -202,14 +193,12 @@ asio::awaitable<Parting> HeldCommand::finish() {
   report_.add(
       event::Ended{state_.command_exit(), state_.command_signal(), state_.held, state_.end->left});
 
-  bool all_ended = !state_.end->unkillable;
-  if (all_ended) all_ended = co_await outlast_nested_runs();
-  nested_->close();
-  if (all_ended && state_.end->hook_failure.empty()) co_return conclude_end(ended);
+  const bool has_ended = !state_.end->unkillable;
+  if (has_ended && state_.end->hook_failure.empty()) co_return conclude_end(ended);
 
   // Do not release the lock: it must protect what still runs for as long as possible.
   state_.left = state_.end->left;
-  report_.conclude(all_ended ? outcome_of_failed_hook(state_, options_)
+  report_.conclude(has_ended ? outcome_of_failed_hook(state_, options_)
                              : outcome_of_unkillable(state_, options_));
   Parting unreleased;
   unreleased.releases = false;
@@ -217,7 +206,7 @@ asio::awaitable<Parting> HeldCommand::finish() {
 }
 
 Parting HeldCommand::conclude_end(Instant ended) {
-  if (!state_.end->swept.empty()) report_left(state_.end->swept, /*killed=*/true);
+  if (!state_.end->swept.empty()) report_left(state_.end->swept, /*killed=*/true, false);
   report_.conclude(outcome_of_end(state_, options_));
   state_.signal = signal_of_end(state_);
   if (!state_.is_lost()) {
@@ -227,7 +216,14 @@ Parting HeldCommand::conclude_end(Instant ended) {
   RunRecord record = run_record(state_, options_, ended);
   success_ = record.success;
   interrupted_ = record.run.result == output::word_of(CommandResult::interrupted);
-  return {true, expire_in_, finished_owner(state_, options_, expire_in_), std::move(record)};
+  Parting parting;
+  parting.terms.expire_in = expire_in_;
+  parting.terms.finished = finished_owner(state_, options_, expire_in_);
+  parting.terms.run = std::move(record);
+  // All users of our leases are descendants of ours: without us as an ancestor, no process can
+  // register.
+  parting.terms.may_have_users = !state_.end->all_dead;
+  return parting;
 }
 
 asio::awaitable<void> HeldCommand::released(SetReleaseResult result) {
@@ -239,7 +235,7 @@ asio::awaitable<void> HeldCommand::released(SetReleaseResult result) {
   const bool turned_out_lost = conclude_release(state_, leases_->leases(), result);
   if (!state_.leases.empty()) {
     const bool is_ours = has_own(leases_->leases());
-    report_.add(event::Released{state_.released, !is_ours, state_.held,
+    report_.add(event::Released{state_.released, !is_ours, result.left_to_users, state_.held,
                                 is_ours ? expire_in_ : Duration::zero()});
   }
   if (turned_out_lost) report_.report_conclusion();
@@ -255,15 +251,17 @@ asio::awaitable<void> HeldCommand::released(SetReleaseResult result) {
   std::vector<pid_t> left = state_.end->left;
   if (!left.empty()) co_await supervisor_->settle(left);
   state_.left = std::move(left);
-  if (!state_.left.empty()) report_left(proc::processes_text(state_.left), /*killed=*/false);
+  if (state_.left.empty()) co_return;
+  report_left(proc::processes_text(state_.left), /*killed=*/false, result.left_to_users);
 }
 
-/// Processes left running are expected if --descendants was given, or if the lease is inherited, so
-/// that they run on under it.
-void HeldCommand::report_left(std::string processes, bool killed) {
-  const bool is_own = has_own(state_.leases);
-  report_.add(event::LeftRunning{std::move(processes), killed, options_.sets_descendants || !is_own,
-                                 is_own && !killed});
+/// Processes left running are expected if --descendants was given, or if they run on under a parent
+/// lease.
+void HeldCommand::report_left(std::string processes, bool killed, bool left_to_users) {
+  const bool is_protected = !has_own(state_.leases) && guards_live(state_.leases);
+  report_.add(event::LeftRunning{std::move(processes), killed,
+                                 options_.sets_descendants || is_protected,
+                                 !is_protected && !killed, left_to_users});
 }
 
 std::optional<FrontReport> HeldCommand::last_report() {
@@ -274,50 +272,6 @@ std::optional<FrontReport> HeldCommand::last_report() {
   if (session_.json() || options_.status_fd) text = output::run_json(state_) + "\n";
   if (session_.json()) output::StandardError::of_process().write(LOG_ERR, text);
   return FrontReport{exit_as, std::move(text)};
-}
-
-// --- Nested runs that it left behind ---
-
-/// Waits for them, because they may use our lease, and would notice its end too late, at their next
-/// check. False if they had to be stopped and some process could not be killed.
-asio::awaitable<bool> HeldCommand::outlast_nested_runs() {
-  nested_->close();
-  if (nested_->empty() || leases_->lost()) co_return true;
-  report_.add(event::NestedRunsLive{nested_->holders()});
-  link_.also_pass_on(
-      [this](int signal, guard::Reached reached) { pass_on_to_nested_runs(signal, reached); });
-
-  const Interrupt::Listener interrupted(session_.interrupt(), *changed_);
-  while (nested_runs_may_go_on()) co_await changed_->wait_until(supervisor_->hold_until());
-  if (link_.killed_guard()) co_return co_await supervisor_->kill_rest();
-  if (nested_->empty() || leases_->lost()) co_return true;
-
-  const StopReason why = reason_to_stop_nested_runs();
-  state_.end->stopped = why;
-  report_.stopping(why, {}, options_.stop);
-  const bool stopped = co_await supervisor_->stop_rest();
-  if (state_.loss) {
-    state_.end->stopped = StopReason::lease;
-    report_.report_loss();
-  }
-  co_return stopped;
-}
-
-bool HeldCommand::nested_runs_may_go_on() const {
-  return !nested_->empty() && !leases_->lost() && !link_.killed_guard() && !parent_gone_ &&
-         !state_.stop_request && session_.clock().now() < supervisor_->hold_until();
-}
-
-StopReason HeldCommand::reason_to_stop_nested_runs() const {
-  if (parent_gone_) return StopReason::parent_gone;
-  return state_.stop_request ? reason_of(*state_.stop_request) : StopReason::max_hold;
-}
-
-/// The only processes left that we are responsible for.
-void HeldCommand::pass_on_to_nested_runs(int signal, guard::Reached reached) {
-  if (reached == guard::Reached::everything) return;
-  const bool reached_job = reached == guard::Reached::job;
-  nested_->pass_on(signal, reached_job ? link_.job_group().value_or(0) : 0);
 }
 
 // --- The process ---
@@ -368,9 +322,6 @@ void hold_command(const SessionOptions& about, const RunOptions& options, guard:
     if (events != nullptr) session.events().add(*events);
 
     Demands demands = demands_of(options);
-    demands.links =
-        std::make_shared<ParentLinks>(executor, session.clock(), session.interrupt(),
-                                      [link](int signal) { link->take_signal({signal}); });
     link->start(front.take_shield());
     HoldReport report(session, options, demands.command);
     HeldCommand command(session, options, front, *link, inherited, isolation, report);

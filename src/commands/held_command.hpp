@@ -5,7 +5,6 @@
 
 #include "commands/guarded.hpp"
 #include "commands/hold_report.hpp"
-#include "commands/nested_runs.hpp"
 #include "commands/options.hpp"
 #include "commands/session.hpp"
 #include "guard/front.hpp"
@@ -17,8 +16,7 @@
 
 namespace redlock::commands {
 
-/// The command of a `run`, with its process tree and the nested runs below it, as the holder guards
-/// it.
+/// The command of a `run`, with its process tree, as the holder guards it.
 class HeldCommand final : public Guarded {
  public:
   /// All must outlive it.
@@ -46,12 +44,8 @@ class HeldCommand final : public Guarded {
   asio::awaitable<void> report_news();
   void report(const guard::CommandNews& news);
 
-  asio::awaitable<bool> outlast_nested_runs();
-  [[nodiscard]] bool nested_runs_may_go_on() const;
-  [[nodiscard]] StopReason reason_to_stop_nested_runs() const;
-  void pass_on_to_nested_runs(int signal, guard::Reached reached);
   Parting conclude_end(Instant ended);
-  void report_left(std::string processes, bool killed);
+  void report_left(std::string processes, bool killed, bool left_to_users);
 
   Session& session_;
   const RunOptions& options_;
@@ -63,13 +57,10 @@ class HeldCommand final : public Guarded {
   output::RunState& state_;                      ///< of the report
   std::optional<guard::Supervisor> supervisor_;  ///< of the current or last command
   std::shared_ptr<HeldSet> leases_;              ///< the current or last ones
-  std::shared_ptr<NestedRuns> nested_;           ///< nested runs below the command
-  std::unique_ptr<Event> changed_;               ///< notified of what ends outlast_nested_runs()
   Instant granted_at_;                           ///< when held times begin
   Duration expire_in_{};      ///< how long the leases last after the release: --min-hold
   bool success_ = false;      ///< the release records a success
   bool interrupted_ = false;  ///< it would, if the command had not been asked to end
-  bool parent_gone_ = false;  ///< --with-parent: the process that started us has ended
 };
 
 /// The main function of the holder process of a `run`: waits for the locks, runs the command under

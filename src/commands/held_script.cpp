@@ -137,7 +137,7 @@ asio::awaitable<Parting> HeldScript::finish() {
     parting = co_await finish_process();
   } else {
     const bool reached = co_await reach_max_hold();
-    if (reached) parting.stop_users = stop_request_at_max_hold();
+    if (reached) parting.terms.stop_users = stop_request_at_max_hold();
   }
   report_.report_loss();
   co_return parting;
@@ -175,7 +175,7 @@ asio::awaitable<Parting> HeldScript::finish_process() {
   }
   Parting parting;
   parting.releases = end.left.empty();
-  if (why == StopReason::max_hold) parting.stop_users = stop_request_at_max_hold();
+  if (why == StopReason::max_hold) parting.terms.stop_users = stop_request_at_max_hold();
   co_return parting;
 }
 
@@ -218,23 +218,18 @@ void leave_working_directory(AcquireOptions& options) {
 
 void hold_script(const SessionOptions& about, AcquireOptions& options, guard::Front& front,
                  guard::SignalGate& gate) {
-  const bool is_watched = options.background->process.has_value();
-  if (!is_watched) options.owner.pid = ::getpid();
+  if (!options.background->process) options.owner.pid = ::getpid();
   guard::leave_job();
   try {
     leave_working_directory(options);
     Session session(about, options.servers, options.server_timeout);
-    const auto executor = session.io().get_executor();
-    const auto link = std::make_shared<guard::FrontLink>(
-        executor, session.clock(), session.interrupt(), front.take_channel(), gate, front.pid());
+    const auto link = std::make_shared<guard::FrontLink>(session.io().get_executor(),
+                                                         session.clock(), session.interrupt(),
+                                                         front.take_channel(), gate, front.pid());
     const pid_t job_group = ::getpgid(front.pid());
     const ScriptListeners listeners(session, options, job_group);
-    Demands demands = demands_of(options);
-    if (is_watched) {
-      demands.links =
-          std::make_shared<ParentLinks>(executor, session.clock(), session.interrupt(), [](int) {});
-    }
     link->start();
+    Demands demands = demands_of(options);
     HoldReport report(session, options, demands.command);
     HeldScript script(session, options, *link, job_group, report);
     HolderProcess holder(session, options, std::move(demands), *link, report, script);

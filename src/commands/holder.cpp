@@ -148,9 +148,7 @@ void HolderProcess::note(const StopRequested& event) {
 }
 
 asio::awaitable<void> HolderProcess::release(Parting parting) {
-  SetReleaseResult result = co_await leases_->release(
-      /*by_hand=*/false, parting.expire_in, std::move(parting.finished), std::move(parting.run),
-      std::move(parting.stop_users));
+  SetReleaseResult result = co_await leases_->release(/*by_hand=*/false, std::move(parting.terms));
   co_await guarded_.released(std::move(result));
 }
 

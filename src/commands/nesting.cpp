@@ -23,32 +23,20 @@ std::vector<ParentLease> confirmed_leases() {
   return leases;
 }
 
-std::optional<ParentClaim> find_in(const LeaseHandle& handle, const AcquireOrder& order,
-                                   bool guarded) {
+std::optional<ParentClaim> find_in(const LeaseHandle& handle, const AcquireOrder& order) {
   for (const LeaseHandle::Part& part : handle.parts) {
     if (part.resource != order.resource || part.inherited) continue;
-    return ParentClaim{id_of(part.token), part.token, part.fence, guarded, part.hold};
+    return ParentClaim{id_of(part.token), part.token, part.fence, part.hold};
   }
   return std::nullopt;
 }
 
-bool covers_any(const std::vector<AcquireOrder>& orders, const LeaseHandle& handle) {
-  return std::any_of(orders.begin(), orders.end(), [&](const AcquireOrder& order) {
-    return find_in(handle, order, /*guarded=*/true).has_value();
-  });
-}
-
-std::string held_variable(const std::vector<Lease>& leases, const ServerOptions& servers) {
+std::string held_variable(std::vector<Lease> leases, const ServerOptions& servers) {
   std::vector<ParentLease> held = confirmed_leases();
-  std::vector<Lease> kept;
-  for (Lease lease : leases) {
-    if (lease.keeping == Keeping::inherited) continue;
-    lease.keeping = Keeping::own;  // to nested runs it is confirmed by its guard
-    kept.push_back(lease);
-  }
-  const auto guard = proc::identify(::getpid());
-  if (guard && !kept.empty())
-    held.push_back({*guard, kept.front().ttl, handle_of(kept, fingerprint(servers))});
+  // To nested runs they are confirmed by their guard.
+  for (Lease& lease : leases) lease.keeping = Keeping::own;
+  if (const auto guard = proc::identify(::getpid()))
+    held.push_back({*guard, leases.front().ttl, handle_of(leases, fingerprint(servers))});
   return held_text(held);
 }
 
@@ -65,9 +53,7 @@ std::vector<ParentLease> parent_leases(const ServerOptions& servers) {
   return leases;
 }
 
-asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& options,
-                                                       Duration needed_validity,
-                                                       ParentLinks* links) {
+std::vector<AcquireOrder> make_orders(const LockOptions& options, Duration needed_validity) {
   std::vector<AcquireOrder> orders;
   for (const Resource& resource : options.resources) {
     AcquireOrder order{resource, options.ttl, options.owner, needed_validity};
@@ -80,22 +66,23 @@ asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& option
     orders.push_back(std::move(order));
   }
 
+  // The innermost comes last. Its guard may outlive those around it.
   for (const ParentLease& lease : parent_leases(options.servers)) {
-    if (!covers_any(orders, lease.handle)) continue;
-    if (links != nullptr && !co_await links->join(lease)) continue;
     for (AcquireOrder& order : orders) {
-      if (auto parent_claim = find_in(lease.handle, order, /*guarded=*/true))
-        order.parent_claim = std::move(parent_claim);
+      auto parent_claim = find_in(lease.handle, order);
+      if (!parent_claim) continue;
+      parent_claim->guard_lives = [guard = lease.guard] { return proc::is_ancestor(guard); };
+      order.parent_claim = std::move(parent_claim);
     }
   }
 
   const auto handed_over = LeaseHandle::from_text(environment_value("REDLOCK_LEASE"));
   if (handed_over && handed_over->servers == fingerprint(options.servers)) {
     for (AcquireOrder& order : orders) {
-      if (!order.parent_claim) order.parent_claim = find_in(*handed_over, order, /*guarded=*/false);
+      if (!order.parent_claim) order.parent_claim = find_in(*handed_over, order);
     }
   }
-  co_return orders;
+  return orders;
 }
 
 asio::awaitable<bool> has_parent_lease(ServerSet& server_set,

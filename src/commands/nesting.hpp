@@ -6,24 +6,19 @@
 #include <vector>
 
 #include "commands/options.hpp"
-#include "commands/parent_links.hpp"
 #include "core/lease_handle.hpp"
 #include "engine/attempt.hpp"
 #include "engine/server_set.hpp"
 
 namespace redlock::commands {
 
-/// The leases on these servers that a living ancestor of ours keeps: those in REDLOCK_HELD whose
-/// holder process is confirmed to be an ancestor.
+/// The leases on these servers that a living ancestor of ours keeps or uses: those in REDLOCK_HELD
+/// whose holder process is confirmed to be an ancestor.
 std::vector<ParentLease> parent_leases(const ServerOptions& servers);
 
 /// The orders for all keys. Each lease must be valid for `needed_validity` at least. If there is a
-/// parent lease for a key, a confirmed one or that of REDLOCK_LEASE, the order names it. `links`:
-/// connections of a process that lives for as long as the lease is used; with them, only leases
-/// that the parent agrees to keep for so long are inherited. Null: the process ends at once.
-asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& options,
-                                                       Duration needed_validity,
-                                                       ParentLinks* links);
+/// parent lease for a key, a confirmed one or that of REDLOCK_LEASE, the order names it.
+std::vector<AcquireOrder> make_orders(const LockOptions& options, Duration needed_validity);
 
 /// Whether the servers confirm the parent lease of one of these orders. For a command that needs
 /// leases of its own, to check before it waits. If too few servers answer, a lease may still be
@@ -41,7 +36,7 @@ std::string needs_own_lease_text(std::string_view option, std::string_view advic
 LeaseId id_of(const Token& token);
 
 /// The environment variables for a command under these leases. REDLOCK_HELD names the confirmed
-/// parent leases and the leases that this process keeps.
+/// parent leases, and these with this process as their guard: it keeps or uses each.
 std::vector<guard::Variable> lease_variables(const std::vector<Lease>& leases,
                                              const ServerOptions& servers);
 

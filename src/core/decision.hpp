@@ -45,15 +45,14 @@ enum class AcquireDecision {
                   ///< do not count (R7)
 
   // Not by votes. Each comment names the part that decides: the attempt, the wait or the command.
-  too_slow,          ///< attempt: granted, but too late: too little of the lease was left
-  interrupted,       ///< attempt: its caller gave up
-  parent_too_weak,   ///< wait: the order needs more than the share that the parent lease is
-  parent_too_short,  ///< wait: the parent lease ends too soon for the order
-  held_around_us,    ///< command: the holder is an ancestor of ours, and waits for us to end
-  queue_full,        ///< wait: the queue already has --max-waiting waiters
-  stopped,           ///< wait: a stop request came for a lock that it had already acquired
-  superseded,        ///< attempt: a newer waiter superseded us. Wait: a newer waiter may have
-                     ///< superseded us, but no server remembers it any longer
+  too_slow,         ///< attempt: granted, but too late: too little of the lease was left
+  interrupted,      ///< attempt: its caller gave up
+  parent_too_weak,  ///< wait: the order needs more than the share that the parent lease is
+  held_around_us,   ///< command: the holder is an ancestor of ours, and waits for us to end
+  queue_full,       ///< wait: the queue already has --max-waiting waiters
+  stopped,          ///< wait: a stop request came for a lock that it had already acquired
+  superseded,       ///< attempt: a newer waiter superseded us. Wait: a newer waiter may have
+                    ///< superseded us, but no server remembers it any longer
 };
 
 /// A server that granted, but restarted so recently that it may have forgotten another client's

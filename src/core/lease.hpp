@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,10 +15,10 @@ namespace redlock {
 
 /// What this process has to do for a lease.
 enum class Keeping {
-  own,          ///< we acquired it: we extend it and release it
-  handed_over,  ///< another process handed it to us: we extend it, but do not release it, and only
-                ///< end our use of it
-  inherited,    ///< another process keeps it: we only poll whether it is still valid
+  own,       ///< we acquired it: we extend it and release it
+  used,      ///< another process acquired it: we extend it, but only end our use of it
+  inherited  ///< another process keeps it, and we only hand it on: we poll whether it is still
+             ///< valid
 };
 
 /// A granted lock: its proof, and how long we may rely on it.
@@ -38,11 +39,26 @@ struct Lease {
   /// As which user of the lease the servers know us; nullopt: we are its keeper, or acquired by
   /// hand below a lease that was handed over.
   std::optional<LeaseUser> user{};
-  /// The stop request that a lease already had when it was handed over.
+  /// The stop request that a lease already had when we came to use it.
   std::optional<StopRequest> stop_request{};
+  /// Whether an ancestor that works under the lease, too, still lives: it obeys stop requests, and
+  /// stops us with its process tree. Null: there is none.
+  std::function<bool()> guard_lives{};
   /// With --replace: our place, which decides whether a stop request is of a newer run and so is
   /// obeyed. nullopt: only stop requests by hand are obeyed.
   std::optional<Place> place{};
+};
+
+/// How a lease is released.
+struct ReleaseTerms {
+  ReleaseTerms() = default;  // no aggregate: it is a temporary where a release is awaited
+
+  Duration expire_in{};             ///< if more than zero, it stays and expires after this time
+  std::optional<Owner> finished{};  ///< the owner record while it stays
+  std::optional<RunRecord> run{};   ///< the run that ends with it, for the servers to remember; its
+                                    ///< fence is filled in
+  bool may_have_users = false;      ///< leave it to other processes that use it, if there are any
+  std::optional<StopRequest> stop_users{};  ///< ask those to stop
 };
 
 enum class LeaseState { held, lost, expired };

@@ -122,9 +122,6 @@ class StopSchedule {
   [[nodiscard]] Duration margin() const noexcept { return margin_; }
   [[nodiscard]] bool is_lost() const noexcept { return lost_; }
 
-  /// When max_hold ends; Instant::max(): never.
-  [[nodiscard]] Instant hold_until() const noexcept { return hold_until_; }
-
   /// Whether a stop has begun: the stop signal was sent or reported, or must be skipped.
   [[nodiscard]] bool is_stopping() const noexcept { return stopping_since_.has_value(); }
 
@@ -135,9 +132,6 @@ class StopSchedule {
   /// When to kill in a stop that has begun; Instant::max(): never. Instant(): at once, because
   /// another guard is gone.
   [[nodiscard]] Instant kill_at() const;
-
-  /// The end of the time that a command gets to end after a stop signal at `now`.
-  [[nodiscard]] Instant grace_end(Instant now) const;
 
   /// When everything must be killed for the lease's sake: deadline - margin.
   [[nodiscard]] Instant kill_by() const;
@@ -150,6 +144,8 @@ class StopSchedule {
 
  private:
   [[nodiscard]] Instant terminate_at() const;
+  /// The end of the time that a command gets to end after a stop signal at `now`.
+  [[nodiscard]] Instant grace_end(Instant now) const;
   [[nodiscard]] std::optional<StopReason> reason_to_stop(Instant now) const;
   StopStep begin(std::optional<StopReason> why, Instant now);
   StopStep kill_for_other(Instant now);
@@ -158,7 +154,7 @@ class StopSchedule {
   Guard guard_;
   Duration margin_;
   Instant deadline_ = Instant::max();
-  Instant hold_until_ = Instant::max();
+  Instant hold_until_ = Instant::max();  ///< when max_hold ends; Instant::max(): never
   bool lost_ = false;
   bool joins_ = false;  ///< the other guard has sent the stop signal
   bool rest_must_end_ = false;

@@ -276,7 +276,8 @@ enum class Notification {
 
 /// One server's answer to "release".
 struct Released {
-  bool recorded = false;  ///< the server has recorded the run that ended with it
+  bool recorded = false;       ///< the server has recorded the run that ended with it
+  bool left_to_users = false;  ///< it stays there until its users end
 };
 struct Supervised {
   Holder holder;  ///< a living `run` holds this lease: it is not to be released by hand (R9)

@@ -22,8 +22,10 @@ struct ParentClaim {
   LeaseId id;
   Token token;
   Fence fence;
-  bool guarded;  ///< a living ancestor of ours keeps it
   Hold hold{};
+  /// Whether an ancestor of ours that keeps or uses it still lives. Null: no such ancestor is
+  /// known.
+  std::function<bool()> guard_lives{};
 };
 
 /// The state of a run with --supersede or --replace. All of its attempts share it, also after it

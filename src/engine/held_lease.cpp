@@ -420,19 +420,15 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   co_return result;
 }
 
-asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_in,
-                                                  std::optional<Owner> finished,
-                                                  std::optional<RunRecord> run,
-                                                  std::optional<StopRequest> stop_users) {
+asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, ReleaseTerms terms) {
   *released_ = true;
-  ReleaseRequest request{resource_, token_, by_hand, expire_in};
+  ReleaseRequest request{resource_, token_, by_hand, terms.expire_in};
   if (user_) request.user = user_->id;
-  // Only a lease that no `run` keeps is handed over.
-  request.may_have_users = !provenance_.supervised;
-  request.stop_users = std::move(stop_users);
-  request.finished = std::move(finished);
+  request.may_have_users = terms.may_have_users || !provenance_.supervised;
+  request.stop_users = std::move(terms.stop_users);
+  request.finished = std::move(terms.finished);
   request.as_of = server_set_.clock().now();
-  if (run) {
+  if (auto& run = terms.run) {
     if (!run->passed_on) run->run.fence = fence_;
     request.run = as_of(std::move(*run), request.as_of);
   }
@@ -454,6 +450,8 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
   for (const ReleaseVote& vote : votes) {
     if (const auto* supervised = std::get_if<Supervised>(&vote))
       result.supervisor = supervised->holder;
+    const auto* released = std::get_if<Released>(&vote);
+    if (released != nullptr && released->left_to_users) result.left_to_users = true;
   }
   co_return result;
 }

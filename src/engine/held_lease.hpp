@@ -26,7 +26,8 @@ struct ReleaseResult {
   std::optional<NotOurs> not_ours;   ///< the first such answer
   std::optional<Holder> supervisor;  ///< for ReleaseDecision::supervised
   std::vector<ServerFault> faults;
-  bool recorded = false;  ///< a quorum remembers the run that ended with it
+  bool recorded = false;       ///< a quorum remembers the run that ended with it
+  bool left_to_users = false;  ///< a server keeps it for them
 };
 
 /// Extends and releases a lease on the servers, in single rounds. The LeaseKeeper, or the user,
@@ -67,21 +68,16 @@ class HeldLease {
   ///
   /// `by_hand` (see ReleaseRequest), if no server was asked before: waits for the decision of a
   /// quorum, and then as long again for the other servers.
-  /// `expire_in`: if more than zero, the lease stays and expires after this time.
-  /// `finished`: the owner record while the lease stays.
-  /// `run`: the run that ends with the lease, for the servers to remember. Its fence is filled in.
-  /// `stop_users`: ask those to stop who still use a lease that was handed over.
-  asio::awaitable<ReleaseResult> release(bool by_hand, Duration expire_in = Duration::zero(),
-                                         std::optional<Owner> finished = std::nullopt,
-                                         std::optional<RunRecord> run = std::nullopt,
-                                         std::optional<StopRequest> stop_users = std::nullopt);
+  /// A lease that no `run` keeps may have users, whatever the terms say.
+  asio::awaitable<ReleaseResult> release(bool by_hand, ReleaseTerms terms = {});
 
   /// Registers with the servers as this user of the lease: the next extension is its first.
-  /// `until`: when the lease ends as it is, and so may the entry.
-  void use_as(LeaseUser user, Instant until) {
+  /// `until`: when the lease ends as it is, and so may the entry. `below_guard`: an ancestor that
+  /// keeps or uses the lease lives; otherwise the user is refused once the keeper has left.
+  void use_as(LeaseUser user, Instant until, bool below_guard) {
     granted_until_ = until;
     user_ = std::move(user);
-    is_new_user_ = true;
+    is_new_user_ = !below_guard;
   }
 
   /// From now on no server is healed because of the rounds so far, and their late answers do not
@@ -96,8 +92,8 @@ class HeldLease {
   Hold hold_;
   std::optional<Ttl> ttl_;
   std::optional<LeaseUser> user_;  ///< nullopt: the keeper of the lease, or a user by hand
-  bool is_new_user_ = false;       ///< no round has confirmed the user
-  Instant granted_until_;          ///< the deadline of the lease as it was granted or handed over
+  bool is_new_user_ = false;       ///< refused where the keeper has left
+  Instant granted_until_;          ///< the deadline of the lease as it was granted or inherited
   Provenance provenance_;          ///< what was last known to be stored about the lease
   Instant provenance_at_;          ///< when that was known
   std::function<void(const StopRequest&)> asked_ = [](const StopRequest&) {};

@@ -46,9 +46,11 @@ constexpr unsigned max_confirming_rounds = 2;
 constexpr std::chrono::seconds min_confirmed_run{1};
 
 /// A stop request by a single server is enough, but that server may have forgotten the newest run.
-/// So the holder itself checks whether the requesting run is newer (Q11).
-bool is_obeyed(const std::optional<Place>& ours, const StopRequest& request) {
-  return !request.newer || (ours && *ours < *request.newer);
+/// So the holder itself checks whether the requesting run is newer (Q11). A guard above us that
+/// lives stops us as well, and no process should get the stop signal twice.
+bool is_obeyed(const Lease& lease, const StopRequest& request) {
+  if (lease.guard_lives && lease.guard_lives()) return false;
+  return !request.newer || (lease.place && *lease.place < *request.newer);
 }
 
 }  // namespace
@@ -60,14 +62,11 @@ void HeldSet::add(const Lease& lease) {
   leases_.push_back(lease);
   keepers_.emplace_back(server_set_, lease);
   if (HeldLease* const held = keepers_.back().held()) {
-    held->on_stop_request([weak = weak_from_this(), resource = lease.resource,
-                           place = lease.place](const StopRequest& request) {
-      const auto self = weak.lock();
-      if (self && is_obeyed(place, request)) self->note_stop_request(resource, request);
+    held->on_stop_request([weak = weak_from_this(), lease](const StopRequest& request) {
+      if (const auto self = weak.lock()) self->note_stop_request(lease, request);
     });
   }
-  if (lease.stop_request && is_obeyed(lease.place, *lease.stop_request))
-    note_stop_request(lease.resource, *lease.stop_request);
+  if (lease.stop_request) note_stop_request(lease, *lease.stop_request);
   if (kept_) start(keepers_.size() - 1);
 }
 
@@ -96,9 +95,9 @@ void HeldSet::note(SetEvent event) {
   changed_->notify();
 }
 
-void HeldSet::note_stop_request(const Resource& resource, const StopRequest& request) {
-  if (released_ || stop_requested_) return;
-  stop_requested_.emplace(StopRequested{resource, request});
+void HeldSet::note_stop_request(const Lease& lease, const StopRequest& request) {
+  if (released_ || stop_requested_ || !is_obeyed(lease, request)) return;
+  stop_requested_.emplace(StopRequested{lease.resource, request});
   interrupt_.raise();
   note(*stop_requested_);
 }
@@ -150,30 +149,28 @@ asio::awaitable<ExtendResult> HeldSet::extend() {
   co_return result;
 }
 
-asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration expire_in,
-                                                   std::optional<Owner> finished,
-                                                   std::optional<RunRecord> run,
-                                                   std::optional<StopRequest> stop_users) {
+asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, ReleaseTerms terms) {
   released_ = true;
   if (changed_) changed_->notify();
   const std::vector<std::size_t> ours = this->ours();
   std::optional<Confirmation> confirmation;
-  if (run && needs_confirmation(*run)) {
+  if (terms.run && needs_confirmation(*terms.run)) {
     const Instant asked = server_set_.clock().now();
     confirmation = co_await confirm();
     if (confirmation->result.decision == ExtendDecision::too_few_answers) {
       SetReleaseResult unconfirmed{confirmation->resource, {}};
       unconfirmed.result.faults = confirmation->result.faults;
-      leave(expire_in, std::move(finished), std::move(*run), asked);
+      leave(std::move(terms), asked);
       co_return unconfirmed;
     }
-    expire_in = std::max(Duration::zero(), expire_in - (server_set_.clock().now() - asked));
+    terms.expire_in =
+        std::max(Duration::zero(), terms.expire_in - (server_set_.clock().now() - asked));
   }
   const bool is_lost = confirmation && confirmation->result.decision == ExtendDecision::lost;
   if (is_lost) {
-    expire_in = Duration::zero();
-    run->success = false;
-    run->run.result = run->result_if_lost;
+    terms.expire_in = Duration::zero();
+    terms.run->success = false;
+    terms.run->run.result = terms.run->result_if_lost;
   }
   std::vector<ReleaseResult> results(ours.size());
   const auto release_one = [&](std::size_t i) -> asio::awaitable<void> {
@@ -183,17 +180,20 @@ asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration expire
       results[i] = co_await held.release(/*by_hand=*/false);
       co_return;
     }
-    const std::optional<RunRecord> last = run ? run : lease.fresh;
-    results[i] = co_await held.release(by_hand, expire_in, finished, last, stop_users);
+    ReleaseTerms its_terms = terms;
+    if (!its_terms.run) its_terms.run = lease.fresh;
+    results[i] = co_await held.release(by_hand, std::move(its_terms));
   };
   co_await run_all(server_set_.executor(), server_set_.clock(), ours.size(), release_one);
 
   std::size_t recorded = 0;
+  bool left_to_users = false;
   ReleaseResult nothing_to_do;
   nothing_to_do.decision = ReleaseDecision::released;
   SetReleaseResult worst{leases_.back().resource, std::move(nothing_to_do), false};
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (results[i].recorded) ++recorded;
+    left_to_users = left_to_users || results[i].left_to_users;
     if (severity(results[i].decision) < severity(worst.result.decision)) continue;
     // It is not released, and its end does not depend on us.
     const bool is_pending_use =
@@ -203,6 +203,7 @@ asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, Duration expire
     worst.result = std::move(results[i]);
   }
   worst.recorded = recorded > 0 && recorded == number_of_own();
+  worst.left_to_users = left_to_users;
   worst.confirmed = confirmation && !is_lost;
   if (is_lost) {
     worst.resource = confirmation->resource;
@@ -254,9 +255,8 @@ asio::awaitable<HeldSet::Confirmation> HeldSet::confirm() {
   }
 }
 
-void HeldSet::leave(Duration expire_in, std::optional<Owner> finished, RunRecord run,
-                    Instant as_of) {
-  UnconfirmedRelease release{{}, expire_in, std::move(finished), std::move(run), as_of};
+void HeldSet::leave(ReleaseTerms terms, Instant as_of) {
+  UnconfirmedRelease release{{}, std::move(terms), as_of};
   for (const std::size_t i : ours()) {
     release.leases.push_back(leases_[i]);
     release.leases.back().deadline = keepers_[i].deadline();
@@ -276,14 +276,15 @@ asio::awaitable<void> release_unconfirmed(ServerSet& server_set, Interrupt& inte
       for (const Lease& lease : left->leases) {
         if (lease.deadline <= clock.now()) continue;
         HeldLease held(server_set, lease);
-        (void)co_await held.release(/*by_hand=*/false);
+        ReleaseTerms terms;
+        terms.may_have_users = left->terms.may_have_users;
+        (void)co_await held.release(/*by_hand=*/false, std::move(terms));
       }
       co_return;
     }
-    const Duration expire_in =
-        std::max(Duration::zero(), left->expire_in - (clock.now() - left->as_of));
-    (void)co_await set->release(/*by_hand=*/false, expire_in, std::move(left->finished),
-                                std::move(left->run));
+    left->terms.expire_in =
+        std::max(Duration::zero(), left->terms.expire_in - (clock.now() - left->as_of));
+    (void)co_await set->release(/*by_hand=*/false, std::move(left->terms));
     co_await sleep_until(clock, clock.now() + unavailable_delay(k, server_set.random()));
   }
 }

@@ -42,7 +42,8 @@ using SetEvent = std::variant<SetExtended, SetInTrouble, SetEnded, StopRequested
 struct SetReleaseResult {
   Resource resource;  ///< the resource with this result
   ReleaseResult result;
-  bool recorded = false;   ///< ReleaseResult::recorded of each of our own leases, at least one
+  bool recorded = false;       ///< ReleaseResult::recorded of each of our own leases, at least one
+  bool left_to_users = false;  ///< ReleaseResult::left_to_users of any lease
   bool confirmed = false;  ///< the run had succeeded by then: a quorum confirmed all leases (L4)
 };
 
@@ -90,21 +91,18 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
 
   /// Compare-and-delete of our own leases, the last added first, and the end of our use of others;
   /// see HeldLease::release. All are sent before any answer is awaited, so a silent server delays
-  /// several leases no longer than one. Without `run`, each lease passes on its Lease::fresh. Call
-  /// it once, and nothing else after it.
+  /// several leases no longer than one. Without a run in the terms, each lease passes on its
+  /// Lease::fresh. Call it once, and nothing else after it.
   ///
-  /// If several votes decide on the release, and `run` is a success that others may rely on, a
+  /// If several votes decide on the release, and the run is a success that others may rely on, a
   /// round confirms all leases before (PROTOCOL L4). If one is lost, the run is not recorded as a
   /// success, and the result is `not_ours`. If no quorum answers, nothing is released: the release
   /// is left to release_unconfirmed(), and the result is `unavailable`.
-  asio::awaitable<SetReleaseResult> release(bool by_hand, Duration expire_in = Duration::zero(),
-                                            std::optional<Owner> finished = std::nullopt,
-                                            std::optional<RunRecord> run = std::nullopt,
-                                            std::optional<StopRequest> stop_users = std::nullopt);
+  asio::awaitable<SetReleaseResult> release(bool by_hand, ReleaseTerms terms = {});
 
  private:
   void start(std::size_t index);
-  void note_stop_request(const Resource& resource, const StopRequest& request);
+  void note_stop_request(const Lease& lease, const StopRequest& request);
   void note(SetEvent event);
   asio::awaitable<void> keep_alive(std::size_t index);
 
@@ -119,7 +117,7 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
   /// first.
   [[nodiscard]] std::vector<std::size_t> ours() const;
   [[nodiscard]] std::size_t number_of_own() const;
-  void leave(Duration expire_in, std::optional<Owner> finished, RunRecord run, Instant as_of);
+  void leave(ReleaseTerms terms, Instant as_of);
   [[nodiscard]] bool needs_confirmation(const RunRecord& run) const;
 
   ServerSet& server_set_;

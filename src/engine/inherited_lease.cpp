@@ -128,10 +128,10 @@ Inheritance unanswered(std::vector<ServerFault> faults) {
   return inheritance;
 }
 
-/// Whether a lease that was confirmed may be inherited, or is handed over.
+/// Whether a lease that was confirmed is one that we may work under.
 bool is_for_us(const LeaseCheck& found, const ParentClaim& parent_claim) {
   return found.round.decision == ExtendDecision::confirmed &&
-         (found.unsupervised || parent_claim.guarded);
+         (found.unsupervised || parent_claim.guard_lives);
 }
 
 /// Who renews the lease works under it, and so is its user. `acquire` only hands it on.
@@ -142,66 +142,74 @@ std::optional<LeaseUser> user_of(const ServerSet& server_set, const Owner& owner
   return LeaseUser{id.data(), encode_owner(owner)};
 }
 
+/// The lease of the claim, until `deadline`.
+Lease lease_of(const AcquireOrder& order, const ParentClaim& claim, Instant deadline) {
+  Lease lease{order.resource, claim.token, claim.id,           claim.fence,
+              order.ttl,      deadline,    Keeping::inherited, claim.hold};
+  if (order.mode.slots > 0 && !claim.hold.shared) {
+    lease.hold.slots.resize(order.mode.take);
+    std::iota(lease.hold.slots.begin(), lease.hold.slots.end(), std::size_t{0});
+  }
+  return lease;
+}
+
+/// Extends the lease, as this user if there is one. `until`: its end as it is, if known.
+asio::awaitable<Inheritance> use(ServerSet& server_set, const AcquireOrder& order,
+                                 std::optional<LeaseUser> user, Instant until) {
+  const ParentClaim claim = *order.parent_claim;
+  // The lease gets the ttl of the order, as its keeper may not renew it.
+  HeldLease held(server_set, order.resource, claim.token, claim.fence, claim.hold, order.ttl);
+  if (user) held.use_as(*user, until, /*below_guard=*/claim.guard_lives != nullptr);
+  const auto asked = std::make_shared<std::optional<StopRequest>>();
+  held.on_stop_request([asked](const StopRequest& request) { *asked = request; });
+  ExtendResult extended = co_await held.extend(order.ttl);
+  const bool is_confirmed = extended.decision == ExtendDecision::confirmed;
+  const bool is_late = server_set.clock().now() + order.needed_validity >= extended.deadline;
+  if (!is_confirmed || is_late) {
+    if (user) (void)co_await held.release(/*by_hand=*/false);
+    const bool is_lost = extended.decision == ExtendDecision::lost;
+    co_return is_lost ? Inheritance() : unanswered(std::move(extended.faults));
+  }
+  held.end_healing();  // the next rounds heal, and end with the lease
+
+  Inheritance inheritance;
+  inheritance.lease = lease_of(order, claim, extended.deadline);
+  inheritance.lease->keeping = Keeping::used;
+  inheritance.lease->user = std::move(user);
+  inheritance.lease->stop_request = *asked;
+  inheritance.lease->guard_lives = claim.guard_lives;
+  co_return inheritance;
+}
+
 }  // namespace
 
 asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& order) {
-  const ParentClaim parent_claim = *order.parent_claim;
-  LeaseCheck found = co_await check(server_set, order.resource, parent_claim.id, Instant::max());
-  Inheritance inheritance;
+  const ParentClaim claim = *order.parent_claim;
+  std::optional<LeaseUser> user = user_of(server_set, order.owner);
+  const bool fits = is_enough(claim.hold, order.mode);
+  // Below a guard, the registration itself finds out whether the lease is valid.
+  if (claim.guard_lives && user && fits)
+    co_return co_await use(server_set, order, std::move(user), Instant());
+
+  LeaseCheck found = co_await check(server_set, order.resource, claim.id, Instant::max());
   if (found.round.decision == ExtendDecision::too_few_answers)
     co_return unanswered(std::move(found.round.faults));
-  if (!is_for_us(found, parent_claim)) co_return inheritance;
-  if (!is_enough(parent_claim.hold, order.mode)) {
-    inheritance.too_weak = true;
-    co_return inheritance;
-  }
-  Instant deadline = found.round.deadline;
-  const auto asked = std::make_shared<std::optional<StopRequest>>();
-  std::optional<LeaseUser> user;
-  std::optional<HeldLease> held;
-  if (!parent_claim.guarded) {
-    // The lease gets the ttl of the order, as its keeper may not renew it.
-    held.emplace(server_set, order.resource, parent_claim.token, parent_claim.fence,
-                 parent_claim.hold, order.ttl);
-    user = user_of(server_set, order.owner);
-    if (user) held->use_as(*user, found.round.deadline);
-    held->on_stop_request([asked](const StopRequest& request) { *asked = request; });
-    ExtendResult extended = co_await held->extend(order.ttl);
-    if (extended.decision != ExtendDecision::confirmed) {
-      if (user) (void)co_await held->release(/*by_hand=*/false);
-      if (extended.decision == ExtendDecision::too_few_answers)
-        co_return unanswered(std::move(extended.faults));
-      co_return inheritance;
-    }
-    deadline = extended.deadline;
-    held->end_healing();  // the next rounds heal, and end with the lease
-  }
-  if (server_set.clock().now() + order.needed_validity >= deadline) {
-    if (user) (void)co_await held->release(/*by_hand=*/false);
-    inheritance.too_short = parent_claim.guarded;
-    co_return inheritance;
-  }
-  const Keeping keeping = parent_claim.guarded ? Keeping::inherited : Keeping::handed_over;
-  inheritance.lease.emplace(Lease{order.resource, parent_claim.token, parent_claim.id,
-                                  parent_claim.fence, order.ttl, deadline, keeping,
-                                  parent_claim.hold});
-  inheritance.lease->stop_request = *asked;
-  inheritance.lease->user = std::move(user);
-  if (order.mode.slots > 0 && !parent_claim.hold.shared) {
-    Slots& slots = inheritance.lease->hold.slots;
-    slots.resize(order.mode.take);
-    std::iota(slots.begin(), slots.end(), std::size_t{0});
-  }
+  Inheritance inheritance;
+  if (!is_for_us(found, claim)) co_return inheritance;
+  inheritance.too_weak = !fits;
+  if (!fits) co_return inheritance;
+  if (!claim.guard_lives)
+    co_return co_await use(server_set, order, std::move(user), found.round.deadline);
+  if (server_set.clock().now() + order.needed_validity >= found.round.deadline)
+    co_return unanswered({});
+  inheritance.lease = lease_of(order, claim, found.round.deadline);
   co_return inheritance;
 }
 
 asio::awaitable<bool> has_parent_lease(ServerSet& server_set, const AcquireOrder& order) {
-  const ParentClaim parent_claim = *order.parent_claim;
-  const LeaseCheck found =
-      co_await check(server_set, order.resource, parent_claim.id, Instant::max());
-  const bool is_valid = server_set.clock().now() + order.needed_validity < found.round.deadline;
-  co_return is_for_us(found, parent_claim) && is_enough(parent_claim.hold, order.mode) &&
-      (is_valid || !parent_claim.guarded);
+  const ParentClaim claim = *order.parent_claim;
+  const LeaseCheck found = co_await check(server_set, order.resource, claim.id, Instant::max());
+  co_return is_for_us(found, claim) && is_enough(claim.hold, order.mode);
 }
 
 asio::awaitable<ExtendResult> check_lease(ServerSet& server_set, Resource resource, LeaseId id,

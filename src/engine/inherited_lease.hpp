@@ -11,20 +11,17 @@ namespace redlock {
 
 /// The result of asking for the parent lease.
 struct Inheritance {
-  std::optional<Lease> lease;  ///< inherited if its guard keeps it, otherwise handed over: then we
-                               ///< are registered as its user if the order's owner renews it
+  std::optional<Lease> lease;  ///< we are registered as its user if the order's owner renews it
   bool too_weak = false;       ///< it is a share, and the order needs more: we might wait for a
                                ///< process that waits for us
-  bool too_short = false;      ///< its guard keeps it, but not long enough for the order: we would
-                               ///< wait for ourselves
-  bool unanswered = false;     ///< no quorum answered: the lease may still be valid
+  bool unanswered = false;     ///< no quorum answered in time: the lease may still be valid
   std::vector<ServerFault> faults{};  ///< if unanswered: of the servers that did not answer
 };
 
-/// Asks once whether the parent lease of the order is still valid: a quorum must show it. The lease
-/// of a `run` whose guard is unknown does not count, as a process that merely inherited the
-/// variable must not use the lease as its own (PROTOCOL M3). A registration as its user counts if a
-/// quorum has it, and is undone otherwise (PROTOCOL U1).
+/// Asks once whether the parent lease of the order is still valid: a quorum must have it. The lease
+/// of a `run` of which no guard is an ancestor does not count, as a process that merely inherited
+/// the variable must not use the lease as its own (PROTOCOL M3). A registration as its user counts
+/// if a quorum has it, and is undone otherwise (PROTOCOL U1).
 asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& order);
 
 /// Whether inherit() would find a parent lease that is still valid. Registers nothing.

@@ -40,10 +40,8 @@ struct Leftover {
 /// them until then (PROTOCOL L4).
 struct UnconfirmedRelease {
   std::vector<Lease> leases;  ///< with their deadlines as of now
-  Duration expire_in{};       ///< see ReleaseRequest
-  std::optional<Owner> finished{};
-  RunRecord run;
-  Instant as_of;  ///< when `expire_in` was right
+  ReleaseTerms terms;
+  Instant as_of;  ///< when `terms.expire_in` was right
 };
 
 /// How long close() waits for servers that have not answered.

@@ -189,14 +189,13 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> SetWaiter::next()
     // A guarded parent lease is checked before every attempt, and so is one on which no quorum has
     // answered yet. Otherwise we would wait for ourselves.
     const auto& parent_claim = current().parent_claim;
-    if (parent_claim && (!waiter_ || parent_claim->guarded || parent_unanswered_)) {
+    if (parent_claim && (!waiter_ || parent_claim->guard_lives || parent_unanswered_)) {
       Inheritance inheritance = co_await inherit(server_set_, current());
       parent_unanswered_ = inheritance.unanswered;
       parent_faults_ = std::move(inheritance.faults);
-      if (inheritance.too_short || inheritance.too_weak) {
+      if (inheritance.too_weak) {
         WaitFailure failed{current().resource, {}, true};
-        failed.failure.why = inheritance.too_weak ? AcquireDecision::parent_too_weak
-                                                  : AcquireDecision::parent_too_short;
+        failed.failure.why = AcquireDecision::parent_too_weak;
         co_await give_up();
         co_return unexpected<WaitFailure>(std::move(failed));
       }

@@ -193,7 +193,6 @@ asio::awaitable<void> FrontLink::pass_on(PassedSignal signal) {
   supervisor_->note_signals(proc::mask_of(signal.number));
   const Reached reached = co_await reached_by(signal);
   if (is_traced()) trace("signal", signal_name(signal.number) + " has reached " + word_of(reached));
-  if (also_) also_(signal.number, reached);
   supervisor_->pass_on(signal.number, reached);
 }
 

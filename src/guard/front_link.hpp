@@ -4,7 +4,6 @@
 
 #include <asio/any_io_executor.hpp>
 #include <asio/awaitable.hpp>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -59,15 +58,6 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   /// Blocks for at most two milliseconds per guard.
   void command_ended(bool got_stop_signal);
 
-  /// Handles a signal from a parent run as if the front process had passed it on.
-  void take_signal(const PassedSignal& signal);
-
-  /// From here on `also` gets each signal that is passed on, and which processes its sender has
-  /// reached.
-  void also_pass_on(std::function<void(int signal, Reached reached)> also) {
-    also_ = std::move(also);
-  }
-
   [[nodiscard]] std::optional<pid_t> job_group() const noexcept { return job_group_; }
 
   /// The last signal that ended a wait, passed on while no command ran; 0: none.
@@ -98,6 +88,7 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   asio::awaitable<void> read_signals();
   void read_pending_signals();
   void on_message(const Message& message);
+  void take_signal(const PassedSignal& signal);
   void on_child();
   void on_guard_killed(StopReason which);
   proc::SignalMask check_guards();
@@ -120,9 +111,8 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   Readable signals_readable_;
   Shield shield_;
   std::unique_ptr<Event> event_;  ///< notified of an answer, and of the end of the front process
-  std::function<void(int, Reached)> also_;  ///< also_pass_on()
-  Supervisor* supervisor_ = nullptr;        ///< of the command, once that was started; else null
-  SharedPage* page_ = nullptr;  ///< set while the command runs in our job and can be paused
+  Supervisor* supervisor_ = nullptr;  ///< of the command, once that was started; else null
+  SharedPage* page_ = nullptr;        ///< set while the command runs in our job and can be paused
   /// When each signal to this process was last read, by number and sender.
   std::map<std::pair<int, pid_t>, Instant> got_;
   std::set<Event*> twin_awaited_;                    ///< notified when a signal is added to got_

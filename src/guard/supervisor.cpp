@@ -275,8 +275,7 @@ asio::awaitable<CommandEnd> Supervisor::finish() {
     if (schedule_.is_stopping()) over = clock_.now();
   }
 
-  // Descendants may live on, and nested runs guard themselves, so the front process must no longer
-  // kill at the deadline, even if we keep renewing for nested runs.
+  // Descendants may live on, so the front process must no longer kill at the deadline.
   disarm();
 
   CommandEnd end = make_end(dead, over);
@@ -358,7 +357,8 @@ CommandEnd Supervisor::make_end(bool dead, Instant over) const {
   end.hook_failure = hook_.failure();
   if (schedule_.promises_death())
     end.late = std::max(Duration::zero(), over - schedule_.deadline());
-  if (!tree_.nothing_left()) end.left = tree_.descendants();
+  end.all_dead = tree_.nothing_left();
+  if (!end.all_dead) end.left = tree_.descendants();
 
   // A holder process that `acquire` left in the background does none of the work that the lock
   // protects.
@@ -381,20 +381,6 @@ asio::awaitable<void> Supervisor::settle(std::vector<pid_t>& left) {
     if (left.empty() || now >= limit) co_return;
     co_await event_->wait_until(std::min(limit, now + settle_interval));
   }
-}
-
-asio::awaitable<bool> Supervisor::kill_rest() {
-  return kill_all();
-}
-
-asio::awaitable<bool> Supervisor::stop_rest() {
-  const Instant kill_at = schedule_.grace_end(clock_.now());
-  tree_.signal(plan_.stop_signal, kill_at);
-  do {
-    reap();
-    if (tree_.nothing_left()) co_return true;
-  } while (co_await event_->wait_until(kill_at));
-  co_return co_await kill_all();
 }
 
 asio::awaitable<bool> Supervisor::kill_tree() {

@@ -48,8 +48,9 @@ struct CommandEnd {
   /// Descendants that still run. Unless `unkillable`, without those that are dying, and without our
   /// own processes that keep or release another lease.
   std::vector<pid_t> left;
-  std::string swept;  ///< the processes that the command left running and that were killed with
-                      ///< their pid namespace, as proc::processes_text() names living ones
+  bool all_dead = false;  ///< the kernel confirms that no process of the tree is left
+  std::string swept;      ///< the processes that the command left running and that were killed with
+                          ///< their pid namespace, as proc::processes_text() names living ones
   std::string hook_failure;  ///< StopHook::failure()
 };
 
@@ -123,13 +124,6 @@ class Supervisor {
                                     const InheritedSignals& inherited,
                                     std::optional<Command> hook = std::nullopt);
 
-  /// After finish(): kills all processes that are left. True when none is left.
-  asio::awaitable<bool> kill_rest();
-
-  /// After finish(): stops all processes that are left, as at the end of max_hold. True when none
-  /// is left.
-  asio::awaitable<bool> stop_rest();
-
   /// The pid of the command; 0 before start().
   [[nodiscard]] pid_t command() const noexcept { return pid_; }
 
@@ -139,9 +133,6 @@ class Supervisor {
 
   /// Why the command is being stopped or about to be; nullopt: it is not.
   [[nodiscard]] std::optional<StopReason> stopped() const { return schedule_.stopped(); }
-
-  /// When max_hold ends; Instant::max(): never.
-  [[nodiscard]] Instant hold_until() const noexcept { return schedule_.hold_until(); }
 
   /// Starts the command under the lease given to arm(). False: the deadline is too near, and
   /// nothing was started.

@@ -347,9 +347,6 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
     case AcquireDecision::parent_too_weak:
       return "the enclosing run or acquire only shares the lock: a nested run can have neither the "
              "whole lock nor another slot";
-    case AcquireDecision::parent_too_short:
-      return "the enclosing run holds it with a ttl too short for this --ttl and --grace; use the "
-             "same for both";
     case AcquireDecision::undecided:
     case AcquireDecision::granted:
       break;

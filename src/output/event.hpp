@@ -152,17 +152,13 @@ struct Ended {
   std::vector<pid_t> left;  ///< descendants that are still running
 };
 
-/// The command has ended, and the lock is kept for nested runs.
-struct NestedRunsLive {
-  std::vector<pid_t> holders;
-};
-
 // --- The end ---
 
 /// The locks were released, or this process has nothing to release.
 struct Released {
   bool confirmed;  ///< by a quorum
   bool inherited;  ///< the parent lease belongs to an enclosing run or acquire: nothing to release
+  bool left_to_users;  ///< it stays until other runs that use it have ended
   Duration held;
   Duration expire_in;  ///< the rest of --min-hold, after which the lease expires; zero: none
 };
@@ -189,6 +185,7 @@ struct LeftRunning {
   bool killed;            ///< they were killed with the command's pid namespace
   bool expected;          ///< --descendants was given, or an enclosing run still holds the lease
   bool unprotected;       ///< the lock was released although they still run
+  bool left_to_users;     ///< except for those that belong to nested runs
 };
 
 /// The outcome of the command. Reported again if the release shows that the lock was lost.
@@ -204,11 +201,11 @@ struct NotAcquired {
   Duration waited;
 };
 
-using Any = std::variant<Waiting, StillWaiting, HeldAroundUs, WaitEnded, Superseded, Fresh,
-                         Acquired, ReleasedWhilePaused, Renewed, RenewalFailed, VotesChanged, Lost,
-                         Strained, Stopping, ScriptStopping, ScriptUnsafe, Unkillable, Awaiting,
-                         Ended, NestedRunsLive, Released, ReleasePending, NotRecorded, Interrupted,
-                         LeftRunning, Concluded, NotAcquired>;
+using Any =
+    std::variant<Waiting, StillWaiting, HeldAroundUs, WaitEnded, Superseded, Fresh, Acquired,
+                 ReleasedWhilePaused, Renewed, RenewalFailed, VotesChanged, Lost, Strained,
+                 Stopping, ScriptStopping, ScriptUnsafe, Unkillable, Awaiting, Ended, Released,
+                 ReleasePending, NotRecorded, Interrupted, LeftRunning, Concluded, NotAcquired>;
 
 }  // namespace event
 

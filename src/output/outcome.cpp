@@ -96,7 +96,6 @@ CommandResult result_of(AcquireDecision why) {
       return CommandResult::interrupted;
     case AcquireDecision::held_around_us:
     case AcquireDecision::parent_too_weak:
-    case AcquireDecision::parent_too_short:
       return CommandResult::usage;
     case AcquireDecision::unavailable:
     case AcquireDecision::guarded:

@@ -250,21 +250,20 @@ void Printer::print(const event::Ended& ended) {
   notify_service("STOPPING", "1");
 }
 
-void Printer::print(const event::NestedRunsLive& nested) {
-  console_.notice(fmt::format("{}: keeping the lock for nested runs: {}", key_,
-                              fmt::join(nested.holders, " ")));
-}
-
 // --- The end ---
 
 void Printer::print(const event::Released& released) {
   const std::string held = format_duration(released.held);
   if (released.inherited) {
-    console_.detail(fmt::format("{}: done after {}{}; the enclosing run or acquire keeps the lock",
-                                key_, held, status_));
+    console_.detail(
+        fmt::format("{}: done after {}{}; the lock is that of an enclosing run or acquire", key_,
+                    held, status_));
   } else if (released.expire_in > Duration::zero()) {
     console_.detail(fmt::format("{}: done after {}{}; kept for another {} (--min-hold)", key_, held,
                                 status_, format_duration(released.expire_in)));
+  } else if (released.confirmed && released.left_to_users) {
+    console_.detail(
+        fmt::format("{}: done after {}{}; other runs use the lock", key_, held, status_));
   } else if (released.confirmed) {
     console_.detail(fmt::format("{}: released after {}{}", key_, held, status_));
   }
@@ -293,10 +292,13 @@ void Printer::print(const event::Interrupted& interrupted) {
 
 /// Printed even with -q, because work that continues without the lock is what a lock must prevent.
 void Printer::print(const event::LeftRunning& left) {
-  const std::string text =
-      fmt::format("{}: processes that the command left running{}: {}{}", key_,
-                  left.killed ? ", killed with its pid namespace" : "", left.processes,
-                  left.unprotected ? "; they run on without the lock (see --descendants)" : "");
+  std::string text =
+      fmt::format("{}: processes that the command left running{}: {}", key_,
+                  left.killed ? ", killed with its pid namespace" : "", left.processes);
+  if (left.unprotected) {
+    text += fmt::format("; they run on without the lock{} (see --descendants)",
+                        left.left_to_users ? ", except in nested runs" : "");
+  }
   left.expected ? console_.notice(text) : console_.error(text);
 }
 

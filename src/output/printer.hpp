@@ -61,7 +61,6 @@ class Printer final : public output::EventListener {
   void print(const output::event::Unkillable& unkillable);
   void print(const output::event::Awaiting& awaiting);
   void print(const output::event::Ended& ended);
-  void print(const output::event::NestedRunsLive& nested);
   void print(const output::event::Released& released);
   void print(const output::event::ReleasePending& pending);
   void print(const output::event::NotRecorded& unrecorded);

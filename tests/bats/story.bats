@@ -53,7 +53,7 @@ readonly SPAN='[0-9.]+(ms|s|m[0-9]*s?)'
 
 @test "-v: a nested run, or one under a lease of acquire, reports that it released nothing" {
   local told
-  told="demo: done after $SPAN; exit status 0; the enclosing run or acquire keeps the lock\$"
+  told="demo: done after $SPAN; exit status 0; the lock is that of an enclosing run or acquire\$"
   run -0 --separate-stderr redlock-cli run -k demo -- redlock-cli run -v -k demo -- true
   assert_regex "$stderr" "$told"
   eval "$(redlock-cli acquire -k demo --ttl 60s --export)"

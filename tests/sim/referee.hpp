@@ -165,6 +165,11 @@ class Referee final : public Watcher {
   void uses(const Process& user, const Token& token, Instant deadline);
   /// The user has ended, or was killed.
   void stops_using(const Process& user, const Token& token);
+  /// The same, although its holder has stopped.
+  void outlives_holder(Process& process, const Token& token, Instant deadline) {
+    facts_[token.secret()].over = false;
+    extended(process, token, deadline, timeline_.now());
+  }
   /// It has ended, and so has the process that undid for it: every grant it knew of is undone.
   void left_nothing(const Process& process);
   /// The server lost its scripts, and may refuse the next `leave`.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/protocol.hpp"
 #include "store/local/keyspace.hpp"
 #include "support/digest.hpp"
 #include "support/number.hpp"
@@ -383,6 +384,8 @@ void Referee::check_healed(const Run& run, const Facts& facts) {
 }
 
 void Referee::check_tombstone(const Run& run, const Facts& facts) {
+  // It stops the keeper, but no user of the lease.
+  if (!run.arguments[protocol::argument::heal::user].empty()) return;
   const auto* tombstones = value_at<local::SortedSet>(run.server, tombstones_);
   if (tombstones == nullptr || !tombstones->score(facts.id)) return;
   violate("tombstone", fmt::format("s{} was healed although it knows that the lease was released",

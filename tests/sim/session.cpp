@@ -53,8 +53,6 @@ const char* word_for(AcquireDecision why) {
       return "interrupted";
     case Why::parent_too_weak:
       return "parent too weak";
-    case Why::parent_too_short:
-      return "parent too short";
     case Why::held_around_us:
       return "held around us";
     case Why::queue_full:
@@ -136,6 +134,7 @@ void Session::kill() {
   world_.history().add("{} is KILLED", process_->name());
   killed_ = true;
   if (waiting_) waited_until_ = world_.timeline().now();
+  if (nested_ != nullptr) std::exchange(nested_, nullptr)->end();
   world_.referees().each([this](Referee& referee) { referee.killed(*process_); });
   process_->end();
 }
@@ -301,7 +300,8 @@ asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
     world_.in(*plan_.hand_release_at,
               [this, lease] { world_.start([this, lease] { return release_by_hand(lease); }); });
   }
-  if (plan_.nested_at) {
+  // The referee does not know what is left to users of a lease that others extend or release.
+  if (plan_.nested_at && !plan_.hand_release_at && !plan_.hand_extend_at) {
     world_.in(*plan_.nested_at, [this, lease] {
       if (!process_->ended() && held_ && !stopped_)
         world_.start([this, lease] { return nest(lease); });
@@ -310,38 +310,46 @@ asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
   const Instant began = process_->now();
   const Duration started = world_.timeline().now();
   const Instant end = began + plan_.work;
-  // It waits for the runs below it before it releases.
-  while (!lease_ended_ && !stop_requested_ && (process_->now() < end || nested_ != nullptr)) {
-    // A supervisor reads the clock before anything else. A lease past its deadline ends the work
-    // even if no event reported that.
-    const Instant until = std::min(process_->now() < end ? end : Instant::max(), set->deadline());
-    if (process_->now() >= set->deadline()) break;
-    co_await event_->wait_until(until);
-  }
+  // A supervisor reads the clock before anything else. A lease past its deadline ends the work even
+  // if no event reported that.
+  while (!lease_ended_ && !stop_requested_ && process_->now() < std::min(end, set->deadline()))
+    co_await event_->wait_until(std::min(end, set->deadline()));
   const Duration expire_in = lease_ended_ ? Duration::zero() : plan_.expire_in;
   stopped_ = true;
-  if (nested_ != nullptr) std::exchange(nested_, nullptr)->end();
+  // Otherwise it is killed with the command.
+  const bool leaves_nested = nested_ != nullptr && expire_in == Duration::zero() && !lease_ended_ &&
+                             !stop_requested_ && process_->now() < set->deadline();
+  if (nested_ != nullptr && !leaves_nested) std::exchange(nested_, nullptr)->end();
+  const bool is_left = leaves_nested && nested_uses_lease_;
   const std::vector<Lease> leases = set->leases();
-  for (const Lease& one : leases)
+  for (const Lease& one : leases) {
+    if (is_left && one.token == lease.token) continue;
     world_.referee(one.resource).stopped(*process_, one.token, expire_in);
-  std::optional<RunRecord> run;
-  std::optional<Owner> finished;
-  if (plan_.once_per) run = record_of(began);
-  if (run && expire_in > Duration::zero()) finished = order(plan_.first_key).owner;
-  if (run && run->success) world_.ended_well(started);
-  const SetReleaseResult result =
-      co_await set->release(/*by_hand=*/false, expire_in, finished, run);
+  }
+  ReleaseTerms terms;
+  terms.expire_in = expire_in;
+  terms.may_have_users = leaves_nested || !plan_.uses.empty();
+  if (plan_.once_per) terms.run = record_of(began);
+  if (terms.run && expire_in > Duration::zero()) terms.finished = order(plan_.first_key).owner;
+  if (terms.run && terms.run->success) world_.ended_well(started);
+  const std::optional<RunRecord> run = terms.run;
+  const SetReleaseResult result = co_await set->release(/*by_hand=*/false, std::move(terms));
   if (run && run->success && result.recorded) world_.recorded(*this, started);
   if (expire_in > Duration::zero()) co_return;
-  for (const Lease& one : leases) world_.referee(one.resource).released(one.token, result.result);
+  for (const Lease& one : leases) {
+    if (leaves_nested && one.token == lease.token) continue;
+    world_.referee(one.resource).released(one.token, result.result);
+  }
 }
 
 asio::awaitable<void> Session::nest(Lease parent) {
   Process& inner = world_.new_process(plan_.host, process_->name() + "n");
   nested_ = &inner;
+  world_.referee(parent.resource).shared(parent.token);
   AcquireOrder order = this->order(plan_.first_key);
-  order.parent_claim =
-      ParentClaim{parent.id, parent.token, parent.fence, /*guarded=*/true, parent.hold};
+  order.owner.renewed_for = plan_.ttl;
+  order.parent_claim = ParentClaim{parent.id, parent.token, parent.fence, parent.hold,
+                                   [this] { return !process_->ended(); }};
   co_await run_below(inner, std::move(order), plan_.server_timeout, plan_.nested_work);
   if (nested_ == &inner) nested_ = nullptr;
   event_->notify();
@@ -373,8 +381,7 @@ asio::awaitable<void> Session::use(Lease lease, SessionPlan::Use plan) {
   order.needed_validity = margin(order.ttl);
   order.owner.supervised = true;
   order.owner.renewed_for = plan.ttl;
-  order.parent_claim =
-      ParentClaim{lease.id, lease.token, lease.fence, /*guarded=*/false, lease.hold};
+  order.parent_claim = ParentClaim{lease.id, lease.token, lease.fence, lease.hold};
   const Duration timeout = default_server_timeout(order.ttl);
   co_await run_below(user, std::move(order), timeout, plan.work);
   --users_;
@@ -405,29 +412,44 @@ asio::awaitable<void> Session::work_below(Process& inner, const Token& parent,
                                           std::shared_ptr<HeldSet> set, Duration work) {
   const Lease lease = set->leases().front();
   Referee& referee = world_.referee(lease.resource);
-  const bool is_user = lease.keeping == Keeping::handed_over;
-  const auto rely = [&, is_user] {
-    is_user ? referee.uses(inner, parent, set->deadline())
-            : referee.relied_on(inner, parent, set->deadline());
-  };
-  if (lease.keeping != Keeping::own) {
+  if (lease.keeping == Keeping::used) {
+    const bool is_nested = nested_ == &inner;
     bool over = false;
     const std::unique_ptr<Event> event = inner.make_event();
-    rely();
+    const auto note_extension = [&, is_nested] {
+      if (!is_nested) return referee.uses(inner, parent, set->deadline());
+      const Instant asked = set->deadline() - (redlock::deadline(Instant(), lease.ttl) - Instant());
+      referee.extended(inner, parent, set->deadline(), inner.true_time(asked));
+    };
+    if (!is_nested) {
+      note_extension();
+    } else if (stopped_) {
+      referee.outlives_holder(inner, parent, set->deadline());
+    } else {
+      referee.relied_on(inner, parent, set->deadline());
+    }
+    if (is_nested) nested_uses_lease_ = true;
     set->keep();
     world_.start([&, set]() -> asio::awaitable<void> {
       for (;;) {
         const auto what = co_await set->next();
         if (!what) co_return;
-        if (std::holds_alternative<SetExtended>(*what)) rely();
-        over = over || std::holds_alternative<SetEnded>(*what);
+        if (std::holds_alternative<SetExtended>(*what)) note_extension();
+        const auto* ended = std::get_if<SetEnded>(&*what);
+        over = over || ended != nullptr;
+        if (is_nested && ended != nullptr && stopped_) referee.ended(inner, parent, ended->end);
         if (over) event->notify();
       }
     });
     const Instant end = inner.now() + work;
     while (!over && inner.now() < std::min(end, set->deadline()))
       co_await event->wait_until(std::min(end, set->deadline()));
-    if (is_user) referee.stops_using(inner, parent);
+    if (!is_nested) {
+      referee.stops_using(inner, parent);
+    } else {
+      nested_uses_lease_ = false;
+      if (stopped_) referee.stopped(inner, parent);
+    }
   } else {
     // The parent lease has ended, so the nested run got a lease of its own.
     referee.granted(inner, lease);

@@ -119,8 +119,8 @@ class Session {
   void note(const HeldSet& set, const SetInTrouble& event);
   void note(const HeldSet& set, const SetEnded& event);
   void note(const HeldSet& set, const StopRequested& asked);
-  /// A nested run, as this run's command starts it: it relies on the parent lease while that is
-  /// valid.
+  /// A nested run, as this run's command starts it: it uses the parent lease, also when this run
+  /// has ended.
   asio::awaitable<void> nest(Lease parent);
   void plan_uses(const Lease& lease);
   /// A run that the lease was handed over to: as long as it works, no other may have the lock,
@@ -137,7 +137,8 @@ class Session {
   World& world_;
   SessionPlan plan_;
   Process* process_;
-  Process* nested_ = nullptr;     ///< while it lives
+  Process* nested_ = nullptr;  ///< while it lives
+  bool nested_uses_lease_ = false;
   std::size_t users_ = 0;         ///< that have not ended
   std::unique_ptr<Event> event_;  ///< notified when the lease ends
   Interrupt interrupt_;

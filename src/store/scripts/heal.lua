@@ -15,9 +15,8 @@ if was_broken or was_released and user == '' then return not_ours(id, time) end
 local users = {known = true}
 local function restore_users(how, ends, ends_here)
   if was_released then users.left = users.left or 0 end
-  -- Its record was lost alone, perhaps with users, who rely on no more than its present end (U3). A
-  -- lease that a run keeps has none.
-  if not users.known and ARGV.supervised ~= '1' then
+  -- Its record was lost alone, perhaps with users, who rely on no more than its present end (U3).
+  if not users.known then
     users[#users + 1] = {id = UNKNOWN_USER, ends = ends_here, since = time, record = '{}'}
   end
   users.known = true

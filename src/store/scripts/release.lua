@@ -9,10 +9,10 @@
 --       owner record ('': none): of the queue entry, or with expire_in the new record of the lease,
 --       the run that ends with this lease ('': none), see runs.lua,
 --       the id of the user that ends ('': the keeper, or a request by hand),
---       whether the lease may have users (0 or 1: it was handed over),
+--       whether the lease may have users (0 or 1),
 --       a stop request for its users, a JSON object ('': none)
--- -> {'released', whether the run is recorded} | {'supervised', …} as `held` | {'gone', …}
---    | {'held', …} | an error
+-- -> {'released', whether the run is recorded}, with 1 at the end if the lease is left to its users
+--    | {'supervised', …} as `held` | {'gone', …} | {'held', …} | an error
 forget_absent()
 local token, by_hand, expire_in = ARGV.token, ARGV.by_hand == '1', tonumber(ARGV.expire_in)
 local waiter, user = ARGV.waiter, ARGV.user
@@ -64,17 +64,24 @@ local function expire_after(rest)
   end
   deliver_to_first(WORD.recheck, time)
 end
-local function ask_users()
-  if ARGV.request == '' then return end
-  if how == 'exclusive' then
-    local asked = with_request(read_owner().record, WORD.stop_field, ARGV.request)
-    return asked and first_error(redis.pcall('HSET', KEYS.owner, 'record', asked))
-  end
-  local share = read_share(redis.pcall('HGET', KEYS.shares, id))
-  local asked = share and with_request(share.record, WORD.stop_field, ARGV.request)
+-- The data of our lease: its owner record, or its share; nil if it was lost.
+local function data_of_lease()
+  if how == 'shared' then return read_share(redis.pcall('HGET', KEYS.shares, id)) end
+  local owner = read_owner()
+  return owner.lease == id and owner or nil
+end
+-- Recorded while we have the lease, so a client that acquires later at this server sees it.
+local function record_with(known)
+  local record = known and known.record or ''
+  return ARGV.run ~= '' and record_run(ARGV.run, id, record, time) and 1 or 0
+end
+local function ask_users(known)
+  local asked = ARGV.request ~= '' and known
+    and with_request(known.record, WORD.stop_field, ARGV.request)
   if not asked then return end
-  share.record = asked
-  return first_error(write_share(id, share))
+  known.record = asked
+  return first_error(
+    how == 'shared' and write_share(id, known) or redis.pcall('HSET', KEYS.owner, 'record', asked))
 end
 
 if user ~= '' or ARGV.may_have_users == '1' then
@@ -99,9 +106,10 @@ if user ~= '' or ARGV.may_have_users == '1' then
     for _, other in ipairs(users) do last = math.max(last, other.ends) end
     -- A user that the record no longer shows relies on no more than the present end.
     if not users.known then last = math.max(last, time + rest_of_lease()) end
-    failure = ask_users()
+    local known = data_of_lease()
+    failure = ask_users(known)
     expire_after(last > time and last - time or TIME.idle_life)
-    return failure or {WORD.released, 0}
+    return failure or {WORD.released, record_with(known), 1}
   end
   expire_in = math.max(0, users.left - time)
 end
@@ -111,17 +119,8 @@ if how == 'exclusive' and expire_in == 0 then
   return {WORD.released, recorded}
 end
 
--- The data of our lease: its owner record, or its share.
-local known
-if how == 'exclusive' then
-  known = read_owner()
-  if known.lease ~= id then known = nil end
-else
-  known = read_share(redis.pcall('HGET', KEYS.shares, id))
-end
-local record = known and known.record or ''
--- Recorded while we have the lease, so a client that acquires later at this server sees it.
-local recorded = ARGV.run ~= '' and record_run(ARGV.run, id, record, time) and 1 or 0
+local known = data_of_lease()
+local recorded = record_with(known)
 
 if expire_in > 0 then
   if how == 'exclusive' and known and ARGV.record ~= '' then

@@ -411,8 +411,14 @@ RunRecord success(Instant now) {
   return record;
 }
 
+ReleaseTerms of_success(Instant now) {
+  ReleaseTerms terms;
+  terms.run = success(now);
+  return terms;
+}
+
 TEST_F(HeldSetTest, RecordsASuccessOnceAQuorumHasConfirmedEveryLease) {
-  const auto result = world.run(set->release(false, {}, {}, success(world.now())));
+  const auto result = world.run(set->release(false, of_success(world.now())));
   EXPECT_EQ(result.result.decision, ReleaseDecision::released);
   EXPECT_TRUE(result.confirmed);
   EXPECT_TRUE(result.recorded);
@@ -423,7 +429,7 @@ TEST_F(HeldSetTest, RecordsASuccessOnceAQuorumHasConfirmedEveryLease) {
 TEST_F(HeldSetTest, RecordsNoSuccessAnywhereIfOneIsLost) {
   // One server has not heard that the others lost it.
   for (const std::size_t i : {0U, 1U}) world.store(i).drop(resource("b"));
-  const auto result = world.run(set->release(false, {}, {}, success(world.now())));
+  const auto result = world.run(set->release(false, of_success(world.now())));
   EXPECT_EQ(result.result.decision, ReleaseDecision::not_ours);
   EXPECT_EQ(result.resource, resource("b"));
   EXPECT_FALSE(closes_the_period("a"));
@@ -435,7 +441,7 @@ TEST_F(HeldSetTest, IsAsReleasedIfItIsLostAfterItsSuccessWasConfirmed) {
   for (const std::size_t i : {0U, 1U})
     client.server(i).fate_for[Question::release] = {.request = 100ms};
   world.in(50ms, [this] { drop("b"); });
-  const auto result = world.run(set->release(false, {}, {}, success(world.now())));
+  const auto result = world.run(set->release(false, of_success(world.now())));
   EXPECT_EQ(result.result.decision, ReleaseDecision::not_ours);
   EXPECT_TRUE(result.confirmed);
   EXPECT_TRUE(closes_the_period("a"));
@@ -444,7 +450,7 @@ TEST_F(HeldSetTest, IsAsReleasedIfItIsLostAfterItsSuccessWasConfirmed) {
 TEST_F(HeldSetTest, LeavesASuccessThatNoQuorumConfirmsToBeConfirmedLater) {
   for (const std::size_t i : {0U, 1U}) client.server(i).fate.silent = true;
   const Instant began = world.now();
-  const auto result = world.run(set->release(false, {}, {}, success(world.now())));
+  const auto result = world.run(set->release(false, of_success(world.now())));
   EXPECT_EQ(result.result.decision, ReleaseDecision::unavailable);
   EXPECT_LT(world.now() - began, 3 * server_timeout);
   EXPECT_FALSE(closes_the_period("a")) << "not even at the server that answers";

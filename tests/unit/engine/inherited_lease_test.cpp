@@ -11,8 +11,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// An outer lease of nine seconds, taken by a `run` or by hand, and another client that runs under
-/// it.
+/// An outer lease of nine seconds, taken by a `run` or by hand, and another client below it. Unless
+/// it is a run, it only hands the lease on.
 class InheritedLeaseTest : public testing::Test {
  protected:
   explicit InheritedLeaseTest(bool supervised = true) {
@@ -24,7 +24,13 @@ class InheritedLeaseTest : public testing::Test {
 
   AcquireOrder nested(bool guarded, Duration needed_validity = 1s) {
     AcquireOrder wanted = order(9s, needed_validity);
-    wanted.parent_claim = ParentClaim{outer->id, outer->token, outer->fence, guarded};
+    wanted.parent_claim = ParentClaim{outer->id, outer->token, outer->fence};
+    if (guarded) wanted.parent_claim->guard_lives = [] { return true; };
+    return wanted;
+  }
+  AcquireOrder nested_run() {
+    AcquireOrder wanted = nested(/*guarded=*/true);
+    wanted.owner.renewed_for = 9s;
     return wanted;
   }
 
@@ -92,7 +98,7 @@ TEST_F(LeftByHand, IsNotHandedOverWhenNoQuorumKnowsWhoseItIs) {
 TEST_F(LeftByHand, IsHandedOver) {
   const Inheritance inheritance = ask(/*guarded=*/false);
   ASSERT_TRUE(inheritance.lease);
-  EXPECT_EQ(inheritance.lease->keeping, Keeping::handed_over);
+  EXPECT_EQ(inheritance.lease->keeping, Keeping::used);
 }
 
 TEST_F(InheritedLeaseTest, NeedsAQuorum) {
@@ -113,10 +119,26 @@ TEST_F(InheritedLeaseTest, CountsTheEndThatAQuorumShows) {
 }
 
 TEST_F(InheritedLeaseTest, DistinguishesOneThatEndsTooSoonFromOneThatIsGone) {
-  EXPECT_TRUE(ask(/*guarded=*/true, 20s).too_short);
+  EXPECT_TRUE(ask(/*guarded=*/true, 20s).unanswered);
   EXPECT_FALSE(ask(/*guarded=*/true, 20s).lease);
   for (std::size_t i = 0; i < world.size(); ++i) world.store(i).drop(resource());
-  EXPECT_FALSE(ask(/*guarded=*/true, 20s).too_short);
+  EXPECT_FALSE(ask(/*guarded=*/true, 20s).unanswered);
+}
+
+TEST_F(InheritedLeaseTest, IsUsedByANestedRunWithOneQuestion) {
+  const Inheritance inheritance = world.run(inherit(client.server_set, nested_run()));
+  ASSERT_TRUE(inheritance.lease);
+  EXPECT_EQ(inheritance.lease->keeping, Keeping::used);
+  EXPECT_TRUE(inheritance.lease->user);
+  EXPECT_GT(inheritance.lease->deadline, world.now() + 8s);
+  EXPECT_TRUE(client.server(0).asked(Question::inspect).empty());
+}
+
+TEST_F(InheritedLeaseTest, IsUsedByANestedRunOnlyWithAQuorum) {
+  take_over(0);
+  EXPECT_TRUE(world.run(inherit(client.server_set, nested_run())).lease);
+  take_over(1);
+  EXPECT_FALSE(world.run(inherit(client.server_set, nested_run())).lease);
 }
 
 TEST_F(InheritedLeaseTest, IsNeitherExtendedNorReleased) {
@@ -155,7 +177,7 @@ TEST_F(LeftByHand, IsExtendedButNotReleased) {
 
 TEST_F(InheritedLeaseTest, IsNoReasonToWaitForOurselves) {
   const auto step = take(nested(/*guarded=*/true, 20s));
-  EXPECT_EQ(step.error().failure.why, AcquireDecision::parent_too_short);
+  EXPECT_EQ(step.error().failure.why, AcquireDecision::unavailable);
   EXPECT_TRUE(step.error().final);
 }
 
@@ -183,7 +205,7 @@ TEST_F(LeftByHand, IsCheckedAgainUntilAQuorumAnswers) {
   EXPECT_FALSE(world.run(waiter->next()).error().final);
   for (std::size_t i = 1; i < world.size(); ++i) client.server(i).fate_for.clear();
   const auto set = world.run(waiter->next()).value();
-  EXPECT_EQ(set->leases().front().keeping, Keeping::handed_over);
+  EXPECT_EQ(set->leases().front().keeping, Keeping::used);
 }
 
 }  // namespace

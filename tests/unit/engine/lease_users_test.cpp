@@ -16,8 +16,10 @@ using namespace std::chrono_literals;
 /// A lease that was acquired to be handed over, and runs that use it (PROTOCOL U1-U5).
 class UsersOfALease : public testing::Test {
  protected:
-  void acquire(Duration length) {
-    lease = world.run(attempt(keeper.server_set, order(length), keeper.interrupt)).value();
+  void acquire(Duration length, bool supervised = false) {
+    AcquireOrder wanted = order(length);
+    wanted.owner.supervised = supervised;
+    lease = world.run(attempt(keeper.server_set, wanted, keeper.interrupt)).value();
     world.settle_for(1s);
   }
 
@@ -25,7 +27,8 @@ class UsersOfALease : public testing::Test {
     AcquireOrder wanted = order(9s, 1s);
     wanted.owner.command = "deploy.sh";
     wanted.owner.renewed_for = 9s;
-    wanted.parent_claim = ParentClaim{lease->id, lease->token, lease->fence, /*guarded=*/false};
+    wanted.parent_claim = ParentClaim{lease->id, lease->token, lease->fence};
+    if (below_guard) wanted.parent_claim->guard_lives = [this] { return guard_lives; };
     return wanted;
   }
   Result<std::shared_ptr<HeldSet>, WaitFailure> join(Client& user) {
@@ -36,7 +39,7 @@ class UsersOfALease : public testing::Test {
   }
   std::shared_ptr<HeldSet> works(Client& user) {
     auto set = join(user).value();
-    EXPECT_EQ(set->leases().front().keeping, Keeping::handed_over);
+    EXPECT_EQ(set->leases().front().keeping, Keeping::used);
     set->keep();
     return set;
   }
@@ -65,6 +68,8 @@ class UsersOfALease : public testing::Test {
   Client& second = world.client(3);
   Client& other = world.client(4);
   std::optional<Lease> lease;
+  bool below_guard = false;
+  bool guard_lives = true;
 
  private:
   std::vector<std::unique_ptr<SetWaiter>> waiters_;
@@ -174,7 +179,7 @@ TEST_F(UsersOfALease, ComeWhileTheKeeperLeavesInAnyOrder) {
     (void)release(/*by_hand=*/false);
     for (std::size_t i = 0; i < world.size(); ++i) keeper.server(i).fate_for.clear();
     const auto joined = join(first);
-    const bool is_user = joined && joined.value()->leases().front().keeping == Keeping::handed_over;
+    const bool is_user = joined && joined.value()->leases().front().keeping == Keeping::used;
     if (joined) joined.value()->keep();
     world.settle_for(1min);  // the keeper's releases are repeated
     if (joined) {
@@ -246,9 +251,9 @@ TEST_F(UsersOfALease, AreAskedToStopByAKeeperThatLeaves) {
   kept->add(*lease);
   kept->keep();
   const StopRequest request{"web1", "alice", "--max-hold 2h has ended"};
-  EXPECT_EQ(
-      world.run(kept->release(false, {}, std::nullopt, std::nullopt, request)).result.decision,
-      ReleaseDecision::released);
+  ReleaseTerms terms;
+  terms.stop_users = request;
+  EXPECT_EQ(world.run(kept->release(false, terms)).result.decision, ReleaseDecision::released);
   world.settle_for(5s);
   EXPECT_FALSE(set->lost());
   ASSERT_TRUE(set->stop_requested());
@@ -284,6 +289,88 @@ TEST_F(UsersOfALease, AreNotThoseWhoOnlyHandItOn) {
   ASSERT_TRUE(inheritance.lease);
   EXPECT_FALSE(inheritance.lease->user);
   EXPECT_EQ(users_at(0), 0U);
+}
+
+// --- Nested runs ---
+
+/// A lease that a `run` keeps, and runs nested below it.
+class NestedRuns : public UsersOfALease {
+ protected:
+  NestedRuns() { below_guard = true; }
+
+  /// The run ends with its command; `leaves`: processes of which are left.
+  ReleaseDecision run_ends(bool leaves, std::optional<StopRequest> stop = std::nullopt) {
+    HeldLease held(keeper.server_set, *lease);
+    ReleaseTerms terms;
+    terms.may_have_users = leaves;
+    terms.stop_users = std::move(stop);
+    return world.run(held.release(/*by_hand=*/false, std::move(terms))).decision;
+  }
+};
+
+TEST_F(NestedRuns, KeepTheLeaseOfARunThatHasEnded) {
+  acquire(30s, /*supervised=*/true);
+  const auto set = works(first);
+  EXPECT_EQ(run_ends(/*leaves=*/true), ReleaseDecision::released);
+  world.settle_for(3min);
+  EXPECT_FALSE(set->lost());
+  EXPECT_TRUE(is_busy());
+  EXPECT_EQ(end(*set), ReleaseDecision::released);
+  EXPECT_FALSE(is_busy());
+}
+
+TEST_F(NestedRuns, ThatAreDeadKeepNothing) {
+  acquire(30s, /*supervised=*/true);
+  (void)works(first);
+  first.die();
+  EXPECT_EQ(run_ends(/*leaves=*/false), ReleaseDecision::released);
+  EXPECT_FALSE(is_busy());
+}
+
+TEST_F(NestedRuns, ComeBelowAUserAlsoOnceTheKeeperHasLeft) {
+  acquire(30s, /*supervised=*/true);
+  const auto outer = works(first);
+  EXPECT_EQ(run_ends(/*leaves=*/true), ReleaseDecision::released);
+  const auto inner = works(second);
+  EXPECT_EQ(users_at(0), 2U);
+  EXPECT_EQ(end(*outer), ReleaseDecision::released);
+  world.settle_for(1min);
+  EXPECT_FALSE(inner->lost());
+  EXPECT_TRUE(is_busy());
+  EXPECT_EQ(end(*inner), ReleaseDecision::released);
+  EXPECT_FALSE(is_busy());
+}
+
+TEST_F(NestedRuns, KeepALeaseWhoseRecordWasLostAndHealed) {
+  acquire(30s, /*supervised=*/true);
+  const auto set = works(first);
+  for (const Duration before_release : {0s, 5s}) {
+    for (std::size_t i = 0; i < world.size(); ++i) world.store(i).forget_owner(resource());
+    world.run(HeldLease(keeper.server_set, *lease).extend(ttl(30s)));
+    world.settle_for(before_release);
+  }
+  EXPECT_EQ(run_ends(/*leaves=*/true), ReleaseDecision::released);
+  EXPECT_TRUE(is_busy());
+  world.settle_for(1min);
+  EXPECT_FALSE(set->lost());
+  EXPECT_TRUE(is_busy());
+  EXPECT_EQ(end(*set), ReleaseDecision::released);
+  EXPECT_FALSE(is_busy());
+}
+
+TEST_F(NestedRuns, LeaveAStopToTheGuardAboveThemWhileItLives) {
+  acquire(30s, /*supervised=*/true);
+  const auto set = works(first);
+  EXPECT_EQ(run_ends(/*leaves=*/true, StopRequest{"web1", "alice", "why"}),
+            ReleaseDecision::released);
+  world.settle_for(10s);
+  EXPECT_FALSE(set->stop_requested());
+  guard_lives = false;
+  world.settle_for(5s);
+  EXPECT_TRUE(set->stop_requested());
+  EXPECT_TRUE(is_busy()) << "until they have stopped";
+  EXPECT_EQ(end(*set), ReleaseDecision::released);
+  EXPECT_FALSE(is_busy());
 }
 
 }  // namespace

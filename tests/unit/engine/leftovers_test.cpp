@@ -23,7 +23,7 @@ class Leftovers : public testing::Test {
   ReleaseResult release(Duration expire_in = Duration::zero()) {
     held.emplace(client.server_set, lease->resource, lease->token, lease->fence, lease->hold,
                  lease->ttl);
-    return world.run(held->release(/*by_hand=*/false, expire_in));
+    return world.run(held->release(/*by_hand=*/false, expiring_in(expire_in)));
   }
   ReleaseResult release_by_hand() {
     held.emplace(client.server_set, lease->resource, lease->token, lease->fence);
@@ -202,7 +202,9 @@ TEST_F(Leftovers, WhatIsKeptForAWhileIsMarkedByARepetitionToo) {
     ended.finished = Finished{4s, 3, std::nullopt};
     held.emplace(client.server_set, lease->resource, lease->token, lease->fence, lease->hold,
                  lease->ttl);
-    world.run(held->release(/*by_hand=*/false, 4s, ended));
+    ReleaseTerms terms = expiring_in(4s);
+    terms.finished = ended;
+    world.run(held->release(/*by_hand=*/false, std::move(terms)));
     serve_again();
     world.settle_for(1s);
     for (std::size_t i = 0; i < world.size(); ++i) {

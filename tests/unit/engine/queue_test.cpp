@@ -118,7 +118,7 @@ class Crowd {
     member.lease.reset();
     world.start([&client = member.client, lease, expire_in]() -> asio::awaitable<void> {
       HeldLease held(client.server_set, lease.resource, lease.token, lease.fence, lease.hold);
-      (void)co_await held.release(/*by_hand=*/false, expire_in);
+      (void)co_await held.release(/*by_hand=*/false, expiring_in(expire_in));
     });
   }
 

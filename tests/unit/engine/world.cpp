@@ -222,6 +222,12 @@ Ttl ttl(Duration span) {
   return Ttl::from(span).value();
 }
 
+ReleaseTerms expiring_in(Duration expire_in) {
+  ReleaseTerms terms;
+  terms.expire_in = expire_in;
+  return terms;
+}
+
 AcquireOrder order(Duration length, Duration needed_validity) {
   return {resource(), ttl(length), Owner{"here", "me", "make", "", 1, false}, needed_validity};
 }

@@ -199,6 +199,8 @@ inline constexpr WaitPolicy for_ever{.wait = std::nullopt,
 
 Resource resource(std::string_view key = "deploy");
 Ttl ttl(Duration span);
+/// The terms of a release after which the lease lasts for so long.
+ReleaseTerms expiring_in(Duration expire_in);
 AcquireOrder order(Duration length = std::chrono::seconds(10),
                    Duration needed_validity = Duration::zero());
 

@@ -54,10 +54,10 @@ class LeaseUsersTest : public ::testing::TestWithParam<std::tuple<ScriptStoreKin
     return answers<Extended>(extend(user(digit), /*is_new=*/true, length));
   }
   bool is_renewed(char digit) { return answers<Extended>(extend(user(digit))); }
-  HealVote heal(std::optional<LeaseUser> as) {
+  HealVote heal(std::optional<LeaseUser> as, bool supervised = false) {
     Owner owner = some_owner();
     owner.take = mode().take;
-    const Provenance known{1500ms, false, encode_owner(owner)};
+    const Provenance known{1500ms, supervised, encode_owner(owner)};
     return done(server_.heal({deploy(), token(), ttl(), Fence(7), known, hold(), std::move(as)},
                              drive_.soon()));
   }
@@ -65,6 +65,7 @@ class LeaseUsersTest : public ::testing::TestWithParam<std::tuple<ScriptStoreKin
     ReleaseRequest request{deploy(), token(), by_hand, expire_in};
     request.may_have_users = true;
     request.stop_users = stop_users_;
+    request.run = run_;
     return done(server_.release(request, drive_.soon()));
   }
   ReleaseVote end(char digit) {
@@ -92,6 +93,7 @@ class LeaseUsersTest : public ::testing::TestWithParam<std::tuple<ScriptStoreKin
   LockServer& server_ = store_->client();
   HelperKeys helper_{deploy()};
   std::optional<StopRequest> stop_users_;
+  std::optional<RunRecord> run_;
 };
 
 std::string name_of_used_lease(
@@ -241,6 +243,20 @@ TEST_P(LeaseUsersTest, AStopRequestReachesTheUsersThatAKeeperLeaves) {
   EXPECT_EQ(std::get<Extended>(vote).stop_request->reason, "--max-hold 2h has ended");
 }
 
+TEST_P(LeaseUsersTest, ALeaseThatIsLeftToUsersHasTheRunOfItsKeeperOnRecord) {
+  acquire();
+  ASSERT_TRUE(joins('1'));
+  run_ = RunRecord{PastRun{Fence(7), 2s, 1s, 0s, "released", 0}, Instant(), /*success=*/true};
+  const ReleaseVote left = release();
+  ASSERT_TRUE(answers<Released>(left));
+  EXPECT_TRUE(std::get<Released>(left).recorded);
+  EXPECT_TRUE(std::get<Released>(left).left_to_users);
+  const ReleaseVote ended = end('1');
+  ASSERT_TRUE(answers<Released>(ended));
+  EXPECT_FALSE(std::get<Released>(ended).left_to_users);
+  EXPECT_TRUE(is_free());
+}
+
 TEST_P(LeaseUsersTest, TheUsersAreShownToWhoAsksTheHolderToStop) {
   acquire();
   ASSERT_TRUE(joins('1'));
@@ -335,14 +351,17 @@ TEST_P(LeaseUsersTest, AHealOfTheRecordKeepsTheUsers) {
 }
 
 TEST_P(LeaseUsersTest, AHealOfTheRecordDoesNotTakeLostUsersForNone) {
-  acquire();
   if (std::get<UsedLease>(GetParam()) == UsedLease::slots) return;
-  ASSERT_TRUE(joins('1'));
-  lose_record();
-  EXPECT_TRUE(answers<Healed>(heal(std::nullopt)));
-  EXPECT_TRUE(answers<Released>(release()));
-  EXPECT_FALSE(is_acquired_by_another());
-  EXPECT_TRUE(is_renewed('1'));
+  for (const bool supervised : {false, true}) {
+    acquire();
+    ASSERT_TRUE(joins('1'));
+    lose_record();
+    EXPECT_TRUE(answers<Healed>(heal(std::nullopt, supervised)));
+    EXPECT_TRUE(answers<Released>(release()));
+    EXPECT_FALSE(is_acquired_by_another());
+    EXPECT_TRUE(is_renewed('1'));
+    store_->clear();
+  }
 }
 
 TEST_P(LeaseUsersTest, UsersThatCannotBeReadAreNotTakenForNone) {

@@ -313,7 +313,11 @@ TEST(ReleaseVote, IsReadFromEveryReply) {
     const auto vote = release_vote(array({text("released"), integer(recorded)}));
     ASSERT_TRUE(std::holds_alternative<Released>(vote));
     EXPECT_EQ(std::get<Released>(vote).recorded, recorded == 1);
+    EXPECT_FALSE(std::get<Released>(vote).left_to_users);
   }
+  const auto left = release_vote(array({text("released"), integer(1), integer(1)}));
+  ASSERT_TRUE(std::holds_alternative<Released>(left));
+  EXPECT_TRUE(std::get<Released>(left).left_to_users);
   const auto supervised = release_vote(ours("supervised", 1));
   ASSERT_TRUE(std::holds_alternative<Supervised>(supervised));
   expect_ours(std::get<Supervised>(supervised).holder, /*supervised=*/true);
