@@ -8,8 +8,8 @@
 
 namespace redlock::cli {
 
-/// Reads the options of `run` and `acquire` that concern the lock. The caller has determined the
-/// ttl, and adds the owner's pid and command. Throws CommandError.
+/// Reads the options of `run`, `acquire` and `hold` that concern the lock. The caller has
+/// determined the ttl, and adds the owner's pid and command. Throws CommandError.
 commands::LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources,
                                         Ttl ttl, commands::ServerOptions servers, Owner owner);
 
@@ -26,6 +26,10 @@ std::vector<Resource> read_keys(const Settings& settings);
 /// The ttl, or nullopt if it is not set. Refuses a ttl that is too short for `demands`, and names
 /// the shortest possible one (PROTOCOL R10).
 std::optional<Ttl> read_ttl(const Settings& settings, const TtlDemands& demands);
+
+/// Refuses the ttl of this setting if it is too short for `demands`, and names the shortest
+/// possible one.
+void check_room(const Setting& setting, Ttl ttl, const TtlDemands& demands);
 
 /// `fallback`, for a command without --ttl. Refuses it if it is too short for `demands`.
 Ttl require_room(const Settings& settings, Ttl fallback, const TtlDemands& demands);

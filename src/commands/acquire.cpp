@@ -19,6 +19,7 @@
 #include "commands/releaser.hpp"
 #include "commands/wait.hpp"
 #include "guard/front.hpp"
+#include "output/describe.hpp"
 #include "output/standard_error.hpp"
 #include "proc/descriptors.hpp"
 #include "support/brief_write.hpp"
@@ -74,8 +75,9 @@ class AcquireHere {
   /// All must outlive it.
   AcquireHere(Session& session, const AcquireOptions& options, guard::SignalGate& gate)
       : session_(session),
+        options_(options),
         gate_(gate),
-        report_(session, options, "acquire"),
+        report_(session, options, options.command()),
         state_(report_.state),
         acquisition_(session, options, demands_of(options)),
         output_(options, session.json()) {
@@ -124,6 +126,7 @@ class AcquireHere {
   asio::awaitable<bool> hand_over(HeldSet& leases) {
     state_.leases = leases.leases();
     report_acquired(session_, state_.leases, state_.waited);
+    if (options_.is_hold()) report_hold(state_.leases.front());
     const auto text = output_.write(state_.leases);
     std::optional<Unwritten> unwritten;
     if (text) {
@@ -142,6 +145,13 @@ class AcquireHere {
     co_return false;
   }
 
+  void report_hold(const Lease& lease) const {
+    const std::string key = output::key_option(lease.resource);
+    session_.console().notice(fmt::format("{}: on hold until {}; `redlock-cli release {}` lifts it",
+                                          output::key_text(lease.resource),
+                                          output::end_text(lease.ttl.length()), key));
+  }
+
   void print_failure() {
     const ExitAs exit_as{state_.outcome.exit_code, state_.signal};
     const auto unwritten =
@@ -150,6 +160,7 @@ class AcquireHere {
   }
 
   Session& session_;
+  const AcquireOptions& options_;
   guard::SignalGate& gate_;
   HoldReport report_;
   output::RunState& state_;  ///< of the report

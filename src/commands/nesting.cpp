@@ -73,6 +73,7 @@ asio::awaitable<std::vector<AcquireOrder>> make_orders(const LockOptions& option
     AcquireOrder order{resource, options.ttl, options.owner, needed_validity};
     order.mode = options.mode;
     order.max_waiting = options.max_waiting;
+    order.until = options.until;
     if (options.supersedes) {
       order.supersession = std::make_shared<Supersession>();
       order.supersession->replaces = options.replaces;

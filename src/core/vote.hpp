@@ -60,9 +60,12 @@ struct Owner {
   bool detached = false;   ///< it is bound to no process: the pid is that of the holder process
   bool stoppable = false;  ///< its holder process obeys a stop request
   std::optional<StopRequest> stop_request{};
-  std::optional<Place> place{};      ///< with --replace: a newer such run may ask it to stop
-  unsigned long long pid_start = 0;  ///< of --while-pid: when its process began, in clock ticks
-                                     ///< since boot; with the pid it names one process of a host
+  std::optional<Place> place{};        ///< with --replace: a newer such run may ask it to stop
+  std::optional<Duration> hold_for{};  ///< it is a hold, which ends after this long from its grant
+                                       ///< (PROTOCOL F1)
+  bool lifted = false;                 ///< it was a hold, but is now only that of its users
+  unsigned long long pid_start = 0;    ///< of --while-pid: when its process began, in clock ticks
+                                       ///< since boot; with the pid it names one process of a host
 };
 
 /// A run that has ended, as a server remembers it. All times are by that server's clock. If that
@@ -142,6 +145,13 @@ struct ShownUser {
   std::optional<Owner> owner;  ///< nullopt: its record cannot be read
 };
 
+/// All that it takes to restore a hold at another server, or to lift it (PROTOCOL F2, F3). The
+/// token is never printed or logged.
+struct HoldCopy {
+  Token token;
+  std::string record;  ///< the owner record as the server keeps it
+};
+
 /// The lease, ours or foreign, that a server shows under a key.
 struct Holder {
   LeaseId id;
@@ -155,6 +165,7 @@ struct Holder {
   std::optional<Fence> fence;      ///< not if foreign
   std::optional<Owner> owner;      ///< not if foreign, or if its record cannot be read
   std::vector<ShownUser> users{};  ///< the first few; only in the answer to "ask" and "inspect"
+  std::optional<HoldCopy> hold{};  ///< of a hold, in the answer to "acquire", "ask" and "inspect"
 };
 
 /// What a server reports about itself when a connection to it opens. Facts that were not requested

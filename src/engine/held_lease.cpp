@@ -46,18 +46,9 @@ bool lacks_the_key(const ExtendVote& vote) {
   return not_ours != nullptr && (not_ours->why == NotOurs::Why::gone || is_in_the_way(vote));
 }
 
-/// A process that is about to end waits for servers slower than the quorum: as long again as the
-/// decision took, but at least this long, so that scheduling alone does not make a server late.
-constexpr Milliseconds min_lingering{20};
-
 /// How long a server may take from reading an acquire to answering it. If the client has closed the
 /// connection by then, the server drops the release that follows.
 constexpr Milliseconds max_execution{3000};
-
-Instant end_of_lingering(const Clock& clock, Instant t0) {
-  const Instant now = clock.now();
-  return now + std::max<Duration>(now - t0, min_lingering);
-}
 
 /// What a round of extensions shares with its lease, which may have ended when an answer comes.
 struct LeaseLinks {
@@ -430,6 +421,7 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, Duration expire_
   // Only a lease that no `run` keeps is handed over.
   request.may_have_users = !provenance_.supervised;
   request.stop_users = std::move(stop_users);
+  request.lifted_for = lifted_for_;
   request.finished = std::move(finished);
   request.as_of = server_set_.clock().now();
   if (run) {

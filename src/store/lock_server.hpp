@@ -108,6 +108,9 @@ struct ReleaseRequest {
   /// `by_hand` and `user`.
   bool may_have_users = false;
   std::optional<StopRequest> stop_users{};  ///< ask those to stop
+  /// The lease is a hold that is lifted. For this long no client may restore it at the server, even
+  /// if it is not there; zero: it is no hold.
+  Duration lifted_for{};
 };
 
 /// The request as it is to be sent at `now`.

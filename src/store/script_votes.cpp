@@ -75,7 +75,12 @@ std::optional<Holder> holder_of(const std::vector<Reply>& part) {
   auto holder = holder_without_owner(part);
   if (!holder || holder->foreign) return holder;
   holder->owner = decode_owner(part[at::record].text);
-  if (holder->owner) holder->owner->supervised = part[at::supervised].integer == 1;
+  if (!holder->owner) return holder;
+  holder->owner->supervised = part[at::supervised].integer == 1;
+  const bool has_value = part.size() > at::value && part[at::value].type == Type::text;
+  const auto token = has_value ? Token::from_text(part[at::value].text) : std::nullopt;
+  if (token && holder->owner->hold_for && !holder->shared)
+    holder->hold = HoldCopy{*token, part[at::record].text};
   return holder;
 }
 

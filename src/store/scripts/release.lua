@@ -10,7 +10,8 @@
 --       the run that ends with this lease ('': none), see runs.lua,
 --       the id of the user that ends ('': the keeper, or a request by hand),
 --       whether the lease may have users (0 or 1: it was handed over),
---       a stop request for its users, a JSON object ('': none)
+--       a stop request for its users, a JSON object ('': none),
+--       for how long a hold that is lifted must not return here, in ms (0: it is no hold)
 -- -> {'released', whether the run is recorded} | {'supervised', …} as `held` | {'gone', …}
 --    | {'held', …} | an error
 forget_absent()
@@ -25,8 +26,13 @@ if waiter ~= '' and KEYS.queue then
   enqueue(
     waiter, tonumber(ARGV.ticket), ARGV.mode, ARGV.polls, tonumber(ARGV.life), ARGV.record, time)
 end
+local lifted_for = tonumber(ARGV.lifted_for)
 local how, ends = own_lease(token, time, user ~= '')
-if not how then return ends end
+if not how then
+  -- A client may be about to restore the hold (F3).
+  if lifted_for > 0 and not is_error(ends) then leave_tombstones({id}, nil, lifted_for, time) end
+  return ends
+end
 
 if by_hand then
   -- Only this key shows whether a run keeps the lease (R9).
@@ -77,6 +83,13 @@ local function ask_users()
   return first_error(write_share(id, share))
 end
 
+-- From now on it is the lease of its users, if it has any.
+local function end_hold(users)
+  if not users.hold then return end
+  local record = with_length(read_owner().record, nil)
+  return first_error(redis.pcall('HSET', KEYS.owner, 'record', record))
+end
+
 if user ~= '' or ARGV.may_have_users == '1' then
   local users, unread = read_users(how, id, time)
   if not users then return unread end
@@ -89,18 +102,23 @@ if user ~= '' or ARGV.may_have_users == '1' then
     -- Let the process that keeps this lease learn that it was released, not lost. Beside users it
     -- also stops a late heal by that process.
     local may_return = by_hand or users[1] or not users.known
-    if may_return and expire_in == 0 then leave_tombstones({id}, nil, rest_of_lease(), time) end
+    if may_return and expire_in == 0 then
+      leave_tombstones({id}, nil, math.max(rest_of_lease(), lifted_for), time)
+    end
+    local failure = end_hold(users)
+    if failure then return failure end
   end
   if not users.left or users[1] or not users.known then
     local failure = write_users(how, id, users)
     if failure then return failure end
-    if not users.left then return {WORD.released, 0} end
-    local last = users.left
+    local last = users.left or users.hold
+    if not last then return {WORD.released, 0} end
     for _, other in ipairs(users) do last = math.max(last, other.ends) end
     -- A user that the record no longer shows relies on no more than the present end.
     if not users.known then last = math.max(last, time + rest_of_lease()) end
-    failure = ask_users()
-    expire_after(last > time and last - time or TIME.idle_life)
+    failure = users.left and ask_users()
+    local rest = last > time and last - time or TIME.idle_life
+    if users.left or rest < rest_of_lease() then expire_after(rest) end
     return failure or {WORD.released, 0}
   end
   expire_in = math.max(0, users.left - time)

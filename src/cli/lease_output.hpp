@@ -1,0 +1,16 @@
+#pragma once
+
+#include "cli/settings.hpp"
+#include "commands/options.hpp"
+#include "commands/session.hpp"
+
+namespace redlock::cli {
+
+/// Reads the options of `acquire` and `hold` that concern what they print or write, and the exit
+/// code that a script sees. Throws CommandError.
+void read_lease_output(const Settings& settings, commands::AcquireOptions& options);
+
+/// The session options of these commands.
+commands::SessionOptions lease_session_options(const Settings& settings);
+
+}  // namespace redlock::cli
