@@ -336,9 +336,12 @@ InspectVote ask_vote(const ScriptReply& reply) {
 InspectVote inspect_vote(const ScriptReply& reply) {
   const std::string_view first_word = word_of(reply);
   if (first_word != word::free && first_word != word::held) return fault_of(reply);
-  auto parties = parties_of(reply->elements.back());
+  const std::size_t at =
+      first_word == word::free ? reply_at::free::parties : reply_at::holder::extra;
+  if (reply->elements.size() <= at) return garbage();
+  auto parties = parties_of(reply->elements[at]);
   if (!parties) return garbage();
-  const auto& fields = reply->elements.back().elements;
+  const auto& fields = reply->elements[at].elements;
   const Duration time = from_wire(*whole_number(fields[reply_at::parties::time].text));
   LastRuns runs = decode_runs(fields[reply_at::parties::runs].text, time);
   if (first_word == word::free) return Free{std::move(*parties), {}, std::move(runs)};

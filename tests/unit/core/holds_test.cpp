@@ -12,7 +12,8 @@ Token some_token() {
 }
 
 Holder lease(std::string id = "id") {
-  Holder holder{LeaseId{std::move(id)}};
+  Holder holder;
+  holder.id = LeaseId{std::move(id)};
   holder.remaining = 1h;
   holder.age = 10min;
   holder.owner = Owner();
