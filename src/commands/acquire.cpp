@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "commands/acquire_output.hpp"
 #include "commands/acquisition.hpp"
@@ -18,6 +19,7 @@
 #include "commands/hold_report.hpp"
 #include "commands/releaser.hpp"
 #include "commands/wait.hpp"
+#include "engine/inspect.hpp"
 #include "guard/front.hpp"
 #include "output/describe.hpp"
 #include "output/standard_error.hpp"
@@ -126,7 +128,7 @@ class AcquireHere {
   asio::awaitable<bool> hand_over(HeldSet& leases) {
     state_.leases = leases.leases();
     report_acquired(session_, state_.leases, state_.waited);
-    if (options_.is_hold()) report_hold(state_.leases.front());
+    if (options_.is_hold()) co_await report_hold(state_.leases.front());
     const auto text = output_.write(state_.leases);
     std::optional<Unwritten> unwritten;
     if (text) {
@@ -145,11 +147,16 @@ class AcquireHere {
     co_return false;
   }
 
-  void report_hold(const Lease& lease) const {
-    const std::string key = output::key_option(lease.resource);
+  /// No process renews a hold, so servers that forget it matter more than under a command.
+  asio::awaitable<void> report_hold(const Lease& lease) {
+    const std::string key = output::key_text(lease.resource);
     session_.console().notice(fmt::format("{}: on hold until {}; `redlock-cli release {}` lifts it",
-                                          output::key_text(lease.resource),
-                                          output::end_text(lease.ttl.length()), key));
+                                          key, output::end_text(lease.ttl.length()),
+                                          output::key_option(lease.resource)));
+    ServerSet& servers = session_.server_set();
+    const std::vector<std::string> forgetful = co_await servers_that_persist_nothing(servers);
+    const std::string text = output::forgetful_text(forgetful, servers.size());
+    if (!text.empty()) session_.console().notice(key + ": " + text);
   }
 
   void print_failure() {

@@ -151,6 +151,19 @@ asio::awaitable<std::vector<InspectVote>> read_holder(ServerSet& server_set, Ask
   }
 }
 
+asio::awaitable<std::vector<std::string>> servers_that_persist_nothing(ServerSet& server_set) {
+  const Instant deadline = server_set.clock().now() + server_set.server_timeout();
+  std::vector<std::optional<bool>> forgets(server_set.size());
+  const auto ask_one = [&](std::size_t i) -> asio::awaitable<void> {
+    forgets[i] = co_await server_set.server(i).persists_nothing(deadline);
+  };
+  co_await run_all(server_set.executor(), server_set.clock(), server_set.size(), ask_one);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < forgets.size(); ++i)
+    if (forgets[i] == true) names.push_back(server_set.server(i).name());
+  co_return names;
+}
+
 asio::awaitable<Listing> list_resources(ServerSet& server_set, ListingRequest request) {
   ListRequest each{.listed = request.listed,
                    .prefix = request.prefix,

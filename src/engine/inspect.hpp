@@ -48,6 +48,9 @@ asio::awaitable<std::vector<InspectVote>> read_holder(ServerSet& server_set, Ask
 /// Sends a stop request to the holder of a lease (PROTOCOL R12), or only inspects the lease.
 asio::awaitable<std::vector<InspectVote>> ask_to_stop(ServerSet& server_set, AskRequest request);
 
+/// The names of the servers that persist nothing. One that does not tell is not among them.
+asio::awaitable<std::vector<std::string>> servers_that_persist_nothing(ServerSet& server_set);
+
 struct ListingRequest {
   Listed listed = Listed::held;
   std::string prefix{};            ///< of the keys

@@ -270,6 +270,17 @@ std::string held_text(const Holder& holder) {
   return held_text(holder, {});
 }
 
+std::string forgetful_text(const std::vector<std::string>& forgetful, std::size_t servers) {
+  if (servers - forgetful.size() >= quorum_of(servers)) return {};
+  const std::string who = safe(fmt::format("{}", fmt::join(forgetful, ", ")));
+  const char* const persist = forgetful.size() == 1 ? "persists" : "persist";
+  if (servers < 3) return fmt::format("{} {} nothing: a restart ends the hold", who, persist);
+  return fmt::format(
+      "{} {} nothing: the hold outlives their restarts only one by one, with `redlock-cli status "
+      "KEY` after each",
+      who, persist);
+}
+
 std::string key_option(const Resource& resource) {
   return (resource.key().starts_with('-') ? "--key=" : "-k ") + shell_word(resource.key());
 }

@@ -30,6 +30,10 @@ std::string former_owner_text(const Owner& owner);
 /// The end of a hold, as local time: `09:00`, with the date if it is not today.
 std::string end_text(Duration remaining);
 
+/// What may become of a hold when these servers, which persist nothing, restart; empty if a quorum
+/// of others has it.
+std::string forgetful_text(const std::vector<std::string>& forgetful, std::size_t servers);
+
 /// `run pid 4711 on web1: deploy.sh, pid 12 on web2`.
 std::string users_text(const std::vector<ShownUser>& users);
 

@@ -247,6 +247,12 @@ class LockServer {
   /// because it restarted or another master took its place. A store without connections never does.
   virtual void on_disconnect(std::function<void()> /*notify*/) {}
 
+  /// Whether the server persists nothing, so that it forgets every lock when it restarts; nullopt:
+  /// it does not tell. A store on this host forgets none.
+  virtual asio::awaitable<std::optional<bool>> persists_nothing(Instant /*deadline*/) {
+    co_return false;
+  }
+
   /// Whether a connection to the server was ever open. If so, the server may have read requests
   /// even if it never answered.
   [[nodiscard]] virtual bool was_reached() const = 0;
