@@ -36,11 +36,11 @@ Length read_length(const Settings& settings) {
   return {*until, *moment - now, true};
 }
 
-/// The lease ends with the hold, so its ttl is the hold's length.
-Ttl ttl_of(const Length& length, const TtlDemands& demands) {
+/// The lease ends with the hold, so its ttl is the hold's length. Nothing renews it, so it may be
+/// short.
+Ttl ttl_of(const Length& length) {
   const auto ttl = Ttl::from(length.span);
   if (!ttl) Settings::refuse(length.setting, "a hold lasts for at most a year");
-  check_room(length.setting, *ttl, demands);
   return *ttl;
 }
 
@@ -50,8 +50,7 @@ commands::AcquireOptions read_hold_options(const Settings& settings) {
   const Length length = read_length(settings);
   const Instant began = BootClock::now();
   commands::ServerOptions servers = read_server_options(settings);
-  const Ttl ttl = ttl_of(
-      length, {.server_timeout = servers.timeout, .grace = Duration::zero(), .supervised = false});
+  const Ttl ttl = ttl_of(length);
   Owner owner = read_owner(settings);
   owner.pid = ::getppid();
   owner.renewed_for = Duration::zero();

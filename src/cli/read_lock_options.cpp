@@ -231,12 +231,8 @@ std::optional<Ttl> read_ttl(const Settings& settings, const TtlDemands& demands)
   const auto span = settings.get(option::ttl);
   if (!span) return std::nullopt;
   const Ttl ttl = Ttl::from(*span).value();
-  check_room(*settings.find(option::ttl), ttl, demands);
-  return ttl;
-}
-
-void check_room(const Setting& setting, Ttl ttl, const TtlDemands& demands) {
-  if (!leaves_room(ttl, demands)) Settings::refuse(setting, too_short_text(ttl, demands));
+  if (leaves_room(ttl, demands)) return ttl;
+  Settings::refuse(*settings.find(option::ttl), too_short_text(ttl, demands));
 }
 
 Ttl require_room(const Settings& settings, Ttl fallback, const TtlDemands& demands) {

@@ -27,10 +27,6 @@ std::vector<Resource> read_keys(const Settings& settings);
 /// the shortest possible one (PROTOCOL R10).
 std::optional<Ttl> read_ttl(const Settings& settings, const TtlDemands& demands);
 
-/// Refuses the ttl of this setting if it is too short for `demands`, and names the shortest
-/// possible one.
-void check_room(const Setting& setting, Ttl ttl, const TtlDemands& demands);
-
 /// `fallback`, for a command without --ttl. Refuses it if it is too short for `demands`.
 Ttl require_room(const Settings& settings, Ttl fallback, const TtlDemands& demands);
 

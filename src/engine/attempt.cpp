@@ -86,6 +86,7 @@ class Attempt {
     if (order_.supersession && !interrupt_.raised() && queue_view().superseded_by)
       co_return fail(AcquireDecision::superseded);
     const AcquireDecision decision = tally().decision();
+    if (decision != AcquireDecision::granted) co_await learn_of_hold();
     if (decision != AcquireDecision::granted)
       co_return fail(interrupt_.raised() ? AcquireDecision::interrupted : decision);
 
@@ -111,13 +112,9 @@ class Attempt {
     co_return lease;
   }
 
-  /// After a failure: keeps the hold that is in the way, if there is one. Only then, servers slower
-  /// than the decision get a little more time.
+  /// After a failure: keeps the hold that is in the way, if there is one.
   asio::awaitable<void> keep_hold() {
-    if (!find_hold(shown()) || interrupt_.raised()) co_return;
-    const Instant end = end_of_lingering(server_set_.clock(), t0_);
-    bool in_time = true;
-    while (in_time && !all_voted()) in_time = co_await ballot_->event->wait_until(end);
+    if (interrupt_.raised()) co_return;
     co_await redlock::keep_hold(server_set_, order_.resource, shown(), t0_);
   }
 
@@ -128,6 +125,17 @@ class Attempt {
     for (std::size_t i = 0; i < server_set_.size(); ++i)
       if (tally().vote_of(i) == nullptr) return false;
     return true;
+  }
+
+  /// If a hold is in the way, waits for the servers that are slower than the decision, before the
+  /// attempt is undone there: one that restarted has to learn the scripts, and may have lost the
+  /// hold.
+  asio::awaitable<void> learn_of_hold() {
+    if (!find_hold(shown())) co_return;
+    const Instant end = t0_ + server_set_.server_timeout();
+    bool in_time = true;
+    while (in_time && !all_voted() && !interrupt_.raised())
+      in_time = co_await ballot_->event->wait_until(end);
   }
 
   /// What the servers show besides our own grants.

@@ -46,9 +46,18 @@ bool lacks_the_key(const ExtendVote& vote) {
   return not_ours != nullptr && (not_ours->why == NotOurs::Why::gone || is_in_the_way(vote));
 }
 
+/// A process that is about to end waits for servers slower than the quorum: as long again as the
+/// decision took, but at least this long, so that scheduling alone does not make a server late.
+constexpr Milliseconds min_lingering{20};
+
 /// How long a server may take from reading an acquire to answering it. If the client has closed the
 /// connection by then, the server drops the release that follows.
 constexpr Milliseconds max_execution{3000};
+
+Instant end_of_lingering(const Clock& clock, Instant t0) {
+  const Instant now = clock.now();
+  return now + std::max<Duration>(now - t0, min_lingering);
+}
 
 /// What a round of extensions shares with its lease, which may have ended when an answer comes.
 struct LeaseLinks {

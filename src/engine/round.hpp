@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -53,17 +52,6 @@ class VoteList {
   std::vector<std::optional<Vote>> votes_;
   std::size_t in_ = 0;
 };
-
-/// A process that needs no more than a quorum still waits for servers slower than that: as long
-/// again as the decision took, but at least this long, so that scheduling alone does not make a
-/// server late.
-inline constexpr Milliseconds min_lingering{20};
-
-/// The end of that wait, after the decision of a round that began at `t0`.
-inline Instant end_of_lingering(const Clock& clock, Instant t0) {
-  const Instant now = clock.now();
-  return now + std::max<Duration>(now - t0, min_lingering);
-}
 
 /// Whether the server answered at all.
 template <class Vote>
