@@ -50,7 +50,6 @@ if ARGV.mode == WORD.alone then
     ttl = math.max(ttl, rest)
   else
     if state ~= 'free' then return describe(WORD.held, value, type_name, time) end
-    rest = ttl
     local set = redis.pcall('SET', KEYS.lock, token, 'NX', 'PX', decimal(ttl))
       or redis.error_reply(NOT_SET)
     if is_error(set) then return set end
