@@ -99,6 +99,7 @@ std::optional<int> read_events_fd(const Settings& settings) {
 commands::AcquireOptions read_options(const Settings& settings) {
   std::vector<Resource> resources = read_keys(settings);
   commands::ServerOptions servers = read_server_options(settings);
+  check_lease_output(settings);
   check_detach(settings);
   const auto pid = read_pid(settings);
   const bool is_kept = pid || settings.get(option::detach);

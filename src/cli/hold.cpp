@@ -47,6 +47,7 @@ Ttl ttl_of(const Length& length) {
 commands::AcquireOptions read_hold_options(const Settings& settings) {
   std::vector<Resource> resources = read_keys(settings);
   if (resources.size() > 1) throw CommandError(ExitCode::usage, "hold is for one key at a time");
+  check_lease_output(settings);
   const Length length = read_length(settings);
   const Instant began = BootClock::now();
   commands::ServerOptions servers = read_server_options(settings);

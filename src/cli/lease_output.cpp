@@ -26,9 +26,12 @@ std::optional<std::string> read_token_file(const Settings& settings) {
 
 }  // namespace
 
-void read_lease_output(const Settings& settings, commands::AcquireOptions& options) {
+void check_lease_output(const Settings& settings) {
   if (settings.get(option::export_lease) && settings.is_on_line(option::json))
     throw CommandError(ExitCode::usage, "--json and --export cannot be combined");
+}
+
+void read_lease_output(const Settings& settings, commands::AcquireOptions& options) {
   options.conflict_exit_code = read_conflict_exit_code(settings, options.conflict_exit_code);
   options.prints_export = settings.get(option::export_lease);
   options.token_file = read_token_file(settings);
