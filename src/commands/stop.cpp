@@ -90,7 +90,7 @@ class Stopping {
     const bool has_stoppable_user = std::ranges::any_of(
         holder.users, [](const ShownUser& user) { return user.owner && user.owner->stoppable; });
     if (owner.stoppable || has_stoppable_user) return {};
-    if (owner.hold_for) {
+    if (owner.hold_for && holder.users.empty()) {
       return fmt::format("nothing runs under it: {}; `redlock-cli release {}` lifts the hold",
                          output::held_text(holder), key);
     }

@@ -23,6 +23,15 @@ const Holder* most_shown(const std::vector<ShownLock>& shown) {
   return most;
 }
 
+/// Whether a server shows this lease as that of a process. Then the mark of another is no proof: a
+/// server must not be able to free other leases by it.
+bool is_disputed(const std::vector<ShownLock>& shown, const LeaseId& id) {
+  return std::ranges::any_of(shown, [&](const ShownLock& at) {
+    if (at.holder == nullptr || at.holder->id != id || !at.holder->owner) return false;
+    return !at.holder->owner->hold_for && !at.holder->owner->lifted;
+  });
+}
+
 }  // namespace
 
 std::optional<Duration> hold_remaining(const Holder& holder) {
@@ -43,7 +52,7 @@ std::vector<ShownLock> shown_by(const std::vector<InspectVote>& votes) {
 
 std::optional<FoundHold> find_hold(const std::vector<ShownLock>& shown) {
   const Holder* const marked = most_shown(shown);
-  if (marked == nullptr) return std::nullopt;
+  if (marked == nullptr || is_disputed(shown, marked->id)) return std::nullopt;
   FoundHold found{*marked};
   std::vector<Duration> remaining;
   for (std::size_t i = 0; i < shown.size(); ++i) {
@@ -59,7 +68,7 @@ std::optional<FoundHold> find_hold(const std::vector<ShownLock>& shown) {
   if (remaining.empty()) return std::nullopt;
   std::ranges::sort(remaining, std::greater());
   found.remaining = remaining[std::min(quorum_of(shown.size()), remaining.size()) - 1];
-  found.longest = std::max(found.longest, remaining.front());
+  found.longest = std::min<Duration>(std::max(found.longest, remaining.front()), Ttl::max);
   return found;
 }
 

@@ -32,7 +32,8 @@ struct FoundHold {
   std::vector<std::size_t> lacking{};  ///< the servers that answered and lost it, or its record
 };
 
-/// The hold that most servers show; nullopt if none shows one.
+/// The hold that most servers show; nullopt if none shows one, or one of them shows that lease
+/// without the mark.
 std::optional<FoundHold> find_hold(const std::vector<ShownLock>& shown);
 
 }  // namespace redlock

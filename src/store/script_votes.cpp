@@ -9,6 +9,7 @@
 #include "core/types.hpp"
 #include "store/owner_record.hpp"
 #include "store/run_record.hpp"
+#include "support/digest.hpp"
 #include "support/number.hpp"
 #include "support/text.hpp"
 
@@ -79,7 +80,8 @@ std::optional<Holder> holder_of(const std::vector<Reply>& part) {
   holder->owner->supervised = part[at::supervised].integer == 1;
   const bool has_value = part.size() > at::value && part[at::value].type == Type::text;
   const auto token = has_value ? Token::from_text(part[at::value].text) : std::nullopt;
-  if (token && holder->owner->hold_for && !holder->shared)
+  const bool is_proven = token && sha1_hex(token->secret()) == holder->id.text;
+  if (is_proven && holder->owner->hold_for && !holder->shared)
     holder->hold = HoldCopy{*token, part[at::record].text};
   return holder;
 }

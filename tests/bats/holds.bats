@@ -13,7 +13,7 @@ setup() {
 use() {
   local name=$1
   shift
-  # shellcheck disable=SC2016
+  # shellcheck disable=SC2016,SC2046
   start_background "$name" env $(tr -d "'" <"$BATS_TEST_TMPDIR/lease") \
     redlock-cli run -k demo -n "$@" -- \
     bash -c 'trap "exit 5" TERM; echo entered; until [[ -e $0.end ]]; do sleep 0.1; done' \

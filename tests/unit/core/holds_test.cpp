@@ -60,6 +60,12 @@ TEST(Holds, AreLackingWhereAServerAnsweredAndHasNoLeaseOrNoRecord) {
   EXPECT_EQ(found->shows, 2U);
 }
 
+TEST(Holds, ALeaseThatAnotherServerShowsAsAnyOtherIsNone) {
+  const Holder forged = hold();
+  const Holder plain = lease();
+  EXPECT_FALSE(find_hold({shows(forged), shows(plain), shows(plain)}));
+}
+
 TEST(Holds, OneServerShowsThatTheyWereLifted) {
   const Holder full = hold();
   Holder lifted = lease();

@@ -36,7 +36,12 @@ class Holds : public testing::Test {
     const auto lock = world.store(server).lock(resource());
     return lock && id_of(lock->value) == lease->id && lock->owner.hold_for;
   }
-  std::size_t holds() { return has_hold(0) + has_hold(1) + has_hold(2); }
+  std::size_t holds() {
+    std::size_t number = 0;
+    for (std::size_t server = 0; server < world.size(); ++server)
+      number += has_hold(server) ? 1U : 0U;
+    return number;
+  }
 
   std::optional<FoundHold> found_by(Client& client) {
     votes = world.run(inspect(client.server_set, resource(), RunsTold::none));
