@@ -21,6 +21,7 @@ OVERVIEW = "man/redlock-cli.1"
 PAGE_OF = {
     "run": "man/redlock-cli-run.1",
     "acquire": "man/redlock-cli-acquire.1",
+    "hold": "man/redlock-cli-hold.1",
     "extend": "man/redlock-cli-acquire.1",
     "release": "man/redlock-cli-release.1",
     "stop": "man/redlock-cli-stop.1",

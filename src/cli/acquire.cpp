@@ -4,13 +4,13 @@
 #include <fstream>
 
 #include "cli/commands.hpp"
+#include "cli/lease_output.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/read_lock_options.hpp"
 #include "cli/read_run_options.hpp"
 #include "cli/read_server_options.hpp"
 #include "commands/acquire.hpp"
 #include "commands/command_error.hpp"
-#include "commands/lease_file.hpp"
 #include "proc/ancestry.hpp"
 #include "proc/process_stat.hpp"
 #include "support/duration.hpp"
@@ -85,22 +85,6 @@ void check_detach(const Settings& settings) {
     refuse("--detach needs --token-file FILE, with which `redlock-cli release` ends it");
 }
 
-/// A script continues after status 0, as if it had the lock. So a 0 counts only on the command
-/// line: elsewhere it was set for the commands of `run`.
-int read_conflict_exit_code(const Settings& settings, int exit_code) {
-  const bool counts = exit_code != 0 || settings.is_on_line(option::conflict_exit_code);
-  return counts ? exit_code : to_int(ExitCode::busy);
-}
-
-std::optional<std::string> read_token_file(const Settings& settings) {
-  auto path = settings.get(option::token_file);
-  if (!path) return path;
-  if (const auto checked = commands::check_lease_file_target(*path); !checked) {
-    throw CommandError(ExitCode::config, "--token-file: " + checked.error());
-  }
-  return path;
-}
-
 /// Refuses the standard descriptors: stdout is for the lease, and a holder process that keeps
 /// stderr open would make a reader of the caller's output wait until the lock is released.
 std::optional<int> read_events_fd(const Settings& settings) {
@@ -115,8 +99,7 @@ std::optional<int> read_events_fd(const Settings& settings) {
 commands::AcquireOptions read_options(const Settings& settings) {
   std::vector<Resource> resources = read_keys(settings);
   commands::ServerOptions servers = read_server_options(settings);
-  if (settings.get(option::export_lease) && settings.is_on_line(option::json))
-    throw CommandError(ExitCode::usage, "--json and --export cannot be combined");
+  check_lease_output(settings);
   check_detach(settings);
   const auto pid = read_pid(settings);
   const bool is_kept = pid || settings.get(option::detach);
@@ -147,9 +130,7 @@ commands::AcquireOptions read_options(const Settings& settings) {
   owner.stoppable = pid && settings.get(option::on_lost) != OnLost::warn;
   commands::AcquireOptions options{read_lock_options(settings, std::move(resources), *ttl,
                                                      std::move(servers), std::move(owner))};
-  options.conflict_exit_code = read_conflict_exit_code(settings, options.conflict_exit_code);
-  options.prints_export = settings.get(option::export_lease);
-  options.token_file = read_token_file(settings);
+  read_lease_output(settings, options);
   options.events_fd = read_events_fd(settings);
   options.background = read_background(settings, pid, *ttl, demands);
   return options;
@@ -159,10 +140,7 @@ commands::AcquireOptions read_options(const Settings& settings) {
 
 commands::ExitAs acquire_command(const Settings& settings, const commands::Start& start) {
   commands::AcquireOptions options = read_options(settings);
-  commands::SessionOptions session = session_options(settings);
-  // With --export stdout is read by a shell, so a setting for JSON is ignored.
-  if (settings.get(option::export_lease)) session.json = false;
-  return commands::acquire(std::move(options), session, start);
+  return commands::acquire(std::move(options), lease_session_options(settings), start);
 }
 
 }  // namespace redlock::cli

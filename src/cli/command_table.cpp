@@ -36,19 +36,36 @@ released, and nothing stops the work if it is lost.
   redlock-cli acquire -k a --detach --max-hold 2h --token-file a.lease || exit
   redlock-cli release --token-file a.lease)"},
     CommandSpec{
+        for_hold, "hold", Operands::keys, "KEY {--for DUR|--until TIME} [OPTIONS]",
+        "hold a lock without a command, such as for a freeze",
+        R"(Hold the lock without a process, until it ends by itself or is lifted: nothing else runs
+under it. `redlock-cli release KEY` lifts it, on any host and for every user who may lock. Your own
+commands run under the lock with the lease of --export or --token-file.
+
+  redlock-cli hold deploy --until 09:00 --note 'database move'
+  redlock-cli release deploy
+
+  l=$(redlock-cli hold deploy --for 2d --export) || exit
+  eval "$l"
+  redlock-cli run -k deploy ./deploy.sh)"},
+    CommandSpec{
         for_extend, "extend", Operands::none, "--ttl DUR [OPTIONS]", "give a lease a new ttl",
         R"(Extend the lease in --token-file, else the one in the environment (REDLOCK_LEASE, or
 REDLOCK_KEY and REDLOCK_TOKEN). It never shortens a lease, and never revives a lost one (79).)"},
     CommandSpec{
         for_release, "release", Operands::keys, "[KEY...] [OPTIONS]",
-        "release a lock, or break one that another process holds",
+        "release a lock, lift a hold, or break another process's lock",
         R"(Release the lease in --token-file, else the one in the environment (REDLOCK_LEASE, or
 REDLOCK_KEY and REDLOCK_TOKEN). A lease that `run` holds is released by `run` alone.
+
+Without a lease of KEY, lift the hold on KEY, whichever user made it. What runs under it runs on,
+and keeps the lock until it ends.
 
 With --force, break the lock on KEY and report its holder. The next command starts at once, while
 the old one may still run: prefer `redlock-cli stop`, which prevents the overlap.
 
   redlock-cli release
+  redlock-cli release deploy                 # lifts `redlock-cli hold deploy`
   redlock-cli release deploy --force --reason 'host is gone')"},
     CommandSpec{
         for_stop, "stop", Operands::keys, "KEY [OPTIONS]",
@@ -119,7 +136,7 @@ constexpr std::array code_rows{
     CodeRow{all, {"69", "unavailable: no quorum of servers answered"}},
     CodeRow{all, {"70", "internal error"}},
     CodeRow{all, {"71", "operating system: cannot fork, write, ..."}},
-    CodeRow{general | takes_lock, {"75", "busy: another process holds the lock (-E replaces it)"}},
+    CodeRow{general | waits, {"75", "busy: another process holds the lock (-E replaces it)"}},
     CodeRow{for_stop, {"75", "busy: it still holds the lock, or cannot be stopped"}},
     CodeRow{for_status, {"75", "--exit-code: the lock is held"}},
     CodeRow{all & ~for_doctor, {"77", "denied: login, rights, or TLS verification"}},

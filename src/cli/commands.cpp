@@ -14,6 +14,7 @@
 #include "commands/command_error.hpp"
 #include "commands/doctor.hpp"
 #include "commands/extend.hpp"
+#include "commands/lift.hpp"
 #include "commands/release.hpp"
 #include "commands/status.hpp"
 #include "commands/stop.hpp"
@@ -121,7 +122,7 @@ commands::ExitAs show_settings(const Settings& settings) {
 commands::SessionOptions session_options(const Settings& settings) {
   // A command that acquires or extends must check that no server is listed twice, and that none has
   // lost its data since it granted the lease.
-  const bool identifies_servers = (settings.line().command->bit & (takes_lock | for_extend)) != 0;
+  const bool identifies_servers = (settings.line().command->bit & (waits | for_extend)) != 0;
   return {.console = make_console(settings),
           .json = settings.get(option::json),
           .identifies_servers = identifies_servers};
@@ -144,7 +145,9 @@ commands::ExitAs release_command(const Settings& settings) {
   const commands::ServerOptions servers = read_server_options(settings);
   const auto fence = settings.get(option::if_fence);
   const bool force = settings.get(option::force);
-  if (fence && !force) throw CommandError(ExitCode::usage, "--if-fence goes with --force");
+  const bool lifts = !force && names_other_locks(settings, servers);
+  if (fence && !force && !lifts)
+    throw CommandError(ExitCode::usage, "--if-fence goes with --force, or with the KEY of a hold");
   Owner breaker = commands::this_user();
   if (const auto reason = settings.get(option::reason)) {
     if (!force) Settings::refuse(*settings.find(option::reason), "goes with --force");
@@ -155,13 +158,15 @@ commands::ExitAs release_command(const Settings& settings) {
   if (foreign && fence)
     Settings::refuse_both(*settings.find(option::foreign), *settings.find(option::if_fence));
   commands::Session session(session_options(settings), servers, timeout_without_ttl(servers));
-  if (!force) return commands::release(session, find_lease(settings, servers));
+  if (!force && !lifts) return commands::release(session, find_lease(settings, servers));
   std::vector<Resource> resources = read_keys(settings);
   if (fence && resources.size() > 1)
     throw CommandError(ExitCode::usage, "--if-fence is for one key at a time");
+  const std::optional<Fence> only_if = fence ? std::optional(Fence(*fence)) : std::nullopt;
+  if (lifts) return commands::lift_holds(session, {std::move(resources), only_if});
   commands::BreakOptions options;
   options.resources = std::move(resources);
-  if (fence) options.only_if = Fence(*fence);
+  options.only_if = only_if;
   options.breaker = std::move(breaker);
   options.and_foreign = foreign;
   return commands::break_locks(session, options);

@@ -25,9 +25,17 @@ constexpr std::string_view how_to_free =
     "`redlock-cli stop KEY` ends the command that holds a lock, `redlock-cli release` releases a "
     "lease of your own";
 
+constexpr std::string_view how_to_lock =
+    "`redlock-cli run` runs a command under a lock, `redlock-cli hold` holds one without a command";
+constexpr std::string_view how_to_lift = "`redlock-cli release KEY` lifts a hold";
+
 constexpr std::array command_synonyms{
-    Synonym{"lock", "run"},
+    Synonym{"lock", how_to_lock},
     Synonym{"exec", "run"},
+    Synonym{"freeze", "hold"},
+    Synonym{"block", "hold"},
+    Synonym{"unfreeze", how_to_lift},
+    Synonym{"lift", how_to_lift},
     Synonym{"list", "status"},
     Synonym{"ls", "status"},
     Synonym{"who", "status"},

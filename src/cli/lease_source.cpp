@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "cli/option_rows.hpp"
 #include "cli/read_lock_options.hpp"
 #include "commands/command_error.hpp"
@@ -55,13 +57,6 @@ std::optional<LeaseHandle> from_file(const Settings& settings) {
   return *handle;
 }
 
-/// A hint for `release KEY` about a lock that another process holds.
-std::string stop_hint(const Settings& settings) {
-  const bool is_release = settings.line().command->bit == for_release;
-  if (!is_release || !settings.find(option::key)) return {};
-  return "; if a command holds it, `redlock-cli stop KEY` ends that command and frees the lock";
-}
-
 }  // namespace
 
 LeaseHandle find_lease(const Settings& settings, const commands::ServerOptions& servers) {
@@ -70,8 +65,7 @@ LeaseHandle find_lease(const Settings& settings, const commands::ServerOptions& 
   if (!handle) {
     throw CommandError(ExitCode::usage,
                        "no lease: neither --token-file nor REDLOCK_LEASE (nor REDLOCK_KEY and "
-                       "REDLOCK_TOKEN) is set; `redlock-cli acquire --export` sets them" +
-                           stop_hint(settings));
+                       "REDLOCK_TOKEN) is set; `redlock-cli acquire --export` sets them");
   }
   std::vector<Resource> resources;
   for (const LeaseHandle::Part& part : handle->parts) resources.push_back(part.resource);
@@ -90,6 +84,16 @@ LeaseHandle find_lease(const Settings& settings, const commands::ServerOptions& 
             escape_for_terminal(fmt::format("{}", fmt::join(commands::names_of(servers), ", ")))));
   }
   return *handle;
+}
+
+bool names_other_locks(const Settings& settings, const commands::ServerOptions& servers) {
+  if (!settings.find(option::key) || settings.get(option::token_file)) return false;
+  const auto handle = from_environment(settings, servers);
+  if (!handle) return true;
+  const std::vector<Resource> resources = read_keys(settings);
+  return std::ranges::none_of(handle->parts, [&](const LeaseHandle::Part& part) {
+    return std::ranges::find(resources, part.resource) != resources.end();
+  });
 }
 
 }  // namespace redlock::cli

@@ -11,4 +11,8 @@ namespace redlock::cli {
 /// key; config if it was acquired on another server set, or the file cannot be trusted.
 LeaseHandle find_lease(const Settings& settings, const commands::ServerOptions& servers);
 
+/// Whether the command line names keys, and there is neither a --token-file nor a lease of any of
+/// these keys in the environment. Throws CommandError.
+bool names_other_locks(const Settings& settings, const commands::ServerOptions& servers);
+
 }  // namespace redlock::cli

@@ -62,6 +62,8 @@ commands::ExitAs dispatch(const CommandLine& line, const commands::Start& start)
       return commands::run(read_run_options(settings), session_options(settings), start);
     case for_acquire:
       return acquire_command(settings, start);
+    case for_hold:
+      return hold_command(settings, start);
     case for_extend:
       return extend_command(settings);
     case for_release:

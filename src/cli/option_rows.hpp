@@ -16,7 +16,7 @@
 /// CONTRIBUTING.md lists what else a new option needs.
 namespace redlock::cli::option {
 
-inline constexpr unsigned has_guard = takes_lock | for_extend | for_doctor;
+inline constexpr unsigned has_guard = waits | for_extend | for_doctor;
 
 /// The type of a time limit that may also be `infinity`.
 inline constexpr DurationType duration_or_infinity{Duration::zero(), infinite_duration, true};
@@ -28,12 +28,11 @@ inline constexpr List key{
      "The key of the lock; 1 to 4096 bytes; run and acquire lock several keys, all or none"},
     {"KEY"}};
 
-inline constexpr Flag nonblock{{"-n,--nonblock,--nb", takes_lock, OptionSource::anywhere,
-                                Section::lock,
+inline constexpr Flag nonblock{{"-n,--nonblock,--nb", waits, OptionSource::anywhere, Section::lock,
                                 "Exit with 75 at once if another process holds the lock"}};
 
 inline constexpr DefaultOption<DurationType> wait{
-    {"-w,--wait,--timeout", takes_lock, OptionSource::anywhere, Section::lock,
+    {"-w,--wait,--timeout", waits, OptionSource::anywhere, Section::lock,
      "Wait for the lock no longer than this; 0 tries once; --max-hold limits how long it is held"},
     duration_or_infinity,
     infinite_duration};
@@ -46,9 +45,20 @@ inline constexpr Option<DurationType> ttl{
      ttl_default},
     {Milliseconds(1), Ttl::max}};
 
+inline constexpr Option<DurationType> hold_for{
+    {"--for", for_hold, OptionSource::line, Section::lock, "Hold the lock for this long"},
+    {Milliseconds(1), Ttl::max}};
+
+inline constexpr Text hold_until{
+    {"--until", for_hold, OptionSource::line, Section::lock,
+     "Hold the lock until then: '2026-12-01 09:00', 09:00 (the next one), 2026-12-01T09:00Z; local "
+     "time unless a zone follows, as Z or +01:00"},
+    {"TIME"}};
+
 inline constexpr Text token_file{
-    {"--token-file", for_acquire | has_lease, OptionSource::line, Section::lock,
-     "The file of the lease; acquire writes it, with mode 0600; extend and release read it"},
+    {"--token-file", for_acquire | for_hold | has_lease, OptionSource::line, Section::lock,
+     "The file of the lease; acquire and hold write it, with mode 0600; extend and release read "
+     "it"},
     {"FILE"}};
 
 inline constexpr Flag force{
@@ -61,7 +71,7 @@ inline constexpr Flag foreign{
 
 inline constexpr Option<NumberType> if_fence{
     {"--if-fence", for_release | for_stop, OptionSource::line, Section::lock,
-     "Only if the lock still has this fence (release: with --force)"},
+     "Only if the lock still has this fence (release: of a hold, or with --force)"},
     {0, Fence::max}};
 
 inline constexpr Text reason{
@@ -79,13 +89,13 @@ inline constexpr Option<DurationType> stop_wait{
      "Wait for the command's end no longer than this; 0 asks once", stop_wait_default},
     duration_or_infinity};
 
-inline constexpr Text note{{"--note", takes_lock, OptionSource::anywhere, Section::lock,
+inline constexpr Text note{{"--note", waits, OptionSource::anywhere, Section::lock,
                             "Why the lock is held, for waiters and status; up to 512 bytes",
                             [] { return std::string("the URL of the CI job"); }},
                            {"TEXT", max_owner_field}};
 
 inline constexpr DefaultOption<NumberType> conflict_exit_code{
-    {"-E,--conflict-exit-code", takes_lock, OptionSource::anywhere, Section::lock,
+    {"-E,--conflict-exit-code", waits, OptionSource::anywhere, Section::lock,
      "Exit with N (0 to 255), not 75, if another process holds the lock"},
     {0, 255},
     to_int(ExitCode::busy)};
@@ -162,14 +172,14 @@ inline constexpr Option<DurationType> max_hold{
     {Milliseconds(1), infinite_duration, true}};
 
 inline constexpr DefaultOption<DurationType> unavailable_wait{
-    {"--unavailable-wait", takes_lock, OptionSource::anywhere, Section::lock,
+    {"--unavailable-wait", waits, OptionSource::anywhere, Section::lock,
      "How long to tolerate losing the quorum while waiting, before exiting with 69; with -n not at "
      "all"},
     duration_or_infinity,
     std::chrono::seconds(10)};
 
 inline constexpr DefaultOption<DurationType> retry_delay{
-    {"--retry-delay", takes_lock, OptionSource::anywhere, Section::lock,
+    {"--retry-delay", waits, OptionSource::anywhere, Section::lock,
      "How often, about, to poll when no notification will come, as while a foreign client holds "
      "the lock"},
     {Milliseconds(1)},
@@ -314,8 +324,8 @@ inline constexpr Flag insecure{
 
 // --- Output, and where the settings are ---
 
-inline constexpr Flag export_lease{{"--export", for_acquire, OptionSource::line, Section::output,
-                                    "Print shell commands that export the lease"}};
+inline constexpr Flag export_lease{{"--export", for_acquire | for_hold, OptionSource::line,
+                                    Section::output, "Print shell commands that export the lease"}};
 
 inline constexpr Flag exit_code{
     {"--exit-code", for_status, OptionSource::line, Section::output,
@@ -380,7 +390,7 @@ inline constexpr Flag sd_notify{{"--sd-notify", for_run, OptionSource::anywhere,
                                  "For a systemd service with Type=notify: report ready when the "
                                  "lock is granted, and the holder while waiting"}};
 
-inline constexpr Flag syslog{{"--syslog", takes_lock, OptionSource::anywhere, Section::output,
+inline constexpr Flag syslog{{"--syslog", waits, OptionSource::anywhere, Section::output,
                               "Send messages to the system log, too, even with -q"}};
 
 std::string config_default();
@@ -403,6 +413,8 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
     &nonblock,
     &wait,
     &ttl,
+    &hold_for,
+    &hold_until,
     &token_file,
     &force,
     &foreign,
@@ -475,12 +487,12 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
 
 /// The common options: `COMMAND --help` shows only these, `--help-all` shows all.
 inline constexpr auto common_options = std::to_array<const OptionRow*>({
-    &key,      &nonblock, &wait,         &ttl,       &token_file, &force,
-    &if_fence, &reason,   &slot,         &stop_wait, &note,       &conflict_exit_code,
-    &shared,   &slots,    &once_per,     &max_hold,  &command,    &while_pid,
-    &detach,   &server,   &export_lease, &exit_code, &prefix,     &max_age,
-    &max_held, &runs,     &watch,        &settings,  &json,       &quiet,
-    &verbose,  &help,     &help_all,     &version,
+    &key,     &nonblock,     &wait,      &ttl,      &hold_for,  &hold_until, &token_file,
+    &force,   &if_fence,     &reason,    &slot,     &stop_wait, &note,       &conflict_exit_code,
+    &shared,  &slots,        &once_per,  &max_hold, &command,   &while_pid,  &detach,
+    &server,  &export_lease, &exit_code, &prefix,   &max_age,   &max_held,   &runs,
+    &watch,   &settings,     &json,      &quiet,    &verbose,   &help,       &help_all,
+    &version,
 });
 
 }  // namespace redlock::cli::option

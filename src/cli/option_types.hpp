@@ -26,11 +26,12 @@ enum Commands : unsigned {
   for_completion = 1U << 8U,
   without_command = 1U << 9U,  ///< before the command's name
   for_stop = 1U << 10U,
+  for_hold = 1U << 11U,
 };
 inline constexpr unsigned takes_lock = for_run | for_acquire;
+inline constexpr unsigned waits = takes_lock | for_hold;
 inline constexpr unsigned has_lease = for_extend | for_release;
-inline constexpr unsigned asks_servers =
-    takes_lock | has_lease | for_status | for_doctor | for_stop;
+inline constexpr unsigned asks_servers = waits | has_lease | for_status | for_doctor | for_stop;
 inline constexpr unsigned everywhere =
     asks_servers | for_help | for_version | for_completion | without_command;
 

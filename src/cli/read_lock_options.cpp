@@ -182,6 +182,7 @@ void warn_of_odd_keys(const Settings& settings, const std::vector<Resource>& res
 /// What to write instead of a command line without a key.
 std::string missing_key_text(const CommandLine& line) {
   if (line.command->bit == for_stop) return "stop needs KEY: the lock whose command to stop";
+  if (line.command->bit == for_hold) return "hold needs KEY: the lock to hold";
   if (line.command->bit == for_release) return "release --force needs KEY: the lock to break";
   std::string text = fmt::format("{} needs -k KEY: the name of the lock", line.command->name);
   if (line.words.empty()) return text;
@@ -250,9 +251,14 @@ Ttl require_ttl(const Settings& settings, const TtlDemands& demands, std::string
 commands::LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources,
                                         Ttl ttl, commands::ServerOptions servers, Owner owner) {
   warn_of_odd_keys(settings, resources);
-  raise_restart_guard(settings, servers, option::ttl, ttl.length());
+  const Commands command = settings.line().command->bit;
+  // A hold does not raise the guard by its length: the next one would wait for a day after a
+  // restart.
+  if ((option::ttl.spec().commands & command) != 0)
+    raise_restart_guard(settings, servers, option::ttl, ttl.length());
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
-  const Mode mode = read_mode(settings, resources);
+  const bool may_share = (option::shared.spec().commands & command) != 0;
+  const Mode mode = may_share ? read_mode(settings, resources) : Mode();
   const WaitPolicy wait = read_wait_policy(settings);
   check_newest_wins(settings, wait, resources.size());
   owner.slots = mode.slots;

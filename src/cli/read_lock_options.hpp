@@ -8,8 +8,8 @@
 
 namespace redlock::cli {
 
-/// Reads the options of `run` and `acquire` that concern the lock. The caller has determined the
-/// ttl, and adds the owner's pid and command. Throws CommandError.
+/// Reads the options of `run`, `acquire` and `hold` that concern the lock. The caller has
+/// determined the ttl, and adds the owner's pid and command. Throws CommandError.
 commands::LockOptions read_lock_options(const Settings& settings, std::vector<Resource> resources,
                                         Ttl ttl, commands::ServerOptions servers, Owner owner);
 

@@ -220,11 +220,14 @@ void raise_restart_guard(const Settings& settings, commands::ServerOptions& opti
                          const OptionRow& option, Duration span) {
   if (options.restart_guard <= Duration::zero() || span <= options.restart_guard) return;
   const std::string length = format_duration(span);
-  make_console(settings).detail(
-      fmt::format("--restart-guard is raised from {} to {}, the {}: every client of this key needs "
-                  "--restart-guard {}",
-                  format_duration(options.restart_guard), length, option.spelling(), length));
+  const std::string text = fmt::format(
+      "--restart-guard is raised from {} to {}, the {}: every client of this key needs "
+      "--restart-guard {}",
+      format_duration(options.restart_guard), length, option.spelling(), length);
+  const output::Console console = make_console(settings);
+  settings.is_on_line(option::restart_guard) ? console.notice(text) : console.detail(text);
   options.restart_guard = span;
+  options.guard_cause = option.spelling();
 }
 
 }  // namespace redlock::cli

@@ -17,8 +17,8 @@ Duration timeout_without_ttl(const commands::ServerOptions& options);
 
 /// Raises the restart guard, if it is enabled, to at least `span`, the longest possible lease:
 /// otherwise a restarted server could vote again before a lease that it forgot has expired
-/// (PROTOCOL R7). With -v it reports that the other clients need the same guard. `option` is the
-/// origin of `span`, for that message.
+/// (PROTOCOL R7). With -v, or if the guard is on the command line, it reports that the other
+/// clients need the same guard. `option` is the origin of `span`, for messages.
 void raise_restart_guard(const Settings& settings, commands::ServerOptions& options,
                          const OptionRow& option, Duration span);
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "commands/acquire_output.hpp"
 #include "commands/acquisition.hpp"
@@ -18,7 +19,9 @@
 #include "commands/hold_report.hpp"
 #include "commands/releaser.hpp"
 #include "commands/wait.hpp"
+#include "engine/inspect.hpp"
 #include "guard/front.hpp"
+#include "output/describe.hpp"
 #include "output/standard_error.hpp"
 #include "proc/descriptors.hpp"
 #include "support/brief_write.hpp"
@@ -74,8 +77,9 @@ class AcquireHere {
   /// All must outlive it.
   AcquireHere(Session& session, const AcquireOptions& options, guard::SignalGate& gate)
       : session_(session),
+        options_(options),
         gate_(gate),
-        report_(session, options, "acquire"),
+        report_(session, options, options.command()),
         state_(report_.state),
         acquisition_(session, options, demands_of(options)),
         output_(options, session.json()) {
@@ -124,6 +128,7 @@ class AcquireHere {
   asio::awaitable<bool> hand_over(HeldSet& leases) {
     state_.leases = leases.leases();
     report_acquired(session_, state_.leases, state_.waited);
+    if (options_.is_hold()) co_await report_hold(state_.leases.front());
     const auto text = output_.write(state_.leases);
     std::optional<Unwritten> unwritten;
     if (text) {
@@ -142,6 +147,18 @@ class AcquireHere {
     co_return false;
   }
 
+  /// No process renews a hold, so servers that forget it matter more than under a command.
+  asio::awaitable<void> report_hold(const Lease& lease) {
+    const std::string key = output::key_text(lease.resource);
+    session_.console().notice(fmt::format("{}: on hold until {}; `redlock-cli release {}` lifts it",
+                                          key, output::end_text(lease.ttl.length()),
+                                          output::key_option(lease.resource)));
+    ServerSet& servers = session_.server_set();
+    const std::vector<std::string> forgetful = co_await servers_that_persist_nothing(servers);
+    const std::string text = output::forgetful_text(forgetful, servers.size());
+    if (!text.empty()) session_.console().notice(key + ": " + text);
+  }
+
   void print_failure() {
     const ExitAs exit_as{state_.outcome.exit_code, state_.signal};
     const auto unwritten =
@@ -150,6 +167,7 @@ class AcquireHere {
   }
 
   Session& session_;
+  const AcquireOptions& options_;
   guard::SignalGate& gate_;
   HoldReport report_;
   output::RunState& state_;  ///< of the report

@@ -12,10 +12,14 @@
 namespace redlock::commands {
 
 Demands demands_of(const AcquireOptions& options) {
-  Demands demands{"acquire"};
+  Demands demands{options.command()};
   demands.needed_validity = margin(options.ttl);
   // Some leases may be much older than the last one.
   demands.renews_all = true;
+  if (options.is_hold()) {
+    demands.own_for = "hold";
+    demands.own_advice = "hold it outside of that, or hold another key";
+  }
   if (!options.background) return demands;
   if (options.background->process) {
     demands.needed_validity += options.background->stop.grace;
@@ -47,12 +51,13 @@ Result<std::string, std::string> AcquireOutput::write(const std::vector<Lease>& 
     wrote_file_ = true;
   }
   if (json_) {
-    const output::Outcome outcome =
-        output::outcome_of("acquire", options_.resources, output::CommandResult::acquired, {});
+    const output::Outcome outcome = output::outcome_of(options_.command(), options_.resources,
+                                                       output::CommandResult::acquired, {});
     return output::lease_json(outcome, leases, handle.text()) + "\n";
   }
   if (options_.prints_export) return export_line(handle);
-  return options_.token_file ? std::string() : variables_of(handle).token + "\n";
+  const bool is_quiet = options_.is_hold() || options_.token_file;
+  return is_quiet ? std::string() : variables_of(handle).token + "\n";
 }
 
 void AcquireOutput::take_back() {

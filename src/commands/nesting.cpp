@@ -59,6 +59,7 @@ std::vector<AcquireOrder> make_orders(const LockOptions& options, Duration neede
     AcquireOrder order{resource, options.ttl, options.owner, needed_validity};
     order.mode = options.mode;
     order.max_waiting = options.max_waiting;
+    order.until = options.until;
     if (options.supersedes) {
       order.supersession = std::make_shared<Supersession>();
       order.supersession->replaces = options.replaces;

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "commands/servers.hpp"
@@ -29,6 +30,7 @@ struct LockOptions {
   bool supersedes;  ///< newest wins: older waiters with this option give up
   bool replaces;    ///< an older holder with this option is stopped, too; only with `supersedes`
   std::optional<std::size_t> max_waiting;  ///< give up at once if this many wait already
+  std::optional<Instant> until{};          ///< of a hold: it ends then, however long the wait takes
   bool insists_on_wait;  ///< a wait was asked for; false: it is the default, or there is none
 };
 
@@ -58,8 +60,11 @@ struct Background {
   StopPlan stop;  ///< how to stop the process; without a process, max_hold is set
 };
 
-/// All options of `acquire`.
+/// All options of `acquire`, or of `hold`, whose owner says so.
 struct AcquireOptions : LockOptions {
+  [[nodiscard]] bool is_hold() const { return owner.hold_for.has_value(); }
+  [[nodiscard]] std::string_view command() const { return is_hold() ? "hold" : "acquire"; }
+
   bool prints_export = false;
   std::optional<std::string> token_file{};
   std::optional<int> events_fd{};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "commands/key_report.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/inspect.hpp"
 #include "engine/round.hpp"
@@ -16,48 +17,6 @@
 
 namespace redlock::commands {
 namespace {
-
-/// The combined result for several keys: the first failure, else the result of a key for which
-/// something was done.
-class Report {
- public:
-  explicit Report(const Session& session) : session_(session) {}
-
-  /// Reports the result of one key.
-  void add(output::Outcome outcome) {
-    const std::string line =
-        fmt::format("{}: {}", output::keys_text(outcome.resources), outcome.message);
-    const bool worked = outcome.exit_code == 0;
-    if (!outcome.message.empty())
-      worked ? session_.console().notice(line) : session_.console().error(line);
-    resources_.insert(resources_.end(), outcome.resources.begin(), outcome.resources.end());
-    const bool takes_precedence =
-        !whole_ || (whole_->exit_code == 0 && (outcome.exit_code != 0 || is_weak(whole_->result)));
-    if (takes_precedence) whole_ = std::move(outcome);
-  }
-
-  /// Prints the combined result with --json, and returns its exit code.
-  ExitAs finish() {
-    if (whole_->exit_code == 0 && resources_.size() > 1) {
-      std::sort(resources_.begin(), resources_.end());
-      whole_->resources = resources_;
-      whole_->message.clear();
-      whole_->holder.reset();  // it is that of one key
-    }
-    if (session_.json()) print_result(output::outcome_json(*whole_) + "\n");
-    return ExitAs{whole_->exit_code};
-  }
-
- private:
-  /// Whether nothing was done for the key, so that the result of any other key takes precedence.
-  static bool is_weak(output::CommandResult result) {
-    return result == output::CommandResult::inherited || result == output::CommandResult::free;
-  }
-
-  const Session& session_;
-  std::vector<Resource> resources_;
-  std::optional<output::Outcome> whole_;
-};
 
 /// Names the servers that refused to release a lease, and so still hold it; empty if none did. A
 /// server that does not answer is not named, because the release may have reached it.
@@ -127,7 +86,7 @@ asio::awaitable<ExitAs> release_all(Session& session, const LeaseHandle& handle)
     outcomes[i] = co_await release_one(session.server_set(), parts[i]);
   };
   co_await run_all(session.io().get_executor(), session.clock(), parts.size(), release_part);
-  Report report(session);
+  KeyReport report(session);
   for (output::Outcome& outcome : outcomes) report.add(std::move(outcome));
   co_await session.server_set().close(CloseMode::immediate);
   co_return report.finish();
@@ -232,7 +191,7 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
 /// Breaks the locks one by one. With `and_foreign`, also breaks foreign keys, after it has
 /// reported what they are.
 asio::awaitable<ExitAs> break_all(Session& session, const BreakOptions& options) {
-  Report report(session);
+  KeyReport report(session);
   for (const Resource& resource : options.resources) {
     const BreakRequest request{resource, options.only_if, options.breaker};
     std::vector<BreakVote> votes = co_await break_lock(session.server_set(), request);

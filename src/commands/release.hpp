@@ -18,7 +18,7 @@ struct BreakOptions {
   bool and_foreign;              ///< also break a key that is no lock of redlock-cli
 };
 
-/// `release`: releases a lease, except where it is inherited.
+/// `release` of our own lease, except where it is inherited.
 ExitAs release(Session& session, const LeaseHandle& lease);
 
 /// `release --force`: breaks locks that other processes hold, one by one.

@@ -23,8 +23,9 @@ struct ServerOptions {
   DefaultLogin login;
   std::optional<Duration> timeout;  ///< the timeout of a request; nullopt: the user did not set one
   unsigned replicas = 0;            ///< how many replicas must confirm a grant or an extension
-  Duration restart_guard{};  ///< how long a restarted server must not vote; zero: no guard, or too
-                             ///< few servers for one
+  Duration restart_guard{};   ///< how long a restarted server must not vote; zero: no guard, or too
+                              ///< few servers for one
+  std::string guard_cause{};  ///< the option that raised the guard; empty: none did
 };
 
 /// Their names, without logins.

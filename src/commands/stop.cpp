@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "core/backoff.hpp"
 #include "core/validity.hpp"
 #include "engine/inspect.hpp"
 #include "engine/round.hpp"
@@ -42,7 +41,8 @@ class Stopping {
 
  private:
   asio::awaitable<output::Outcome> stop() {
-    co_await read_lock();
+    const AskRequest question{options_.resource, std::nullopt, options_.slot};
+    votes_ = co_await read_holder(session_.server_set(), question);
     const Inspection found = summarize(votes_);
     if (found.state == InspectState::unavailable) co_return unavailable("no quorum answered");
     if (found.state == InspectState::free) {
@@ -65,22 +65,6 @@ class Stopping {
     if (const std::string why = obstacle(holder); !why.empty())
       co_return outcome_of(CommandResult::busy, why, holder);
     co_return co_await ask(holder);
-  }
-
-  /// Reads the lock, and retries while simultaneous attempts split the votes.
-  asio::awaitable<void> read_lock() {
-    const AskRequest question{options_.resource, std::nullopt, options_.slot};
-    SplitSeries split{now()};
-    for (;;) {
-      const Instant asked_at = now();
-      votes_ = co_await ask_to_stop(session_.server_set(), question);
-      if (summarize(votes_).state != InspectState::partly_held) co_return;
-      const Duration delay =
-          split_delay(split.rounds, now() - asked_at, session_.server_set().random());
-      const std::optional<Instant> again = split.retry_at(now(), delay);
-      if (!again) co_return;
-      co_await sleep_until(session_.clock(), *again);
-    }
   }
 
   /// Why --slot, or its absence, does not match the lock; empty if it does.
@@ -106,6 +90,10 @@ class Stopping {
     const bool has_stoppable_user = std::ranges::any_of(
         holder.users, [](const ShownUser& user) { return user.owner && user.owner->stoppable; });
     if (owner.stoppable || has_stoppable_user) return {};
+    if (owner.hold_for && holder.users.empty()) {
+      return fmt::format("nothing runs under it: {}; `redlock-cli release {}` lifts the hold",
+                         output::held_text(holder), key);
+    }
     const bool is_by_hand = !owner.supervised && owner.renewed_for == Duration::zero();
     const std::string_view why = owner.detached ? "a detached lease has no command to stop"
                                  : is_by_hand
@@ -230,12 +218,14 @@ class Stopping {
 
   /// What used the lease has stopped, but no process releases the lease because of that.
   [[nodiscard]] output::Outcome unused(const Holder& holder, Duration took) const {
+    const bool is_hold = holder.owner && holder.owner->hold_for;
     return outcome_of(
         CommandResult::busy,
         fmt::format("what used it has stopped within {}, but it is still {}; `redlock-cli release "
-                    "{} --force` breaks the lock",
+                    "{}{}",
                     format_duration(took), output::held_text(holder),
-                    output::key_option(options_.resource)),
+                    output::key_option(options_.resource),
+                    is_hold ? "` lifts the hold" : " --force` breaks the lock"),
         holder);
   }
 

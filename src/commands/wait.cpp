@@ -87,6 +87,12 @@ std::string end_of_wait_text(const WaitPolicy& policy) {
   return fmt::format("; waited for {} (--wait)", format_duration(*policy.wait));
 }
 
+/// `; the guard is 1d, the --ttl`.
+std::string guard_text(const ServerOptions& servers) {
+  return fmt::format("; the guard is {}{}", format_duration(servers.restart_guard),
+                     servers.guard_cause.empty() ? "" : ", the " + servers.guard_cause);
+}
+
 }  // namespace
 
 output::Outcome outcome_of_wait(std::string_view command, const LockOptions& options,
@@ -98,6 +104,7 @@ output::Outcome outcome_of_wait(std::string_view command, const LockOptions& opt
   const bool waits = options.wait.wait != Duration::zero();
   if (failure.why == AcquireDecision::held_around_us && waits && !options.insists_on_wait)
     text += "; with -w it waits";
+  if (failure.why == AcquireDecision::guarded) text += guard_text(options.servers);
   if (is_busy(failure) && failure.why != AcquireDecision::queue_full)
     text += end_of_wait_text(options.wait);
   output::Outcome outcome = output::outcome_of(command, {failed.resource}, how, std::move(text));

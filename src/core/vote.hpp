@@ -64,9 +64,12 @@ struct Owner {
   /// Empty: none, or one that cannot be stored.
   std::string next_key{};
   std::string last_key{};
-  std::optional<Place> place{};      ///< with --replace: a newer such run may ask it to stop
-  unsigned long long pid_start = 0;  ///< of --while-pid: when its process began, in clock ticks
-                                     ///< since boot; with the pid it names one process of a host
+  std::optional<Place> place{};        ///< with --replace: a newer such run may ask it to stop
+  std::optional<Duration> hold_for{};  ///< it is a hold, which ends after this long from its grant
+                                       ///< (PROTOCOL F1)
+  bool lifted = false;                 ///< it was a hold, but is now only that of its users
+  unsigned long long pid_start = 0;    ///< of --while-pid: when its process began, in clock ticks
+                                       ///< since boot; with the pid it names one process of a host
 };
 
 /// Whether the records are of the same process, as far as they show.
@@ -157,6 +160,13 @@ struct AwaitedLock {
   std::size_t ahead = 0;  ///< how many wait for it and come first
 };
 
+/// All that it takes to restore a hold at another server, or to lift it (PROTOCOL F2, F3). The
+/// token is never printed or logged.
+struct HoldCopy {
+  Token token;
+  std::string record;  ///< the owner record as the server keeps it
+};
+
 /// The lease, ours or foreign, that a server shows under a key.
 struct Holder {
   LeaseId id;
@@ -171,7 +181,8 @@ struct Holder {
   std::optional<Owner> owner;      ///< not if foreign, or if its record cannot be read
   std::vector<ShownUser> users{};  ///< the first few; only in the answer to "ask" and "inspect"
   std::optional<AwaitedLock>
-      waits_for{};  ///< no command runs under it yet; only from inspect_all()
+      waits_for{};                 ///< no command runs under it yet; only from inspect_all()
+  std::optional<HoldCopy> hold{};  ///< of a hold, in the answer to "acquire", "ask" and "inspect"
 };
 
 /// What a server reports about itself when a connection to it opens. Facts that were not requested

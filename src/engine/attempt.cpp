@@ -1,7 +1,9 @@
 #include "engine/attempt.hpp"
 
+#include "core/holds.hpp"
 #include "core/last_runs.hpp"
 #include "core/validity.hpp"
+#include "engine/hold_keeper.hpp"
 #include "engine/round.hpp"
 #include "store/owner_record.hpp"
 
@@ -47,7 +49,15 @@ std::optional<Place> place_of(const AcquireOrder& order) {
 Owner owner_of(const AcquireOrder& order) {
   Owner owner = order.owner;
   owner.place = place_of(order);
+  if (owner.hold_for) owner.hold_for = order.ttl.length();
   return owner;
+}
+
+/// The order with the ttl of an attempt that begins at `t0`.
+AcquireOrder as_of(AcquireOrder order, Instant t0) {
+  if (order.until)
+    order.ttl = Ttl::from(std::max<Duration>(*order.until - t0, Milliseconds(1))).value();
+  return order;
 }
 
 /// One attempt, from its questions to its decision.
@@ -55,11 +65,11 @@ class Attempt {
  public:
   Attempt(ServerSet& server_set, AcquireOrder order, Interrupt& interrupt, AttemptOptions options)
       : server_set_(server_set),
-        order_(std::move(order)),
+        t0_(server_set.clock().now()),
+        order_(as_of(std::move(order), t0_)),
         owner_(owner_of(order_)),
         interrupt_(interrupt),
         options_(std::move(options)),
-        t0_(server_set.clock().now()),
         token_(Token::draw([&] { return server_set.random(); })),
         ballot_(std::make_shared<AcquireBallot>(server_set, server_set.restart_guard())),
         listener_(interrupt, *ballot_->event) {}
@@ -76,6 +86,7 @@ class Attempt {
     if (order_.supersession && !interrupt_.raised() && queue_view().superseded_by)
       co_return fail(AcquireDecision::superseded);
     const AcquireDecision decision = tally().decision();
+    if (decision != AcquireDecision::granted) co_await learn_of_hold();
     if (decision != AcquireDecision::granted)
       co_return fail(interrupt_.raised() ? AcquireDecision::interrupted : decision);
 
@@ -101,8 +112,43 @@ class Attempt {
     co_return lease;
   }
 
+  /// After a failure: keeps the hold that is in the way, if there is one.
+  asio::awaitable<void> keep_hold() {
+    if (interrupt_.raised()) co_return;
+    co_await redlock::keep_hold(server_set_, order_.resource, shown(), t0_);
+  }
+
  private:
   [[nodiscard]] const AcquireTally& tally() const { return ballot_->tally; }
+
+  [[nodiscard]] bool all_voted() const {
+    for (std::size_t i = 0; i < server_set_.size(); ++i)
+      if (tally().vote_of(i) == nullptr) return false;
+    return true;
+  }
+
+  /// If a hold is in the way, waits for the servers that are slower than the decision, before the
+  /// attempt is undone there: one that restarted has to learn the scripts, and may have lost the
+  /// hold.
+  asio::awaitable<void> learn_of_hold() {
+    if (!find_hold(shown())) co_return;
+    const Instant end = t0_ + server_set_.server_timeout();
+    bool in_time = true;
+    while (in_time && !all_voted() && !interrupt_.raised())
+      in_time = co_await ballot_->event->wait_until(end);
+  }
+
+  /// What the servers show besides our own grants.
+  [[nodiscard]] std::vector<ShownLock> shown() const {
+    std::vector<ShownLock> shown(server_set_.size());
+    for (std::size_t i = 0; i < server_set_.size(); ++i) {
+      const AcquireVote* vote = tally().vote_of(i);
+      if (vote == nullptr) continue;
+      const auto* held = std::get_if<Held>(vote);
+      shown[i] = {!std::holds_alternative<Fault>(*vote), held != nullptr ? &held->holder : nullptr};
+    }
+    return shown;
+  }
 
   void ask_all() {
     AcquireRequest request{
@@ -262,10 +308,7 @@ class Attempt {
   /// Whether some servers report that we are superseded, and the missing votes decide whether a
   /// quorum would still admit us.
   [[nodiscard]] bool may_be_superseded() const {
-    if (!order_.supersession || !queue_view().superseded_by) return false;
-    for (std::size_t i = 0; i < server_set_.size(); ++i)
-      if (tally().vote_of(i) == nullptr) return true;
-    return false;
+    return order_.supersession && queue_view().superseded_by && !all_voted();
   }
 
   static const QueueStatus* queue_status_in(const AcquireVote& vote) {
@@ -282,11 +325,11 @@ class Attempt {
   };
 
   ServerSet& server_set_;
+  Instant t0_;  ///< before the first byte
   AcquireOrder order_;
   OwnerRecord owner_;
   Interrupt& interrupt_;
   AttemptOptions options_;
-  Instant t0_;  ///< before the first byte
   Token token_;
   std::shared_ptr<AcquireBallot> ballot_;
   Interrupt::Listener listener_;
@@ -299,7 +342,9 @@ asio::awaitable<Result<Lease, AttemptFailure>> attempt(ServerSet& server_set, Ac
                                                        Interrupt& interrupt,
                                                        AttemptOptions options) {
   Attempt attempt(server_set, std::move(order), interrupt, std::move(options));
-  co_return co_await attempt.run();
+  Result<Lease, AttemptFailure> result = co_await attempt.run();
+  if (!result) co_await attempt.keep_hold();
+  co_return result;
 }
 
 }  // namespace redlock

@@ -50,6 +50,8 @@ struct AcquireOrder {
                                                  ///< is superseded by newer ones
   std::optional<Duration> once_per{};  ///< find out whether a run succeeded that started within it
   std::optional<std::size_t> max_waiting{};  ///< do not wait if so many others wait; at least one
+  std::optional<Instant> until{};  ///< the lease ends then, so an attempt asks for what is left;
+                                   ///< the ttl is that of the first
 };
 
 /// How an attempt relates to the wait that it is part of.
@@ -93,8 +95,9 @@ struct AttemptFailure {
 
 /// One attempt to acquire (PROTOCOL R1-R3, R6). It draws a new token, asks all servers at once, and
 /// decides as soon as the result is certain. A granted lease's fence is written back to a quorum;
-/// a failed attempt is undone. The interrupt can end the attempt at any time.
-/// Source of the algorithm: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
+/// a failed attempt is undone. The interrupt can end the attempt at any time. An attempt that meets
+/// a hold restores it where it was lost (PROTOCOL F2). Source of the algorithm:
+/// https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
 /// ("The Redlock algorithm").
 asio::awaitable<Result<Lease, AttemptFailure>> attempt(ServerSet& server_set, AcquireOrder order,
                                                        Interrupt& interrupt,

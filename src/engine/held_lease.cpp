@@ -426,6 +426,7 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, ReleaseTerms ter
   if (user_) request.user = user_->id;
   request.may_have_users = terms.may_have_users || !provenance_.supervised;
   request.stop_users = std::move(terms.stop_users);
+  request.lifted_for = lifted_for_;
   request.finished = std::move(terms.finished);
   request.as_of = server_set_.clock().now();
   if (auto& run = terms.run) {

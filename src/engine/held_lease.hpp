@@ -80,6 +80,9 @@ class HeldLease {
     is_new_user_ = !below_guard;
   }
 
+  /// The lease is a hold that release() lifts, and that may last for this long somewhere.
+  void lift(Duration longest) { lifted_for_ = longest; }
+
   /// From now on no server is healed because of the rounds so far, and their late answers do not
   /// count.
   void end_healing() { *released_ = true; }
@@ -92,6 +95,7 @@ class HeldLease {
   Hold hold_;
   std::optional<Ttl> ttl_;
   std::optional<LeaseUser> user_;  ///< nullopt: the keeper of the lease, or a user by hand
+  Duration lifted_for_{};          ///< see lift()
   bool is_new_user_ = false;       ///< refused where the keeper has left
   Instant granted_until_;          ///< the deadline of the lease as it was granted or inherited
   Provenance provenance_;          ///< what was last known to be stored about the lease

@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "core/backoff.hpp"
+#include "engine/hold_keeper.hpp"
 #include "engine/round.hpp"
 
 namespace redlock {
@@ -139,9 +141,11 @@ asio::awaitable<void> inspect_all(ServerSet& server_set, const std::vector<Resou
   std::vector<std::vector<InspectVote>> votes(resources.size());
   std::size_t next = 0;
   const auto inspect_one = [&](std::size_t i) -> asio::awaitable<void> {
-    std::vector<InspectVote> those = co_await inspect(server_set, resources[i], runs);
-    co_await find_awaited(server_set, resources[i], those);
-    votes[i] = std::move(those);
+    const Instant t0 = server_set.clock().now();
+    std::vector<InspectVote> found = co_await inspect(server_set, resources[i], runs);
+    co_await keep_hold(server_set, resources[i], shown_by(found), t0);
+    co_await find_awaited(server_set, resources[i], found);
+    votes[i] = std::move(found);
     for (; next < votes.size() && !votes[next].empty(); ++next)
       inspected(resources[next], std::exchange(votes[next], {}));
   };
@@ -201,6 +205,34 @@ asio::awaitable<std::vector<InspectVote>> ask_to_stop(ServerSet& server_set, Ask
                                [request = std::move(request), deadline](LockServer& server) {
                                  return server.ask_holder(request, deadline);
                                });
+}
+
+asio::awaitable<std::vector<InspectVote>> read_holder(ServerSet& server_set, AskRequest question) {
+  const Clock& clock = server_set.clock();
+  SplitSeries split{clock.now()};
+  for (;;) {
+    const Instant asked_at = clock.now();
+    std::vector<InspectVote> votes = co_await ask_to_stop(server_set, question);
+    if (summarize(votes).state != InspectState::partly_held) co_return votes;
+    const Duration took = clock.now() - asked_at;
+    const Duration delay = split_delay(split.rounds, took, server_set.random());
+    const std::optional<Instant> again = split.retry_at(clock.now(), delay);
+    if (!again) co_return votes;
+    co_await sleep_until(clock, *again);
+  }
+}
+
+asio::awaitable<std::vector<std::string>> servers_that_persist_nothing(ServerSet& server_set) {
+  const Instant deadline = server_set.clock().now() + server_set.server_timeout();
+  std::vector<std::optional<bool>> forgets(server_set.size());
+  const auto ask_one = [&](std::size_t i) -> asio::awaitable<void> {
+    forgets[i] = co_await server_set.server(i).persists_nothing(deadline);
+  };
+  co_await run_all(server_set.executor(), server_set.clock(), server_set.size(), ask_one);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < forgets.size(); ++i)
+    if (forgets[i] == true) names.push_back(server_set.server(i).name());
+  co_return names;
 }
 
 asio::awaitable<Listing> list_resources(ServerSet& server_set, ListingRequest request) {

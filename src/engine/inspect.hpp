@@ -22,9 +22,10 @@ asio::awaitable<std::vector<InspectVote>> inspect(ServerSet& server_set, Resourc
 using Inspected = std::function<void(const Resource&, std::vector<InspectVote>)>;
 
 /// Inspects several resources, a limited number at a time: a silent server delays all of them
-/// little longer than one. Where a holder acquires several keys, it inspects those that follow, too
-/// (Holder::waits_for). Calls `inspected` for each resource, in the given order and as early as
-/// that order permits, so that the votes on many resources need not be stored.
+/// little longer than one. Restores the holds that it meets (PROTOCOL F2). Where a holder acquires
+/// several keys, it inspects those that follow, too (Holder::waits_for). Calls `inspected` for each
+/// resource, in the given order and as early as that order permits, so that the votes on many
+/// resources need not be stored.
 asio::awaitable<void> inspect_all(ServerSet& server_set, const std::vector<Resource>& resources,
                                   RunsTold runs, Inspected inspected);
 
@@ -41,8 +42,15 @@ asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakR
 asio::awaitable<std::vector<BreakVote>> break_foreign(ServerSet& server_set, BreakRequest request,
                                                       std::vector<BreakVote> votes);
 
+/// Inspects a lock, or the share in a slot of it, before something is done to it: retries for up to
+/// a second while simultaneous attempts split the votes. `question` has no lease.
+asio::awaitable<std::vector<InspectVote>> read_holder(ServerSet& server_set, AskRequest question);
+
 /// Sends a stop request to the holder of a lease (PROTOCOL R12), or only inspects the lease.
 asio::awaitable<std::vector<InspectVote>> ask_to_stop(ServerSet& server_set, AskRequest request);
+
+/// The names of the servers that persist nothing. One that does not tell is not among them.
+asio::awaitable<std::vector<std::string>> servers_that_persist_nothing(ServerSet& server_set);
 
 struct ListingRequest {
   Listed listed = Listed::held;

@@ -20,6 +20,7 @@ struct VoteText {
   std::string_view operator()(const NotRaised&) const { return "not raised"; }
   std::string operator()(const Extended& vote) const;
   std::string operator()(const NotOurs& vote) const;
+  std::string_view operator()(const Healed&) const { return protocol::word::healed; }
   std::string_view operator()(const Released&) const { return protocol::word::released; }
   std::string_view operator()(const Supervised&) const { return protocol::word::supervised; }
   std::string_view operator()(const Broken&) const { return protocol::word::broken; }

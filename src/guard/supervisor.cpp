@@ -357,7 +357,8 @@ CommandEnd Supervisor::make_end(bool dead, Instant over) const {
   end.hook_failure = hook_.failure();
   if (schedule_.promises_death())
     end.late = std::max(Duration::zero(), over - schedule_.deadline());
-  end.all_dead = tree_.nothing_left();
+  // The leader of its group has been told to end, and may not have been reaped yet.
+  end.all_dead = tree_.nothing_left() || (leader_ && tree_.no_descendant_lives());
   if (!end.all_dead) end.left = tree_.descendants();
 
   // A holder process that `acquire` left in the background does none of the work that the lock

@@ -48,7 +48,7 @@ struct CommandEnd {
   /// Descendants that still run. Unless `unkillable`, without those that are dying, and without our
   /// own processes that keep or release another lease.
   std::vector<pid_t> left;
-  bool all_dead = false;  ///< the kernel confirms that no process of the tree is left
+  bool all_dead = false;  ///< it is certain that no process of the tree is left
   std::string swept;      ///< the processes that the command left running and that were killed with
                           ///< their pid namespace, as proc::processes_text() names living ones
   std::string hook_failure;  ///< StopHook::failure()

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/holds.hpp"
 #include "proc/process_stat.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
@@ -109,6 +110,22 @@ std::string collector_text(const Owner& owner) {
                      owner_text(owner), owner.take);
 }
 
+/// `on hold until 09:00 by ops@laptop: database move`.
+std::string hold_text(const Owner& owner, Duration remaining) {
+  return fmt::format("on hold until {} by {}{}", end_text(remaining),
+                     person_text(owner.user, owner.host),
+                     owner.note.empty() ? "" : ": " + safe(owner.note));
+}
+
+/// Of a lease that was a hold, and is now only that of its users.
+std::string former_hold_text(const Holder& holder) {
+  const Owner& owner = *holder.owner;
+  return fmt::format("held under the {} hold of {}{}{}", owner.lifted ? "lifted" : "ended",
+                     person_text(owner.user, owner.host),
+                     owner.note.empty() ? "" : ": " + safe(owner.note),
+                     holder.remaining ? ", expires in " + format_duration(*holder.remaining) : "");
+}
+
 /// Which process holds the lock, for how long, and when it expires.
 std::string holder_text(const Holder& holder) {
   std::string text = who_text(holder);
@@ -168,6 +185,10 @@ std::string slots_text(const TakenSlots& slots, const Holder& holder) {
 
 /// For an exclusive or shared lock, not one with slots.
 std::string sole_or_shared_text(const Holder& holder) {
+  if (const auto remaining = hold_remaining(holder))
+    return hold_text(*holder.owner, *remaining) + notes_on(holder);
+  if (holder.owner && (holder.owner->hold_for || holder.owner->lifted))
+    return former_hold_text(holder) + notes_on(holder);
   if (!holder.owner || !holder.owner->finished)
     return "held by " + holder_text(holder) + notes_on(holder);
   // The finished holder of a shared lock is reported only when no command runs under any share.
@@ -253,8 +274,28 @@ std::string moment_text(Milliseconds moment, Milliseconds now) {
   return local_time(moment, is_today ? "%T" : "%F %T");
 }
 
+std::string end_text(Duration remaining) {
+  const Milliseconds now = wall_clock_now();
+  const auto end = std::chrono::round<std::chrono::seconds>(now + remaining);
+  std::string text = moment_text(end, now);
+  // Users choose full minutes.
+  if (text.ends_with(":00")) text.resize(text.size() - 3);
+  return text;
+}
+
 std::string held_text(const Holder& holder) {
   return held_text(holder, {});
+}
+
+std::string forgetful_text(const std::vector<std::string>& forgetful, std::size_t servers) {
+  if (servers - forgetful.size() >= quorum_of(servers)) return {};
+  const std::string who = safe(fmt::format("{}", fmt::join(forgetful, ", ")));
+  const char* const persist = forgetful.size() == 1 ? "persists" : "persist";
+  if (servers < 3) return fmt::format("{} {} nothing: a restart ends the hold", who, persist);
+  return fmt::format(
+      "{} {} nothing: the hold outlives their restarts only one by one, with `redlock-cli status "
+      "KEY` after each",
+      who, persist);
 }
 
 std::string key_option(const Resource& resource) {

@@ -33,6 +33,13 @@ std::string key_text(const Resource& resource);
 /// has ended, and its pid may belong to another one.
 std::string former_owner_text(const Owner& owner);
 
+/// The end of a hold, as local time: `09:00`, with the date if it is not today.
+std::string end_text(Duration remaining);
+
+/// What may become of a hold when these servers, which persist nothing, restart; empty if a quorum
+/// of others has it.
+std::string forgetful_text(const std::vector<std::string>& forgetful, std::size_t servers);
+
 /// `run pid 4711 on web1: deploy.sh, pid 12 on web2`.
 std::string users_text(const std::vector<ShownUser>& users);
 
@@ -54,8 +61,9 @@ std::string moment_text(Milliseconds moment, Milliseconds now);
 
 /// `held by alice@web1 (run pid 4711: deploy.sh), "release 1.2", for 12s, renewed`, `held by a
 /// foreign client, expires in 18s unless it is renewed`, or, once its command has ended, `kept
-/// until 03:01:00 by --min-hold of alice@web1 (deploy.sh); ended 13s ago, exit status 0`. Unknown
-/// parts are left out. The time of day is local time.
+/// until 03:01:00 by --min-hold of alice@web1 (deploy.sh); ended 13s ago, exit status 0`; a hold is
+/// `on hold until 09:00 by ops@laptop: database move`. Unknown parts are left out. The time of day
+/// is local time.
 std::string held_text(const Holder& holder);
 
 /// Whether the holder renews its lease, according to its owner record and the remaining time.

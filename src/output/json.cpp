@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/holds.hpp"
 #include "output/describe.hpp"
 #include "output/one_line.hpp"
 #include "proc/process_stat.hpp"
@@ -35,6 +36,7 @@ std::string time_in(Duration span) {
 std::string_view kept_by_word(const Owner& owner) {
   if (owner.finished) return {};
   if (owner.supervised) return "run";
+  if (owner.hold_for) return "hold";
   if (owner.detached) return "detached";
   if (!owner.renewed_for) return {};
   return *owner.renewed_for > Duration::zero() ? "while-pid" : "by hand";
@@ -116,6 +118,10 @@ Json holder_json(const Holder& holder) {
     json["stoppable"] = holder.owner->stoppable;
     if (holder.owner->stop_request)
       json["stop_request"] = stop_request_json(*holder.owner->stop_request);
+    if (const auto rest = hold_remaining(holder)) {
+      json["hold_remaining_ms"] = milliseconds(*rest);
+      json["hold_ends_at"] = time_in(*rest);
+    }
     if (holder.owner->finished) set_finished(json, *holder.owner->finished, holder.remaining);
   }
   if (holder.waits_for) {

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 
+#include "core/holds.hpp"
 #include "output/describe.hpp"
 #include "output/past_runs.hpp"
 #include "support/columns.hpp"
@@ -90,13 +91,15 @@ std::string holder_cell(const Inspection& inspection) {
 std::string pid_cell(const Inspection& inspection) {
   const auto& holder = inspection.holder;
   const bool is_one = holder && holder->owner && !holder->owner->finished &&
+                      !holder->owner->hold_for &&
                       (!holder->shared || sharing_leases(inspection.parties) <= 1);
   return is_one ? std::to_string(holder->owner->pid) : std::string();
 }
 
 std::string lease_cell(const Holder& holder) {
   if (!holder.remaining) return "no expiry";
-  std::string left = short_duration(*holder.remaining) + " left";
+  const Duration rest = hold_remaining(holder).value_or(*holder.remaining);
+  std::string left = short_duration(rest) + " left";
   if (holder.owner && holder.owner->finished) return left;
   switch (renewal_of(holder)) {
     case Renewal::renewed:
@@ -111,8 +114,8 @@ std::string lease_cell(const Holder& holder) {
 }
 
 /// The states, in the order in which totals name them.
-constexpr std::array<std::string_view, 8> states{"held",    "shared", "slots",   "kept",
-                                                 "foreign", "partly", "unknown", "free"};
+constexpr std::array<std::string_view, 9> states{"held",    "on hold", "shared",  "slots", "kept",
+                                                 "foreign", "partly",  "unknown", "free"};
 
 std::string_view state_cell(const Inspection& inspection) {
   const auto& holder = inspection.holder;
@@ -129,6 +132,7 @@ std::string_view state_cell(const Inspection& inspection) {
   if (holder->foreign) return "foreign";
   if (!inspection.parties.free_slots.empty()) return "slots";
   if (holder->shared) return "shared";
+  if (hold_remaining(*holder)) return "on hold";
   return holder->owner && holder->owner->finished ? "kept" : "held";
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/holds.hpp"
 #include "output/describe.hpp"
 #include "support/columns.hpp"
 #include "support/duration.hpp"
@@ -36,7 +37,9 @@ std::string obstacle_of(const Resource& resource, const AttemptFailure& failure)
 /// The holder as extrapolated by `elapsed`, in whole seconds. The remaining time of a lease that is
 /// renewed is left as it is: it was renewed since, or the next attempt shows the change.
 Holder later(Holder holder, Duration elapsed) {
-  if (holder.age) *holder.age = std::chrono::floor<std::chrono::seconds>(*holder.age + elapsed);
+  if (holder.age) *holder.age += elapsed;
+  if (hold_remaining(holder)) return holder;  // its end is shown, and no time span
+  if (holder.age) *holder.age = std::chrono::floor<std::chrono::seconds>(*holder.age);
   const bool is_renewed = holder.owner && !holder.owner->finished &&
                           holder.owner->renewed_for.value_or(Duration::zero()) > Duration::zero();
   if (holder.remaining && !is_renewed) {

@@ -108,6 +108,9 @@ struct ReleaseRequest {
   /// `by_hand` and `user`.
   bool may_have_users = false;
   std::optional<StopRequest> stop_users{};  ///< ask those to stop
+  /// The lease is a hold that is lifted. For this long no client may restore it at the server, even
+  /// if it is not there; zero: it is no hold.
+  Duration lifted_for{};
 };
 
 /// The request as it is to be sent at `now`.
@@ -243,6 +246,12 @@ class LockServer {
   /// Calls `notify`, from the executor, whenever the server ends the connection in use, for example
   /// because it restarted or another master took its place. A store without connections never does.
   virtual void on_disconnect(std::function<void()> /*notify*/) {}
+
+  /// Whether the server persists nothing, so that it forgets every lock when it restarts; nullopt:
+  /// it does not tell. A store on this host forgets none.
+  virtual asio::awaitable<std::optional<bool>> persists_nothing(Instant /*deadline*/) {
+    co_return false;
+  }
 
   /// Whether a connection to the server was ever open. If so, the server may have read requests
   /// even if it never answered.

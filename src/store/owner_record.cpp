@@ -119,6 +119,8 @@ std::string encode_owner(const Owner& owner) {
   if (owner.stoppable) record["stoppable"] = true;
   set_key(record, "next", owner.next_key);
   set_key(record, "last", owner.last_key);
+  if (owner.hold_for)
+    record[std::string(protocol::word::hold_field)] = milliseconds(*owner.hold_for);
   if (owner.stop_request)
     record[std::string(protocol::word::stop_field)] = to_json(*owner.stop_request);
   if (owner.place) record[std::string(protocol::word::place_field)] = to_json(*owner.place);
@@ -164,6 +166,8 @@ std::optional<Owner> decode_owner(std::string_view record) {
   owner.pid_start =
       number_field(parsed, "start", std::numeric_limits<unsigned long long>::max()).value_or(0);
   owner.renewed_for = duration_field(parsed, "renewed_ms");
+  owner.hold_for = duration_field(parsed, protocol::word::hold_field);
+  owner.lifted = duration_field(parsed, protocol::word::lifted_field).has_value();
   owner.slots = number_field(parsed, protocol::word::slots_field, Mode::max_slots).value_or(0);
   owner.take = std::max<std::size_t>(
       number_field(parsed, protocol::word::take_field, Mode::max_slots).value_or(1), 1);

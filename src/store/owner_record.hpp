@@ -13,9 +13,10 @@ namespace redlock {
 /// D3). Bytes that are not UTF-8 are replaced. Optional fields are "run":true (the pid is
 /// a `run`'s), "renewed_ms" (Owner::renewed_for), "start" (Owner::pid_start), "slots"
 /// (Owner::slots), "take" (Owner::take), "kept_ms" with "exit" or "signal" (Finished), "stoppable"
-/// (Owner::stoppable), "next" and "last" (Owner::next_key, last_key) and "place" (Owner::place:
-/// {"ticket":…,"waiter":…}). Scripts add "stop_request" (encode_stop_request()), and "replaced_by"
-/// for the request of a newer run.
+/// (Owner::stoppable), "next" and "last" (Owner::next_key, last_key), "hold_ms" (Owner::hold_for)
+/// and "place" (Owner::place: {"ticket":…,"waiter":…}). Scripts add "stop_request"
+/// (encode_stop_request()), and "replaced_by" for the request of a newer run. They replace
+/// "hold_ms" by "lifted_ms" (Owner::lifted).
 std::string encode_owner(const Owner& owner);
 
 /// The value of the field "stop_request": {"host":…,"user":…,"reason":…}. The value of the field

@@ -9,6 +9,7 @@
 #include "core/types.hpp"
 #include "store/owner_record.hpp"
 #include "store/run_record.hpp"
+#include "support/digest.hpp"
 #include "support/number.hpp"
 #include "support/text.hpp"
 
@@ -75,7 +76,13 @@ std::optional<Holder> holder_of(const std::vector<Reply>& part) {
   auto holder = holder_without_owner(part);
   if (!holder || holder->foreign) return holder;
   holder->owner = decode_owner(part[at::record].text);
-  if (holder->owner) holder->owner->supervised = part[at::supervised].integer == 1;
+  if (!holder->owner) return holder;
+  holder->owner->supervised = part[at::supervised].integer == 1;
+  const bool has_value = part.size() > at::value && part[at::value].type == Type::text;
+  const auto token = has_value ? Token::from_text(part[at::value].text) : std::nullopt;
+  const bool is_proven = token && sha1_hex(token->secret()) == holder->id.text;
+  if (is_proven && holder->owner->hold_for && !holder->shared)
+    holder->hold = HoldCopy{*token, part[at::record].text};
   return holder;
 }
 
@@ -338,9 +345,12 @@ InspectVote ask_vote(const ScriptReply& reply) {
 InspectVote inspect_vote(const ScriptReply& reply) {
   const std::string_view first_word = word_of(reply);
   if (first_word != word::free && first_word != word::held) return fault_of(reply);
-  auto parties = parties_of(reply->elements.back());
+  const std::size_t at =
+      first_word == word::free ? reply_at::free::parties : reply_at::holder::extra;
+  if (reply->elements.size() <= at) return garbage();
+  auto parties = parties_of(reply->elements[at]);
   if (!parties) return garbage();
-  const auto& fields = reply->elements.back().elements;
+  const auto& fields = reply->elements[at].elements;
   const Duration time = from_wire(*whole_number(fields[reply_at::parties::time].text));
   LastRuns runs = decode_runs(fields[reply_at::parties::runs].text, time);
   if (first_word == word::free) return Free{std::move(*parties), {}, std::move(runs)};

@@ -296,8 +296,9 @@ eval_fails() {
   assert_refused 64 "no lease" redlock-cli extend --ttl 60s
   assert_refused 64 "no lease" redlock-cli release
   refute_regex "$stderr" "--force"
+  redlock-cli acquire -k demo --ttl 60s
   assert_refused 64 "no lease" redlock-cli release -k demo
-  assert_regex "$stderr" "if a command holds it, .redlock-cli stop KEY. ends that command"
+  assert_regex "$stderr" "if a command holds it, .redlock-cli stop -k demo. ends that command"
   refute_regex "$stderr" "--force"
   assert_refused 64 "no lease" env REDLOCK_LEASE= redlock-cli release
   assert_refused 64 "no lease" env REDLOCK_KEY=demo redlock-cli release
@@ -337,7 +338,8 @@ eval_fails() {
 
 @test "a lease for another key than -k names is refused" {
   acquire demo 60s
-  assert_refused 64 "the lease is for demo, not for other" redlock-cli release -k other
+  redlock-cli acquire -k other --ttl 60s >/dev/null
+  assert_refused 64 "other: not on hold, and no lease of it is set" redlock-cli release -k other
   assert_refused 64 "the lease is for demo, not for other" redlock-cli extend -k other --ttl 60s
   run -0 redlock-cli extend -k demo --ttl 60s
   run -0 redlock-cli release -k demo

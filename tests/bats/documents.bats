@@ -443,6 +443,12 @@ of_the_build() { grep -lsFz "JENKINS_NODE_COOKIE=$1" /proc/[0-9]*/environ | cut 
   HOLDER=
 }
 
+@test "ci: one deployment passes a freeze" {
+  run -0 sh -c "$(block recipes/ci.md freeze)"
+  assert_output --regexp "staging: on hold until"
+  assert_output --partial "staging: lifted"
+}
+
 @test "CI: a line at the beginning of GitLab's shell holds the lock until it ends" {
   block recipes/ci.md gitlab-job >job
   echo 'redlock-cli status staging --exit-code -q; echo "status $?"' >>job

@@ -99,7 +99,7 @@ END
     'acquire -k demo --ttl 60s -- true'
     'extend -k demo'
     'release --force'
-    'release -k demo --if-fence 3'
+    'release --if-fence 3'
     'status --no-such-option'
   )
   local line

@@ -176,6 +176,22 @@ start_deploy() {
   wait_for_no_key 0 job
 }
 
+# --- redlock-cli-hold(1) ---
+
+@test "hold: a freeze is shown, and lifted" {
+  run -0 sh -c "$(example -hold.1 freeze)"
+  assert_output --regexp 'deploy: on hold until .* by .*: database move'
+  assert_output --partial "deploy: lifted"
+  wait_for_no_key 0 deploy
+}
+
+@test "hold: a deployment passes the freeze" {
+  executable deploy.sh <<<$'#!/bin/sh\nredlock-cli status deploy' >/dev/null
+  run -0 bash -c "$(example -hold.1 freeze-deploy)"
+  assert_output --regexp 'on hold until .*09:00 by .*; used by run pid'
+  wait_for_no_key 0 deploy
+}
+
 # --- redlock-cli-stop(1) ---
 
 @test "stop: the running command is stopped, and no other slot" {

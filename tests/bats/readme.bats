@@ -124,6 +124,12 @@ END_OF_DEPLOY
   assert_regex "$stderr" '"wrong branch"'
 }
 
+@test "hold keeps everybody out until it is lifted" {
+  run -0 paste hold
+  assert_output --regexp 'deploy: on hold until .*09:00; '
+  assert_output --partial "deploy: lifted"
+}
+
 @test "status shows every lock, or one" {
   redlock-cli acquire -k deploy --ttl 1m --note "release 4.2" >/dev/null
   run -0 paste who

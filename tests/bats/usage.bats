@@ -257,7 +257,11 @@ setup() { setup_one_server; }
   run -0 redlock-cli status -- -k
   assert_output --partial -- "-k: free"
   eval "$(redlock-cli acquire -k demo -t 60s --export)"
-  assert_refused 64 "the lease is for demo, not for other" redlock-cli release other
+  # That lease is not meant, and the lock of the named key is free.
+  run -0 redlock-cli release other
+  redlock-cli acquire -k third -t 60s --token-file "$BATS_TEST_TMPDIR/lease"
+  assert_refused 64 "the lease is for third, not for other" \
+    redlock-cli release other --token-file "$BATS_TEST_TMPDIR/lease"
   run -0 redlock-cli release demo
   assert_equal "$(redis 0 exists demo)" 0
   run -1 redlock-cli doctor probe

@@ -27,6 +27,9 @@ class RedisVote : public ScriptedServer {
     std::string address;                  ///< for messages; empty if the vote has only one server
   };
 
+  /// One of its masters is enough.
+  asio::awaitable<std::optional<bool>> persists_nothing(Instant deadline) final;
+
   /// All servers that may have keys.
   virtual asio::awaitable<Result<std::vector<Master>, Fault>> masters(Instant deadline) = 0;
 

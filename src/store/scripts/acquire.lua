@@ -129,7 +129,7 @@ if superseder or needs_ticket
     may_change = first_end and state == 'shared' and first_end - time or remaining_ms(time)
   end
   if state == 'free' then return {WORD.queued, queue_status(may_change, offered)} end
-  local refusal = describe(WORD.held, value, type_name, time)
+  local refusal = with_value(describe(WORD.held, value, type_name, time), value)
   refusal[REPLY.holder.extra] = queue_status(may_change, offered)
   return refusal
 end

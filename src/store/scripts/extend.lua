@@ -24,6 +24,14 @@ local function keep_user(its_end)
   return put_user(how, id, users, user, its_end, ARGV.user_record, time)
 end
 
+-- A user does not move the end of a hold, but the keeper may (F1).
+local function lengthen_hold()
+  if user ~= '' or not users or not users.hold or users.hold >= time + ttl then return end
+  local owner = read_owner()
+  local record = with_length(owner.record, time + ttl - tonumber(owner.since))
+  return first_error(redis.pcall('HSET', KEYS.owner, 'record', record))
+end
+
 -- A server that granted the lease late gave it another fence (R6). A server that cannot store the
 -- fence still keeps the lease.
 local function keep_fence()
@@ -38,7 +46,7 @@ if how == 'exclusive' then
   local life = math.max(redis.call('PTTL', KEYS.lock), ttl)
   redis.call('PEXPIRE', KEYS.lock, decimal(life))
   redis.pcall('PEXPIRE', KEYS.owner, decimal(life))
-  local failure = keep_user(time + life)
+  local failure = keep_user(time + life) or lengthen_hold()
   if failure then return failure end
   keep_fence()
   local reply = describe(WORD.extended, ARGV.token, nil, time)

@@ -1,7 +1,8 @@
 -- Restores a lease, or only its record, on a server that lost it, after a quorum extended it in the
 -- same round (R5). Never shortens a lease, and never replaces a record of ours, which may have a
 -- stop request. A user of the lease also restores its own entry if the record was lost (U4), even
--- after the keeper has released the lease there.
+-- after the keeper has released the lease there. A hold lasts until its own end, whichever process
+-- restores it (F2).
 -- ARGV: token, ttl, fence, age, supervised, owner record, mode (x or s), slots as '1,4' or '',
 --       the user's id ('': the keeper) and record
 -- -> {'healed'} | {'gone', …} if it was released by hand or broken meanwhile
@@ -11,6 +12,13 @@ local id, time = redis.sha1hex(token), now()
 local user = ARGV.user
 local was_released, was_broken = tombstones_of(id)
 if was_broken or was_released and user == '' then return not_ours(id, time) end
+local record = ARGV.record
+local hold = string.match(record, HOLD)
+if was_released then
+  record = with_length(record, nil)
+elseif hold then
+  ttl = math.max(ttl, tonumber(hold) - tonumber(ARGV.age))
+end
 -- Of the lease, before its record is written anew.
 local users = {known = true}
 local function restore_users(how, ends, ends_here)
@@ -41,11 +49,11 @@ if ARGV.mode == WORD.alone then
     ttl = math.max(ttl, rest)
   else
     if state ~= 'free' then return describe(WORD.held, value, type_name, time) end
-    local set = redis.pcall('SET', KEYS.lock, token, 'NX', 'PX', ARGV.ttl)
+    local set = redis.pcall('SET', KEYS.lock, token, 'NX', 'PX', decimal(ttl))
       or redis.error_reply(NOT_SET)
     if is_error(set) then return set end
   end
-  write_owner(id, ARGV.fence, since, ARGV.supervised, ARGV.record, ttl)
+  write_owner(id, ARGV.fence, since, ARGV.supervised, record, ttl)
   local failure = restore_users('exclusive', time + ttl, time + rest)
   if failure then return failure end
 else

@@ -55,6 +55,6 @@ local parties = {
 if state == 'free' then return {WORD.free, parties} end
 local ends = value == SHARED and ARGV.share ~= '' and share_end(ARGV.share, time)
 local holder = ends and describe_share(WORD.held, ARGV.share, ends, time)
-  or describe(WORD.held, value, type_name, time)
+  or with_value(describe(WORD.held, value, type_name, time), value)
 holder[REPLY.holder.extra] = parties
 return holder

@@ -103,6 +103,30 @@ local function describe_share(word, id, ends, time)
   return reply, first_error(stored)
 end
 
+-- A hold is an exclusive lease that no process needs, with a mark in its owner record (F1). Its end
+-- does not depend on its users. -> that end, or nil if the record is not that of a hold
+local HOLD = '"' .. WORD.hold_field .. '":(%d+)'
+local function hold_end(owner)
+  local length = string.match(owner.record or '', HOLD)
+  return length and tonumber(owner.since) and tonumber(owner.since) + tonumber(length)
+end
+
+-- The record of a hold that lasts for this long from its grant, or that is lifted (nil).
+local function with_length(record, length)
+  local field = length and WORD.hold_field or WORD.lifted_field
+  return (string.gsub(record, HOLD, '"' .. field .. '":' .. (length and decimal(length) or '%1'), 1))
+end
+
+-- Adds the value of the lock to the reply about a hold. Every client that may lock may also restore
+-- or lift the hold (F2, F3).
+local function with_value(reply, value)
+  if string.match(reply[REPLY.holder.record], HOLD) then
+    reply[REPLY.holder.ended] = reply[REPLY.holder.ended] or 0
+    reply[REPLY.holder.value] = value
+  end
+  return reply
+end
+
 -- The reply if the caller's lease is not here: {'gone', 1} if it was released by hand, even if
 -- there is a later lease; otherwise the holder, or {'gone', 0}. If it was broken by force, the
 -- reply ends with the breaker: {'held', …, breaker} or {'gone', 2, breaker}. For a user of the

@@ -10,7 +10,8 @@
 --       the run that ends with this lease ('': none), see runs.lua,
 --       the id of the user that ends ('': the keeper, or a request by hand),
 --       whether the lease may have users (0 or 1),
---       a stop request for its users, a JSON object ('': none)
+--       a stop request for its users, a JSON object ('': none),
+--       for how long a hold that is lifted must not return here, in ms (0: it is no hold)
 -- -> {'released', whether the run is recorded}, with 1 at the end if the lease is left to its users
 --    | {'supervised', …} as `held` | {'gone', …} | {'held', …} | an error
 forget_absent()
@@ -25,8 +26,13 @@ if waiter ~= '' and KEYS.queue then
   enqueue(
     waiter, tonumber(ARGV.ticket), ARGV.mode, ARGV.polls, tonumber(ARGV.life), ARGV.record, time)
 end
+local lifted_for = tonumber(ARGV.lifted_for)
 local how, ends = own_lease(token, time, user ~= '')
-if not how then return ends end
+if not how then
+  -- A client may be about to restore the hold (F3).
+  if lifted_for > 0 and not is_error(ends) then leave_tombstones({id}, nil, lifted_for, time) end
+  return ends
+end
 
 if by_hand then
   -- Only this key shows whether a run keeps the lease (R9).
@@ -84,6 +90,13 @@ local function ask_users(known)
     how == 'shared' and write_share(id, known) or redis.pcall('HSET', KEYS.owner, 'record', asked))
 end
 
+-- From now on it is the lease of its users, if it has any.
+local function end_hold(users)
+  if not users.hold then return end
+  local record = with_length(read_owner().record, nil)
+  return first_error(redis.pcall('HSET', KEYS.owner, 'record', record))
+end
+
 if user ~= '' or ARGV.may_have_users == '1' then
   local users, unread = read_users(how, id, time)
   if not users then return unread end
@@ -96,19 +109,29 @@ if user ~= '' or ARGV.may_have_users == '1' then
     -- Let the process that keeps this lease learn that it was released, not lost. Beside users it
     -- also stops a late heal by that process.
     local may_return = by_hand or users[1] or not users.known
-    if may_return and expire_in == 0 then leave_tombstones({id}, nil, rest_of_lease(), time) end
+    if may_return and expire_in == 0 then
+      leave_tombstones({id}, nil, math.max(rest_of_lease(), lifted_for), time)
+    end
+    local failure = end_hold(users)
+    if failure then return failure end
   end
   if not users.left or users[1] or not users.known then
     local failure = write_users(how, id, users)
     if failure then return failure end
-    if not users.left then return {WORD.released, 0} end
-    local last = users.left
+    local last = users.left or users.hold
+    if not last then return {WORD.released, 0} end
     for _, other in ipairs(users) do last = math.max(last, other.ends) end
     -- A user that the record no longer shows relies on no more than the present end.
     if not users.known then last = math.max(last, time + rest_of_lease()) end
+    local rest = last > time and last - time or TIME.idle_life
+    -- A user of a hold has ended.
+    if not users.left then
+      if rest < rest_of_lease() then expire_after(rest) end
+      return {WORD.released, 0}
+    end
     local known = data_of_lease()
     failure = ask_users(known)
-    expire_after(last > time and last - time or TIME.idle_life)
+    expire_after(rest)
     return failure or {WORD.released, record_with(known), 1}
   end
   expire_in = math.max(0, users.left - time)
@@ -145,7 +168,7 @@ for nth = 2, #parts do
 end
 local was_last = redis.call('ZCARD', KEYS.readers) == own
 forget_share(id)
-leave_end(id, record, time)
+leave_end(id, known and known.record, time)
 if was_last then end_sharing() else bound_shares(time) end
 local state = was_last and 'free' or lock_state(time)
 notify_next(state, time, waiter)

@@ -27,14 +27,15 @@ local function parse_users(text, time)
 end
 
 -- Like parse_users(), for the lease `id`, which is here. `known` is false if the record of the
--- lease was lost, so there may be others.
+-- lease was lost, so there may be others. `hold` is the end of a hold; once it has passed, the
+-- keeper has left (F1).
 local function read_users(how, id, time)
-  local known, text
+  local known, text, hold
   if how == 'exclusive' then
     if not KEYS.owner then return nil, redis.error_reply(ELSEWHERE) end
     local owner, unread = read_owner()
     if unread then return nil, unread end
-    if owner.lease == id then known, text = owner.record, owner.users end
+    if owner.lease == id then known, text, hold = owner.record, owner.users, hold_end(owner) end
   else
     if not KEYS.shares then return nil, redis.error_reply(ELSEWHERE) end
     local stored = redis.pcall('HMGET', KEYS.shares, id, users_of_share(id))
@@ -42,8 +43,10 @@ local function read_users(how, id, time)
     known, text = read_share(stored[1]), stored[2]
   end
   local users, unread = parse_users(text, time)
-  if users then users.known = known and true or false end
-  return users, unread
+  if not users then return nil, unread end
+  users.known, users.hold = known and true or false, hold
+  if hold and hold <= time then users.left = users.left or hold end
+  return users
 end
 
 -- Stores them. The caller sets the expiry of KEYS.shares. -> an error or nil

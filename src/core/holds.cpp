@@ -1,0 +1,75 @@
+#include "core/holds.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include "core/decision.hpp"
+
+namespace redlock {
+namespace {
+
+/// The lease with a hold's mark that most servers show; nullptr: none has a mark.
+const Holder* most_shown(const std::vector<ShownLock>& shown) {
+  const Holder* most = nullptr;
+  std::ptrdiff_t most_times = 0;
+  for (const ShownLock& at : shown) {
+    if (at.holder == nullptr || !at.holder->hold) continue;
+    const auto times = std::ranges::count_if(shown, [&](const ShownLock& other) {
+      return other.holder != nullptr && other.holder->id == at.holder->id;
+    });
+    if (times > most_times) most = at.holder;
+    most_times = std::max(most_times, times);
+  }
+  return most;
+}
+
+/// Whether a server shows this lease as that of a process. Then the mark of another is no proof: a
+/// server must not be able to free other leases by it.
+bool is_disputed(const std::vector<ShownLock>& shown, const LeaseId& id) {
+  return std::ranges::any_of(shown, [&](const ShownLock& at) {
+    if (at.holder == nullptr || at.holder->id != id || !at.holder->owner) return false;
+    return !at.holder->owner->hold_for && !at.holder->owner->lifted;
+  });
+}
+
+}  // namespace
+
+std::optional<Duration> hold_remaining(const Holder& holder) {
+  if (!holder.owner || !holder.owner->hold_for || !holder.age) return std::nullopt;
+  const Duration rest = *holder.owner->hold_for - *holder.age;
+  return rest > Duration::zero() ? std::optional(rest) : std::nullopt;
+}
+
+std::vector<ShownLock> shown_by(const std::vector<InspectVote>& votes) {
+  std::vector<ShownLock> shown;
+  for (const InspectVote& vote : votes) {
+    const auto* taken = std::get_if<Taken>(&vote);
+    shown.push_back(
+        {!std::holds_alternative<Fault>(vote), taken != nullptr ? &taken->holder : nullptr});
+  }
+  return shown;
+}
+
+std::optional<FoundHold> find_hold(const std::vector<ShownLock>& shown) {
+  const Holder* const marked = most_shown(shown);
+  if (marked == nullptr || is_disputed(shown, marked->id)) return std::nullopt;
+  FoundHold found{*marked};
+  std::vector<Duration> remaining;
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    const Holder* const holder = shown[i].holder;
+    if (shown[i].answered && holder == nullptr) found.lacking.push_back(i);
+    if (holder == nullptr || holder->id != marked->id) continue;
+    ++found.shows;
+    if (!holder->owner) found.lacking.push_back(i);
+    if (const auto rest = hold_remaining(*holder)) remaining.push_back(*rest);
+    found.longest = std::max(found.longest, holder->remaining.value_or(Duration::zero()));
+    found.is_lifted = found.is_lifted || (holder->owner && holder->owner->lifted);
+  }
+  if (remaining.empty()) return std::nullopt;
+  std::ranges::sort(remaining, std::greater());
+  found.remaining = remaining[std::min(quorum_of(shown.size()), remaining.size()) - 1];
+  found.longest = std::min<Duration>(std::max(found.longest, remaining.front()), Ttl::max);
+  return found;
+}
+
+}  // namespace redlock

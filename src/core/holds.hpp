@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "core/vote.hpp"
+
+namespace redlock {
+
+/// A hold, as the votes of one round show it (PROTOCOL F1-F3). Pure.
+
+/// How long this hold lasts at the server that shows it, whatever its users do; nullopt: the lease
+/// is no hold, or no longer one.
+std::optional<Duration> hold_remaining(const Holder& holder);
+
+/// The lock, as one server shows it in any round.
+struct ShownLock {
+  bool answered = false;           ///< with a vote
+  const Holder* holder = nullptr;  ///< another process's lease, ours excluded
+};
+
+std::vector<ShownLock> shown_by(const std::vector<InspectVote>& votes);
+
+/// A hold that at least one server shows with its mark.
+struct FoundHold {
+  Holder holder;           ///< as that server shows it; `hold` is set
+  std::size_t shows = 0;   ///< how many servers show the lease, with its record or without
+  Duration remaining{};    ///< the quorum-th largest; of fewer servers, the smallest
+  Duration longest{};      ///< the longest time for which any server shows the lease
+  bool is_lifted = false;  ///< a server shows that it was lifted
+  std::vector<std::size_t> lacking{};  ///< the servers that answered and lost it, or its record
+};
+
+/// The hold that most servers show; nullopt if none shows one, or one of them shows that lease
+/// without the mark.
+std::optional<FoundHold> find_hold(const std::vector<ShownLock>& shown);
+
+}  // namespace redlock
