@@ -221,6 +221,29 @@ struct ChildLink {
   report_and_exit(link.socket, {ChildError::Step::exec, errno});
 }
 
+void reap(pid_t child) noexcept {
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+/// Moves the child into a process group of its own that it does not lead, so that setsid(1) need
+/// not fork. The process that leads it ends at once: while the group has members, its number is not
+/// reused. Needs blocked signals. False: it cannot be done (errno).
+bool move_to_own_group(pid_t child, const PidNamespace* pid_namespace) noexcept {
+  const pid_t leader = pid_namespace != nullptr ? pid_namespace->fork() : ::fork();
+  if (leader == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    for (;;) ::pause();
+  }
+  if (leader < 0) return false;
+  const bool moved = ::setpgid(leader, leader) == 0 && ::setpgid(child, leader) == 0;
+  const int error = errno;
+  ::kill(leader, SIGKILL);
+  reap(leader);
+  errno = error;
+  return moved;
+}
+
 /// Step::none when the exec succeeded, the child died before it, or it takes too long.
 ChildError wait_for_exec(int report_from) noexcept {
   constexpr ChildError none{ChildError::Step::none, 0};
@@ -236,11 +259,6 @@ ChildError wait_for_exec(int report_from) noexcept {
     got = ::read(report_from, &child_error, sizeof child_error);
   } while (got < 0 && errno == EINTR);
   return got == static_cast<ssize_t>(sizeof child_error) ? child_error : none;
-}
-
-void reap(pid_t child) noexcept {
-  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-  }
 }
 
 ExecFailure cannot_start(const Command& command, const char* what, int error) {
@@ -326,6 +344,11 @@ Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command,
     ours.reset();  // else the child would never read end of file
     exec_command(prepared, options, inherited, {parent, of_child.get()});
   }
+  // Not in the child: in a pid namespace, groups have other numbers.
+  const bool is_grouped =
+      child > 0 && (options.join_group ? ::setpgid(child, *options.join_group) == 0
+                                       : move_to_own_group(child, options.pid_namespace));
+  const int group_error = errno;
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (child < 0) {
     ExecFailure no_fork = cannot_start(command, "cannot fork", error);
@@ -334,9 +357,12 @@ Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command,
     return unexpected(std::move(no_fork));
   }
 
-  // Not in the child: in a pid namespace, groups have other numbers.
-  ::setpgid(child, options.join_group.value_or(child));
   ReadyCommand ready(command, child, std::move(ours));
+  if (!is_grouped) {
+    ExecFailure no_group = cannot_start(command, "cannot make a process group", group_error);
+    no_group.may_pass = group_error == EAGAIN || group_error == ENOMEM;
+    return unexpected(std::move(no_group));
+  }
 
   // Before it runs, so that none of its children is ever outside the cgroup.
   if (options.cgroup != nullptr) {

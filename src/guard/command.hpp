@@ -49,9 +49,9 @@ std::vector<std::string> environment_with(const std::vector<Variable>& ours);
 
 struct SpawnOptions {
   std::vector<std::string> environment;
-  std::optional<pid_t> join_group;       ///< our job's process group, to join; nullopt: the command
-                                         ///< leads one of its own until it is moved
-  const proc::Cgroup* cgroup = nullptr;  ///< the cgroup to put it into; may be null
+  std::optional<pid_t> join_group;  ///< our job's process group, to join; nullopt: one of its own,
+                                    ///< which it does not lead
+  const proc::Cgroup* cgroup = nullptr;         ///< the cgroup to put it into; may be null
   const PidNamespace* pid_namespace = nullptr;  ///< to be forked into, with its own /proc; or null
   pid_t front = 0;  ///< our front process: LISTEN_PID and WATCHDOG_PID that name it will name the
                     ///< command; 0: they stay as they are

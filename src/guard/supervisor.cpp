@@ -68,10 +68,6 @@ Supervisor::Supervisor(const Clock& clock, StopPlan plan, SharedPage& page,
   if (isolation_.cgroup() != nullptr) tree_.confine_to(*isolation_.cgroup());
 }
 
-Supervisor::~Supervisor() {
-  if (leader_ && !tree_.is_guard(leader_->pid())) leader_->was_reaped();
-}
-
 Result<void, ExecFailure> Supervisor::prepare(const Command& command, SpawnOptions options,
                                               const InheritedSignals& inherited,
                                               std::optional<Command> hook) {
@@ -90,21 +86,9 @@ Result<void, ExecFailure> Supervisor::prepare(const Command& command, SpawnOptio
     return unexpected<ExecFailure>(std::move(ready.error()));
   }
 
+  group_ = ::getpgid(ready->pid());
   joined_group_ = options.join_group.value_or(0);
-  if (!options.join_group) {
-    leader_ = GroupLeader::fork(options.pid_namespace);
-    if (!leader_ || !leader_->lead(ready->pid())) {
-      const int error = errno;
-      ready =
-          unexpected(ExecFailure{cannot_start_code, "cannot make a group: " + errno_text(error)});
-      discard_group();
-      end_namespace();
-      return unexpected<ExecFailure>(std::move(ready.error()));
-    }
-    tree_.add_guard(leader_->pid());
-    made_group_ = leader_->pid();
-  }
-  group_ = joined_group_ != 0 ? joined_group_ : made_group_;
+  made_group_ = options.join_group ? 0 : group_;
   ready_.emplace(std::move(*ready));
   if (hook) hook_.prepare(std::move(*hook), std::move(options), inherited);
   return {};
@@ -124,7 +108,6 @@ void Supervisor::disarm() {
 
 void Supervisor::drop() {
   ready_.reset();
-  discard_group();
   end_namespace();
   disarm();
 }
@@ -134,7 +117,6 @@ Result<bool, ExecFailure> Supervisor::start() {
   page_.command_starts = true;
   pid_ = ready_->pid();
   page_.target.own_group = made_group_;
-  page_.target.leader = made_group_;
   page_.target.command = pid_;
 
   // After the fork, because the command must not inherit these.
@@ -144,9 +126,9 @@ Result<bool, ExecFailure> Supervisor::start() {
   signals_.command_starts(clock_.now());
   if (auto started = ready_->start(); !started) {
     page_.target.command = 0;
+    page_.target.own_group = 0;
     page_.command_starts = false;
     disarm();
-    discard_group();
     end_namespace();
     return unexpected<ExecFailure>(std::move(started.error()));
   }
@@ -154,15 +136,6 @@ Result<bool, ExecFailure> Supervisor::start() {
   return true;
 }
 
-/// Of a command that never ran.
-void Supervisor::discard_group() {
-  page_.target.own_group = 0;
-  page_.target.leader = 0;
-  if (leader_) tree_.remove_guard(leader_->pid());
-  leader_.reset();
-}
-
-/// A namespace ends only after its last process was reaped, the leader of the group included.
 void Supervisor::end_namespace() {
   if (pid_namespace_) pid_namespace_->end();
   pid_namespace_.reset();
@@ -207,9 +180,12 @@ void Supervisor::pass_on_to_command(int signal, Reached reached) {
     signal = sent_for(signal);
     note_signals(proc::mask_of(signal));
     const CommandReach reach(page_.target);
-    to_group = plan_.signal_to == SignalTo::group && reach.includes_group();
+    to_group = plan_.signal_to == SignalTo::group && (made_group_ != 0 || reach.group() != 0);
     if (to_group) {
       reach.send(signal, /*wakes=*/false);
+      // What it left in the group that was made for it.
+      if (reach.group() != made_group_)
+        for (const pid_t pid : rest_of_made_group()) ::kill(pid, signal);
       passed_on_to_ = reach;
     }
     // Alone, or because it has left the group in this very moment.
@@ -357,8 +333,7 @@ CommandEnd Supervisor::make_end(bool dead, Instant over) const {
   end.hook_failure = hook_.failure();
   if (schedule_.promises_death())
     end.late = std::max(Duration::zero(), over - schedule_.deadline());
-  // The leader of its group has been told to end, and may not have been reaped yet.
-  end.all_dead = tree_.nothing_left() || (leader_ && tree_.no_descendant_lives());
+  end.all_dead = tree_.nothing_left();
   if (!end.all_dead) end.left = tree_.descendants();
 
   // A holder process that `acquire` left in the background does none of the work that the lock
@@ -480,21 +455,24 @@ std::vector<pid_t> Supervisor::rest_of_group() const {
   return rest;
 }
 
+/// The number of a group without a leader may have been reused, so its members are found one by
+/// one.
+std::vector<pid_t> Supervisor::rest_of_made_group() const {
+  return made_group_ != 0 ? tree_.members_of(made_group_) : std::vector<pid_t>();
+}
+
 /// Whether the process got the signal that ended the command with its group.
 bool Supervisor::has_stop_signal(pid_t pid) const {
   if (!awaits_group() || !signals_.group_has_stop_signal()) return false;
-  return passed_on_to_ ? passed_on_to_->includes(pid) : ::getpgid(pid) == group_;
+  if (!passed_on_to_) return ::getpgid(pid) == group_;
+  return passed_on_to_->includes(pid) || (made_group_ != 0 && ::getpgid(pid) == made_group_);
 }
 
 void Supervisor::reap() {
   // It may have moved to another group.
   if (const pid_t group = ended_ ? 0 : ::getpgid(pid_); group > 0) group_ = group;
   while (const auto ended = tree_.reap()) {
-    if (ended->pid == pid_ && !ended_) {
-      note_end(ended->status);
-      // From here on, only its members keep the number of the group from being reused.
-      if (leader_ && tree_.is_guard(leader_->pid())) leader_->end();
-    }
+    if (ended->pid == pid_ && !ended_) note_end(ended->status);
     hook_.note_end(*ended);
   }
 }

@@ -13,7 +13,6 @@
 #include "core/stop_plan.hpp"
 #include "core/stop_schedule.hpp"
 #include "guard/command.hpp"
-#include "guard/group_leader.hpp"
 #include "guard/isolation.hpp"
 #include "guard/pid_namespace.hpp"
 #include "guard/shared_page.hpp"
@@ -48,7 +47,7 @@ struct CommandEnd {
   /// Descendants that still run. Unless `unkillable`, without those that are dying, and without our
   /// own processes that keep or release another lease.
   std::vector<pid_t> left;
-  bool all_dead = false;  ///< it is certain that no process of the tree is left
+  bool all_dead = false;  ///< the kernel confirms that no process of the tree is left
   std::string swept;      ///< the processes that the command left running and that were killed with
                           ///< their pid namespace, as proc::processes_text() names living ones
   std::string hook_failure;  ///< StopHook::failure()
@@ -108,10 +107,6 @@ class Supervisor {
   /// stop signal.
   Supervisor(const Clock& clock, StopPlan plan, SharedPage& page, const Isolation& isolation,
              std::function<void(bool got_stop_signal)> on_end);
-
-  ~Supervisor();
-  Supervisor(const Supervisor&) = delete;
-  Supervisor& operator=(const Supervisor&) = delete;
 
   /// The next news; one coroutine at a time. Those that were not waited for stay until
   /// take_news(), which returns nullopt if there are none.
@@ -202,7 +197,6 @@ class Supervisor {
   void add_news(CommandNews news);
   void measure(Instant now);
   void disarm();
-  void discard_group();
   void end_namespace();
   asio::awaitable<bool> kill_tree();
   asio::awaitable<bool> kill_all();
@@ -220,6 +214,7 @@ class Supervisor {
   [[nodiscard]] bool awaits_group() const noexcept { return ended_ && ended_->by_signal; }
   [[nodiscard]] std::vector<pid_t> groups_of_command() const;
   [[nodiscard]] std::vector<pid_t> rest_of_group() const;
+  [[nodiscard]] std::vector<pid_t> rest_of_made_group() const;
   [[nodiscard]] bool has_stop_signal(pid_t pid) const;
 
   const Clock& clock_;
@@ -236,8 +231,6 @@ class Supervisor {
   StopMeter meter_;
   std::unique_ptr<Event> event_;
   std::optional<PidNamespace> pid_namespace_;
-  std::unique_ptr<GroupLeader> leader_;  ///< of the group that was made for the command, until it
-                                         ///< is reaped
   std::optional<ReadyCommand> ready_;
   std::optional<Ending> ended_;
   Instant report_awaiting_at_ = Instant::max();  ///< when to report that its group is waited for

@@ -51,28 +51,21 @@ void send_signal(pid_t kill_argument, int signal) noexcept {
   if (::kill(kill_argument, signal) == 0 && needs_continue(signal)) ::kill(kill_argument, SIGCONT);
 }
 
-CommandReach::CommandReach(const CommandTarget& target) noexcept {
-  const pid_t command = target.command;
-  if (command == 0) return;
-  const pid_t group = ::getpgid(command);
-  const pid_t made = target.own_group;
-  const bool is_member = made != 0 && group == made;
-  if (is_member || target.leader != 0) made_ = made;
-  if (is_member) return;
-  (group == command ? led_ : alone_) = command;
+CommandReach::CommandReach(const CommandTarget& target) noexcept : command_(target.command) {
+  if (command_ == 0) return;
+  // The number of a group that the command has left may have been reused.
+  const pid_t group = ::getpgid(command_);
+  if (group == command_ || (group > 0 && group == target.own_group)) group_ = group;
 }
 
 void CommandReach::send(int signal, bool wakes) const noexcept {
-  for (const pid_t argument : {-made_, -led_, alone_}) {
-    if (argument == 0) continue;
-    wakes ? send_signal(argument, signal) : static_cast<void>(::kill(argument, signal));
-  }
+  const pid_t argument = group_ != 0 ? -group_ : command_;
+  if (argument == 0) return;
+  wakes ? send_signal(argument, signal) : static_cast<void>(::kill(argument, signal));
 }
 
 bool CommandReach::includes(pid_t pid) const noexcept {
-  if (pid == alone_) return true;
-  const pid_t group = made_ != 0 || led_ != 0 ? ::getpgid(pid) : 0;
-  return group != 0 && (group == made_ || group == led_);
+  return group_ != 0 ? ::getpgid(pid) == group_ : command_ != 0 && pid == command_;
 }
 
 ProcessTree::ProcessTree(CommandTarget& target) : target_(target) {
@@ -155,7 +148,7 @@ bool ProcessTree::kill_all(Guards guards, Instant until, std::atomic<std::int64_
   while (const auto pid = walk.next()) {
     if (progress != nullptr) *progress = BootClock::now().time_since_epoch().count();
     if (guards_.contains(*pid)) {
-      if (guards == Guards::killed && ::kill(*pid, SIGKILL) == 0) proc::lend_cpu_share(*pid);
+      if (guards == Guards::killed) ::kill(*pid, SIGKILL);
       continue;
     }
     const pid_t group = ::getpgid(*pid);
@@ -193,7 +186,6 @@ std::optional<Ended> ProcessTree::reap_next() {
   const pid_t pid = info.si_pid;
   // Before it is reaped, as its pid may be reused from then on.
   if (pid == target_.command) target_.command = 0;
-  if (pid == target_.leader) target_.leader = 0;
   int status = 0;
   if (::waitpid(pid, &status, WNOHANG | __WALL) != pid) return std::nullopt;
   guards_.erase(pid);

@@ -29,14 +29,14 @@ struct CommandTarget {
 
   /// The process group that was made for the command, while any of its members may live; 0: none.
   std::atomic<pid_t> own_group{0};
-
-  /// The leader of that group: while it has not been reaped, the group's number is not reused, even
-  /// if no member is left. 0: it has been reaped.
-  std::atomic<pid_t> leader{0};
 };
 
-/// What one or two system calls reach of the command, wherever it is now: the group that was made
-/// for it; and if it has left that (setsid), the group that it leads, or it alone.
+/// Sends a signal as kill(2) does. SIGTERM and the like are followed by SIGCONT, because a stopped
+/// process does not handle them before.
+void send_signal(pid_t kill_argument, int signal) noexcept;
+
+/// What one system call reaches of the command, wherever it is now: the group that was made for it,
+/// or that it leads since it left that (setsid); or it alone.
 class CommandReach {
  public:
   explicit CommandReach(const CommandTarget& target) noexcept;
@@ -48,18 +48,13 @@ class CommandReach {
   /// Whether the process is part of it now.
   [[nodiscard]] bool includes(pid_t pid) const noexcept;
 
-  /// Whether it includes a whole group, and not the command alone.
-  [[nodiscard]] bool includes_group() const noexcept { return made_ != 0 || led_ != 0; }
+  /// The group; 0: it is the command alone.
+  [[nodiscard]] pid_t group() const noexcept { return group_; }
 
  private:
-  pid_t made_ = 0;   ///< the group that was made for it; 0: none
-  pid_t led_ = 0;    ///< another group, which it leads; 0: none
-  pid_t alone_ = 0;  ///< the command, if it is in a group that may have other members; else 0
+  pid_t command_ = 0;  ///< 0: it has been reaped
+  pid_t group_ = 0;
 };
-
-/// Sends a signal as kill(2) does. SIGTERM and the like are followed by SIGCONT, because a stopped
-/// process does not handle them before.
-void send_signal(pid_t kill_argument, int signal) noexcept;
 
 /// All descendants of this process, double-forked and setsid ones included: from construction on
 /// this process is a PR_SET_CHILD_SUBREAPER, so orphans below it are reparented to it. Its only
@@ -87,9 +82,6 @@ class ProcessTree {
   /// Registers a descendant that is a guard of ours. Only kill_and_reap() signals it, but its
   /// descendants belong to the tree.
   void add_guard(pid_t pid) { guards_.insert(pid); }
-
-  /// Whether it is such a guard, and has not been reaped.
-  [[nodiscard]] bool is_guard(pid_t pid) const { return guards_.contains(pid); }
 
   /// From now on kill() kills it like any other descendant.
   void remove_guard(pid_t pid) { guards_.erase(pid); }

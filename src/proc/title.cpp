@@ -59,8 +59,8 @@ void set_title(std::string_view title, int argc, char** argv) noexcept {
 bool has_guard_title(pid_t pid) {
   const auto name = read_proc_file("/proc/" + std::to_string(pid) + "/comm");
   if (!name || name->empty()) return false;
-  constexpr std::array titles{holder_title,   shield_title, awaiter_title,
-                              releaser_title, leader_title, witness_title};
+  constexpr std::array titles{holder_title, shield_title, awaiter_title, releaser_title,
+                              witness_title};
   const std::string_view text(name->data(), name->size() - 1);  // without its newline
   return std::find(titles.begin(), titles.end(), text) != titles.end() && runs_our_program(pid);
 }

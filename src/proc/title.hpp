@@ -14,8 +14,6 @@ inline constexpr std::string_view awaiter_title =
     "lock-awaiter";  ///< such a holder, after a signal has ended its command: it awaits the rest of
                      ///< the process group
 inline constexpr std::string_view releaser_title = "lock-releaser";
-inline constexpr std::string_view leader_title =
-    "lock-leader";  ///< it leads the process group of the command
 inline constexpr std::string_view witness_title = "lock-witness";  ///< it observes signals to a job
 
 /// Sets the name of this process in `comm`, truncated to 15 bytes.

@@ -267,7 +267,7 @@ assert_swept() {
   needs_manager
   start_job
   put_job_into_unit
-  assert_equal "${#JOB[@]}" 4
+  assert_equal "${#JOB[@]}" 3
   run -0 /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/sweep.py" "$MANAGER" heard 10 "${JOB[@]}"
   local sent slow count
   read -r sent slow <<<"$output"

@@ -172,6 +172,18 @@ as_init() { unshare --pid --fork --kill-child --mount-proc "$@"; }
   assert_equal "$status" 5
 }
 
+@test "below a process 1 that does not reap, no zombie is left" {
+  as_root
+  run -0 as_init setsid -w /usr/bin/python3 -c '
+import os, subprocess, sys
+subprocess.run(sys.argv[1:], check=True)
+pids = [name for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+print(*(open(f"/proc/{pid}/stat").read() for pid in pids))
+' redlock-cli run -q -k demo -- true
+  # setsid forks, as it leads its group.
+  refute_output --partial " Z "
+}
+
 @test "as process 1: TERM reaches the command" {
   as_root
   start_background ours unshare --pid --fork --kill-child --mount-proc redlock-cli run -k demo -- \

@@ -152,7 +152,7 @@ class Run:
             bear_child()
 
     def processes(self):
-        """The pids of front, shield, holder, command and its leader, by name, if they exist."""
+        """The pids of front, shield, holder and command, by name, if they exist."""
         found = {"front": self.process.pid}
         for child in children(self.process.pid):
             name = GUARDS.get(command_name(child))
@@ -161,7 +161,7 @@ class Run:
         if "shield" in found:
             found.update(("holder", child) for child in children(found["shield"]))
         if "holder" in found:
-            found.update(zip(("command", "leader"), children(found["holder"])))
+            found.update(("command", child) for child in children(found["holder"]))
         return found
 
     def guards(self):

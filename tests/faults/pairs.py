@@ -50,12 +50,12 @@ SHIELDED = ("sh", "-c", 'sleep 1000 </dev/null >/dev/null 2>&1 9<&- & echo $!; e
 libc = ctypes.CDLL(None, use_errno=True)
 
 SHAPES = {
-    "plain": ("front", "holder", "leader", "command"),
+    "plain": ("front", "holder", "command"),
     "shielded": ("front", "shield", "holder", "command"),
     "job": ("front", "witness", "holder", "command"),
 }
 GUARDS = {"lock-holder": "holder", "lock-awaiter": "holder", "lock-shield": "shield"}
-UNGUARDED = {"command", "witness", "leader"}
+UNGUARDED = {"command", "witness"}
 APART = [{"front", "holder"}, {"shield", "holder"}]
 
 
@@ -134,7 +134,7 @@ class Round:
     def start(self):
         words = [self.program, "run", "-q", "-k", self.key, "--ttl", f"{TTL}s"]
         words += ["--grace", "100ms", "--server-timeout", "100ms"]
-        if self.pair.first == "command" or {self.pair.first, self.pair.second} <= UNGUARDED:
+        if self.pair.first == "command" or {self.pair.first, self.pair.second} == UNGUARDED:
             words += ["--descendants", "kill"]
         words += ["--", "sh", "-c", COMMAND, "-", self.witness]
         if self.pair.shape == "shielded":
@@ -167,8 +167,7 @@ class Round:
             pids[GUARDS.get(name, name)] = child
         if "shield" in pids:
             (pids["holder"],) = children(pids["shield"])
-        pids["command"], *leader = children(pids["holder"])
-        pids.update(("leader", child) for child in leader)
+        (pids["command"],) = children(pids["holder"])
         if self.pair.shape == "job":
             (pids["witness"],) = set(children(self.run.pid)) - {pids["holder"]}
         self.pids = pids

@@ -237,7 +237,7 @@ struct InOwnGroup {
     }
     output.write_end.reset();
     for (int line = 0; line < lines; ++line) output.read_line();
-    target.own_group = pid;
+    target.own_group = ::getpgid(pid);
     target.command = pid;
   }
 
