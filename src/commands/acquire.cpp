@@ -97,7 +97,8 @@ class AcquireHere {
     }
     const CloseMode mode = handed_over ? CloseMode::linger : CloseMode::drain;
     co_await session_.server_set().close(mode);
-    co_return ExitAs{state_.outcome.exit_code, state_.signal};
+    // The lock is held: a signal that comes now must not look like the end of the wait.
+    co_return ExitAs{state_.outcome.exit_code, handed_over ? 0 : state_.signal};
   }
 
  private:
@@ -128,13 +129,13 @@ class AcquireHere {
   asio::awaitable<bool> hand_over(HeldSet& leases) {
     state_.leases = leases.leases();
     report_acquired(session_, state_.leases, state_.waited);
-    if (options_.is_hold()) co_await report_hold(state_.leases.front());
     const auto text = output_.write(state_.leases);
     std::optional<Unwritten> unwritten;
     if (text) {
       unwritten = print_for_script(*text, ExitAs{}, gate_);
       if (!unwritten) {
         state_.outcome = report_.outcome_of(output::CommandResult::acquired, {});
+        if (options_.is_hold()) co_await report_hold(state_.leases.front());
         co_return true;
       }
       state_.signal = unwritten->signal;

@@ -89,7 +89,8 @@ class Stopping {
     const Owner& owner = *holder.owner;
     const bool has_stoppable_user = std::ranges::any_of(
         holder.users, [](const ShownUser& user) { return user.owner && user.owner->stoppable; });
-    if (owner.stoppable || has_stoppable_user) return {};
+    // The request would reach a run with --on-lost warn, too.
+    if (owner.stoppable || (has_stoppable_user && !owner.supervised)) return {};
     if (owner.hold_for && holder.users.empty()) {
       return fmt::format("nothing runs under it: {}; `redlock-cli release {}` lifts the hold",
                          output::held_text(holder), key);
@@ -182,7 +183,9 @@ class Stopping {
       const auto* taken = std::get_if<Taken>(&vote);
       if ((free != nullptr && free->ended) || (taken != nullptr && taken->ended)) co_return true;
     }
-    // A lease that was released before it was asked leaves no other sign than its run.
+    // A lease that was released before it was asked leaves no other sign than its run. That is of
+    // its keeper, and says nothing of others that used it.
+    if (!holder.users.empty()) co_return false;
     const std::vector<InspectVote> votes =
         co_await inspect(session_.server_set(), options_.resource, RunsTold::kept);
     co_return std::ranges::any_of(summarize(votes).runs_by_server, [&](const LastRuns& runs) {

@@ -239,6 +239,7 @@ bool move_to_own_group(pid_t child, const PidNamespace* pid_namespace) noexcept 
   const bool moved = ::setpgid(leader, leader) == 0 && ::setpgid(child, leader) == 0;
   const int error = errno;
   ::kill(leader, SIGKILL);
+  proc::lend_cpu_share(leader);
   reap(leader);
   errno = error;
   return moved;
@@ -344,10 +345,14 @@ Result<ReadyCommand, ExecFailure> ReadyCommand::prepare(const Command& command,
     ours.reset();  // else the child would never read end of file
     exec_command(prepared, options, inherited, {parent, of_child.get()});
   }
-  // Not in the child: in a pid namespace, groups have other numbers.
-  const bool is_grouped =
-      child > 0 && (options.join_group ? ::setpgid(child, *options.join_group) == 0
-                                       : move_to_own_group(child, options.pid_namespace));
+  // Not in the child: in a pid namespace, groups have other numbers. A hook leads its group, by
+  // which it is killed.
+  const auto set_group = [&] {
+    if (!options.join_group && !options.is_hook)
+      return move_to_own_group(child, options.pid_namespace);
+    return ::setpgid(child, options.join_group.value_or(child)) == 0;
+  };
+  const bool is_grouped = child > 0 && set_group();
   const int group_error = errno;
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
   if (child < 0) {

@@ -50,7 +50,7 @@ std::vector<std::string> environment_with(const std::vector<Variable>& ours);
 struct SpawnOptions {
   std::vector<std::string> environment;
   std::optional<pid_t> join_group;  ///< our job's process group, to join; nullopt: one of its own,
-                                    ///< which it does not lead
+                                    ///< which it does not lead, unless it is a hook
   const proc::Cgroup* cgroup = nullptr;         ///< the cgroup to put it into; may be null
   const PidNamespace* pid_namespace = nullptr;  ///< to be forked into, with its own /proc; or null
   pid_t front = 0;  ///< our front process: LISTEN_PID and WATCHDOG_PID that name it will name the

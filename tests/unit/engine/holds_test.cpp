@@ -196,7 +196,7 @@ TEST_F(Holds, UsersKeepTheLockWhenItIsLifted) {
   hold();
   AcquireOrder wanted = order(9s);
   wanted.owner.renewed_for = 9s;
-  wanted.parent_claim = ParentClaim{lease->id, lease->token, lease->fence, /*guarded=*/false};
+  wanted.parent_claim = ParentClaim{lease->id, lease->token, lease->fence};
   SetWaiter waiter(first.server_set, {wanted}, once, first.interrupt);
   const auto set = world.run(waiter.next()).value();
   set->keep();
