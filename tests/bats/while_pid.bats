@@ -224,7 +224,8 @@ lets_go_of_everything() {
     redlock-cli status demo --exit-code >/dev/null; echo $?'
   assert_equal "$output$stderr" 75
   wait_until no_holders
-  assert_equal "$(keys_at 0)" ""
+  # The run leaves a tombstone if its holder has ended only now.
+  wait_for_no_key 0 demo
 }
 
 @test "other processes see for which process the lock is kept" {
