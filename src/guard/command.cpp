@@ -227,19 +227,14 @@ void reap(pid_t child) noexcept {
 }
 
 /// Moves the child into a process group of its own that it does not lead, so that setsid(1) need
-/// not fork. The process that leads it ends at once: while the group has members, its number is not
-/// reused. Needs blocked signals. False: it cannot be done (errno).
+/// not fork. The process that leads it ends at once, and is a zombie when the child joins: from
+/// then on the group has a member, so its number is not reused. False: it cannot be done (errno).
 bool move_to_own_group(pid_t child, const PidNamespace* pid_namespace) noexcept {
   const pid_t leader = pid_namespace != nullptr ? pid_namespace->fork() : ::fork();
-  if (leader == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    for (;;) ::pause();
-  }
+  if (leader == 0) ::_exit(0);
   if (leader < 0) return false;
   const bool moved = ::setpgid(leader, leader) == 0 && ::setpgid(child, leader) == 0;
   const int error = errno;
-  ::kill(leader, SIGKILL);
-  proc::lend_cpu_share(leader);
   reap(leader);
   errno = error;
   return moved;
