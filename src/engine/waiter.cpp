@@ -166,7 +166,8 @@ SetWaiter::SetWaiter(ServerSet& server_set, std::vector<AcquireOrder> orders, Wa
       interrupt_(interrupt),
       began_(server_set.clock().now()),
       set_(std::make_shared<HeldSet>(server_set, interrupt)) {
-  // A lease that is inherited does not show us as its holder, so nobody could tell that we have it.
+  // A lease that is inherited does not show us as its holder, so `status` could not tell that we
+  // have it.
   std::string next;
   std::string last;
   for (auto order = orders_.rbegin(); order != orders_.rend(); ++order) {

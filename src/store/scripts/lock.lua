@@ -114,7 +114,8 @@ end
 -- The record of a hold that lasts for this long from its grant, or that is lifted (nil).
 local function with_length(record, length)
   local field = length and WORD.hold_field or WORD.lifted_field
-  return (string.gsub(record, HOLD, '"' .. field .. '":' .. (length and decimal(length) or '%1'), 1))
+  local value = length and decimal(length) or '%1'
+  return (string.gsub(record, HOLD, '"' .. field .. '":' .. value, 1))
 end
 
 -- Adds the value of the lock to the reply about a hold. Every client that may lock may also restore

@@ -119,10 +119,10 @@ local function record_run(brought, id, record, time)
   return not is_error(write_runs(head, last, best, skips, kept, life))
 end
 
--- Deletes the exclusive lease that is here, and records the run that ends with it ('': none). Both
--- happen in one script, so a client that acquires later at this server sees the run. Deleting comes
--- first, as a server that is out of memory allows writes after it. `stop` gets its sign. -> 1 if the run is recorded,
--- otherwise 0
+-- Deletes the exclusive lease that is here, records the run that ends with it ('': none), and leaves
+-- a sign for `stop`. All happen in one script, so a client that acquires later at this server sees
+-- the run. Deleting comes first, as a server that is out of memory allows writes after it. -> 1 if
+-- the run is recorded, otherwise 0
 local function delete_exclusive(id, run, time)
   local owner = read_owner()
   local is_ours = owner.lease == id
