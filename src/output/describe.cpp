@@ -27,11 +27,6 @@ std::string reason_text(const std::string& reason) {
   return reason.empty() ? "" : fmt::format(" (\"{}\")", safe(reason));
 }
 
-/// `alice@web1 ("roll back")`.
-std::string request_text(const StopRequest& request) {
-  return person_text(request.user, request.host) + reason_text(request.reason);
-}
-
 std::string note_text(const Owner& owner) {
   return owner.note.empty() ? std::string() : fmt::format(", \"{}\"", safe(owner.note));
 }
@@ -254,9 +249,29 @@ std::string users_text(const std::vector<ShownUser>& users) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
+std::string request_text(const StopRequest& request) {
+  return person_text(request.user, request.host) + reason_text(request.reason);
+}
+
+std::string priority_text(unsigned priority) {
+  return priority == 0 ? std::string() : fmt::format(", priority {}", priority);
+}
+
 std::string asked_text(const StopRequest& request) {
   return (request.newer ? "asked to stop for a newer run of " : "asked to stop by ") +
          request_text(request);
+}
+
+std::string sent_away_text(const SentAway& waiters) {
+  if (waiters.number + waiters.unreached == 0) return "nobody waits";
+  std::string text =
+      fmt::format("{} waiter{} sent away", waiters.number, waiters.number == 1 ? "" : "s");
+  if (waiters.unreached == 0) return text;
+  std::vector<std::string> names;
+  std::ranges::transform(waiters.first_unreached, std::back_inserter(names), owner_text);
+  return fmt::format("{}; {} not reached, which give{} up when running again: {}{}", text,
+                     waiters.unreached, waiters.unreached == 1 ? "s" : "", fmt::join(names, ", "),
+                     names.size() < waiters.unreached ? ", ..." : "");
 }
 
 std::string stopped_text(const StopRequest& request) {
@@ -379,6 +394,8 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
                  ? "superseded by " + owner_text(*failure.queue.superseded_by)
                  : "superseded: no quorum answered for 23 hours, and a newer waiter may have come "
                    "and gone";
+    case AcquireDecision::dismissed:
+      return "sent away by " + request_text(failure.queue.dismissed_by.value_or(StopRequest()));
     case AcquireDecision::interrupted:
       return "interrupted";
     case AcquireDecision::stopped:
@@ -494,9 +511,10 @@ std::vector<std::string> parties_lines(const LockParties& parties) {
                       : std::string(!waiting.shared                             ? ""
                                     : waiting.owner && waiting.owner->slots > 0 ? " for a slot"
                                                                                 : " to share it");
-    lines.push_back(fmt::format("waiting{}: {}, for {}", what,
+    const unsigned priority = waiting.owner ? waiting.owner->priority : 0;
+    lines.push_back(fmt::format("waiting{}: {}, for {}{}", what,
                                 waiting.owner ? owner_text(*waiting.owner) : "a waiter",
-                                format_duration(waiting.since)));
+                                format_duration(waiting.since), priority_text(priority)));
   }
   if (parties.waiters > parties.first_waiters.size()) {
     lines.push_back(

@@ -11,6 +11,7 @@
 #include "core/vote.hpp"
 #include "engine/attempt.hpp"
 #include "engine/lease_keeper.hpp"
+#include "output/outcome.hpp"
 
 namespace redlock::output {
 
@@ -45,6 +46,15 @@ std::string users_text(const std::vector<ShownUser>& users);
 
 /// `asked to stop by alice@web1 ("roll back")`, or `asked to stop for a newer run of …`.
 std::string asked_text(const StopRequest& request);
+
+/// `, priority 5`; empty for 0, that of most waiters.
+std::string priority_text(unsigned priority);
+
+/// `alice@web1 ("roll back")`.
+std::string request_text(const StopRequest& request);
+
+/// `2 waiters sent away; 1 not reached, which gives up when it runs again: alice@web1 (run pid 4)`.
+std::string sent_away_text(const SentAway& waiters);
 
 /// `alice@web1 broke it with `release --force` ("roll back")`: the breaker's note is the reason.
 std::string broke_text(const Owner& breaker);

@@ -67,8 +67,8 @@ bool WaitReport::is_reportable(Instant now) const {
 }
 
 std::string WaitReport::queue_text() const {
-  return known_->failure.queue.queued ? ordinal(known_->failure.queue.ahead + 1) + " in queue"
-                                      : std::string();
+  if (!known_->failure.queue.queued) return {};
+  return ordinal(known_->failure.queue.ahead + 1) + " in queue" + priority_text(priority_);
 }
 
 std::string WaitReport::obstacle_text(const AttemptFailure& failure, Instant now) const {

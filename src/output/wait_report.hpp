@@ -12,8 +12,9 @@ namespace redlock::output {
 /// ages are extrapolated. Callers pass the instants; only the time of day is read here.
 class WaitReport {
  public:
-  /// `servers`: how many are configured.
-  WaitReport(Instant began, std::size_t servers) : began_(began), servers_(servers) {}
+  /// `servers`: how many are configured. `priority`: the waiter's.
+  WaitReport(Instant began, std::size_t servers, unsigned priority = 0)
+      : began_(began), servers_(servers), priority_(priority) {}
 
   /// An attempt has failed, and the wait continues.
   void learn(const Resource& resource, const AttemptFailure& failure, Instant now);
@@ -46,6 +47,7 @@ class WaitReport {
 
   Instant began_;
   std::size_t servers_;
+  unsigned priority_;
   std::optional<Known> known_;
   std::map<std::string, Instant> reported_;  ///< when each obstacle was last reported
 };
