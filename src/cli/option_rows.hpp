@@ -137,10 +137,11 @@ inline constexpr Flag replace{
      "Newest wins, what runs included: as --supersede, and CMD of an older run with --replace is "
      "stopped; this one starts when all of it is dead"}};
 
-inline constexpr Option<NumberType> priority{
+inline constexpr DefaultOption<NumberType> priority{
     {"--priority", takes_lock, OptionSource::anywhere, Section::lock,
-     "Acquire before waiters with a smaller N; the holder is left alone; 0 (the default) to 9"},
-    {0, protocol::max_priority}};
+     "Acquire before waiters with a smaller N; the holder is left alone; 0 to 9"},
+    {0, protocol::max_priority},
+    0};
 
 /// Longer than any queue.
 inline constexpr std::uint64_t max_queue_bound = 1'000'000;
