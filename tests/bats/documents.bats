@@ -858,6 +858,31 @@ assert_stopped_by() {
   assert_equal "$(redis 0 exists import)" 1
 }
 
+@test "migration: a script that locks itself is one lock, whichever link leads to it" {
+  { echo '#!/bin/bash'; block migration.md flock-itself
+    echo 'echo run >>runs; until [ -e enough ]; do sleep 0.1; done'; } >job
+  chmod 755 job
+  mkdir links
+  ln -s "$PWD/job" links/other-name
+  start_background one ./job
+  wait_until count_runs 1
+  run -75 links/other-name
+  run -75 "$PWD//job"
+  : >enough
+  wait_background one
+  assert_equal "$status" 0
+  run -0 links/other-name
+  assert count_runs 2
+}
+
+@test "migration: a block that locks ends its lock" {
+  { block migration.md flock-block; echo 'redlock-cli status x --exit-code; echo after'; } >script
+  run -0 bash script
+  assert_line "under the lock"
+  assert_line after
+  refute_line --regexp '^x: held'
+}
+
 @test "migration: both locks during the change exclude holders of either" {
   mkdir -p "$BATS_TEST_TMPDIR/lock"
   slow_job nightly.sh
