@@ -150,7 +150,7 @@ class Stopping {
     const Instant until = later(began, wait);
     const Duration interval =
         std::min<Duration>({max_ask_interval, wait / min_asks_per_wait, ttl / min_asks_per_ttl});
-    session_.console().notice(fmt::format("{}: asking to stop: {}; waiting for up to {}",
+    session_.console().notice(fmt::format("{}: asking the holder to stop: {}; waiting for up to {}",
                                           output::key_text(options_.resource),
                                           output::held_text(holder), format_duration(wait)));
     session_.console().audit(fmt::format("{}: {}, which is {}", output::key_text(options_.resource),
@@ -238,10 +238,11 @@ class Stopping {
 
   [[nodiscard]] output::Outcome stopped(const Holder& holder, Duration took) const {
     const bool is_kept = holder.owner && holder.owner->finished;
-    return outcome_of(CommandResult::stopped,
-                      fmt::format("{} within {}{}", is_kept ? "its command ended" : "released",
-                                  format_duration(took), successor_text()),
-                      holder);
+    return outcome_of(
+        CommandResult::stopped,
+        fmt::format("stopped; {} after {}{}", is_kept ? "its command ended" : "released",
+                    format_duration(took), successor_text()),
+        holder);
   }
 
   /// The lease was broken, deleted or lost, or it expired because its guards were killed.

@@ -121,22 +121,28 @@ std::string former_hold_text(const Holder& holder) {
                      holder.remaining ? ", expires in " + format_duration(*holder.remaining) : "");
 }
 
+/// `last renewed 3s ago`; of a run whose ttl is not known only that it renews.
+std::string renewed_text(const Holder& holder) {
+  const auto ago = since_renewal(holder);
+  if (!ago) return "renewed";
+  return fmt::format("last renewed {} ago",
+                     format_duration(std::chrono::floor<std::chrono::seconds>(*ago)));
+}
+
 /// Which process holds the lock, for how long, and when it expires.
 std::string holder_text(const Holder& holder) {
   std::string text = who_text(holder);
   const std::string age = holder.age ? ", for " + format_duration(*holder.age) : "";
-  if (!holder.remaining) return text + age + ", without expiry: it never expires";
+  if (!holder.remaining) return text + age + ", never expires";
   // The latest share need not be the last to expire.
   if (holder.shared) return text + age;
   const std::string expiry = ", expires in " + format_duration(*holder.remaining);
   switch (renewal_of(holder)) {
     case Renewal::renewed:
-      return text + age + ", renewed";
+      return text + age + ", " + renewed_text(holder);
     case Renewal::overdue:
       return text + age +
-             fmt::format(", not renewed for {}",
-                         format_duration(*holder.owner->renewed_for - *holder.remaining)) +
-             expiry;
+             fmt::format(", not renewed for {}", format_duration(*since_renewal(holder))) + expiry;
     case Renewal::none:
       return text + age + expiry;
     case Renewal::unknown:
@@ -206,6 +212,12 @@ Renewal renewal_of(const Holder& holder) {
   if (*renewed_for == Duration::zero()) return Renewal::none;
   const bool is_overdue = holder.remaining && *holder.remaining < *renewed_for / overdue_divisor;
   return is_overdue ? Renewal::overdue : Renewal::renewed;
+}
+
+std::optional<Duration> since_renewal(const Holder& holder) {
+  const auto renewed_for = holder.owner ? holder.owner->renewed_for : std::nullopt;
+  if (!renewed_for || *renewed_for == Duration::zero() || !holder.remaining) return std::nullopt;
+  return std::max(Duration::zero(), *renewed_for - *holder.remaining);
 }
 
 std::string person_text(const std::string& user, const std::string& host) {
@@ -387,8 +399,7 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
           "the servers took {} to grant the lock, too much of its ttl; use a longer --ttl{}{}",
           format_duration(failure.round_trip), faults.empty() ? "" : "; ", faults);
     case AcquireDecision::queue_full:
-      return fmt::format("the queue is full ({} {})", failure.queue.others,
-                         failure.queue.others == 1 ? "waits" : "wait");
+      return fmt::format("the queue is full ({} waiting)", failure.queue.others);
     case AcquireDecision::superseded:
       return failure.queue.superseded_by
                  ? "superseded by " + owner_text(*failure.queue.superseded_by)

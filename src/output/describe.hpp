@@ -69,11 +69,11 @@ std::string keys_text(const std::vector<Resource>& resources);
 /// `2026-11-21 08:12:01`.
 std::string moment_text(Milliseconds moment, Milliseconds now);
 
-/// `held by alice@web1 (run pid 4711: deploy.sh), "release 1.2", for 12s, renewed`, `held by a
-/// foreign client, expires in 18s unless it is renewed`, or, once its command has ended, `kept
-/// until 03:01:00 by --min-hold of alice@web1 (deploy.sh); ended 13s ago, exit status 0`; a hold is
-/// `on hold until 09:00 by ops@laptop: database move`. Unknown parts are left out. The time of day
-/// is local time.
+/// `held by alice@web1 (run pid 4711: deploy.sh), "release 1.2", for 12s, last renewed 3s ago`,
+/// `held by a foreign client, expires in 18s unless it is renewed`, or, once its command has ended,
+/// `kept until 03:01:00 by --min-hold of alice@web1 (deploy.sh); ended 13s ago, exit status 0`; a
+/// hold is `on hold until 09:00 by ops@laptop: database move`. Unknown parts are left out. The time
+/// of day is local time.
 std::string held_text(const Holder& holder);
 
 /// Whether the holder renews its lease, according to its owner record and the remaining time.
@@ -84,6 +84,9 @@ enum class Renewal {
   unknown,
 };
 Renewal renewal_of(const Holder& holder);
+
+/// How long ago the holder renewed its lease; nullopt if it does not, or that is not known.
+std::optional<Duration> since_renewal(const Holder& holder);
 
 /// The option that names the key, as a user would type it: `-k demo`, or `--key=-n` for a key that
 /// looks like an option.

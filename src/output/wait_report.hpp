@@ -24,9 +24,9 @@ class WaitReport {
   /// during the first second of a wait, which is not worth reporting.
   [[nodiscard]] std::string line(Instant now, std::size_t width) const;
 
-  /// The same for output that stays, `waiting for demo: held by …; 2nd in queue, for 12s`. Nullopt
-  /// unless there is news: another holder, or another obstacle, that has lasted for a second and
-  /// was not reported within the last minute.
+  /// The same for output that stays, `waiting for demo: held by …; you are 2nd in queue after 12s`.
+  /// Nullopt unless there is news: another holder, or another obstacle, that has lasted for a
+  /// second and was not reported within the last minute.
   std::optional<std::string> news(Instant now);
 
   /// The result of line() was shown, so it is no longer news.

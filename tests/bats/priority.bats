@@ -71,7 +71,7 @@ ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
   waits new --supersede
   wait_background old
   assert_equal "$status" 75
-  assert_refused 75 "demo: the queue is full (1 waits)" \
+  assert_refused 75 "demo: the queue is full (1 waiting)" \
     redlock-cli run -k demo --max-waiting 1 --priority 9 -- true
   run_all new
   assert_equal "$(ran)" new
