@@ -25,19 +25,6 @@
 namespace redlock::cli {
 namespace {
 
-commands::StopOptions read_stop_options(const Settings& settings) {
-  std::vector<Resource> resources = read_keys(settings);
-  if (resources.size() > 1) throw CommandError(ExitCode::usage, "stop is for one key at a time");
-  commands::StopOptions options{.resource = std::move(resources.front()),
-                                .wait = settings.get(option::stop_wait)};
-  if (const auto slot = settings.get(option::slot)) options.slot = static_cast<std::size_t>(*slot);
-  if (const auto fence = settings.get(option::if_fence)) options.only_if = Fence(*fence);
-  const Owner user = commands::this_user();
-  options.request = {
-      .host = user.host, .user = user.user, .reason = settings.get(option::reason).value_or("")};
-  return options;
-}
-
 using Options = std::initializer_list<const OptionRow*>;
 
 void refuse_beside(const Settings& settings, const OptionRow& one, Options others) {
@@ -45,6 +32,28 @@ void refuse_beside(const Settings& settings, const OptionRow& one, Options other
     if (const auto rival = settings.find(*other))
       Settings::refuse_both(*settings.find(one), *rival);
   }
+}
+
+commands::StopOptions read_stop_options(const Settings& settings) {
+  std::vector<Resource> resources = read_keys(settings);
+  if (resources.size() > 1) throw CommandError(ExitCode::usage, "stop is for one key at a time");
+  commands::StopOptions options{.resource = std::move(resources.front()),
+                                .wait = settings.get(option::stop_wait)};
+  if (const auto slot = settings.get(option::slot)) options.slot = static_cast<std::size_t>(*slot);
+  if (const auto fence = settings.get(option::if_fence)) options.only_if = Fence(*fence);
+  const bool waiting = settings.get(option::stop_waiting);
+  const bool all = settings.get(option::stop_all);
+  if (all) refuse_beside(settings, option::stop_all, {&option::stop_waiting, &option::slot});
+  if (waiting) {
+    refuse_beside(settings, option::stop_waiting,
+                  {&option::slot, &option::if_fence, &option::stop_wait});
+  }
+  if (waiting || all)
+    options.target = all ? commands::StopTarget::all : commands::StopTarget::waiters;
+  const Owner user = commands::this_user();
+  options.request = {
+      .host = user.host, .user = user.user, .reason = settings.get(option::reason).value_or("")};
+  return options;
 }
 
 /// Refuses options that contradict each other: each asks for a different kind of answer.

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cli/option_types.hpp"
+#include "core/protocol.hpp"
 #include "core/stop_plan.hpp"
 #include "core/types.hpp"
 #include "guard/isolation.hpp"
@@ -83,6 +84,14 @@ inline constexpr Option<NumberType> slot{{"--slot", for_stop, OptionSource::line
                                           "Stop the holder of this slot of a lock with --slots"},
                                          {0, Mode::max_slots - 1}};
 
+inline constexpr Flag stop_waiting{
+    {"--waiting", for_stop, OptionSource::line, Section::lock,
+     "Send away those who wait, and let the holder go on; they exit with 75 (-E replaces it)"}};
+
+inline constexpr Flag stop_all{
+    {"--all", for_stop, OptionSource::line, Section::lock,
+     "Send away those who wait, then stop the holder: none of them starts in between"}};
+
 std::string stop_wait_default();
 inline constexpr Option<DurationType> stop_wait{
     {"-w,--wait", for_stop, OptionSource::line, Section::lock,
@@ -127,6 +136,12 @@ inline constexpr Flag replace{
     {"--replace", for_run, OptionSource::line, Section::lock,
      "Newest wins, what runs included: as --supersede, and CMD of an older run with --replace is "
      "stopped; this one starts when all of it is dead"}};
+
+inline constexpr DefaultOption<NumberType> priority{
+    {"--priority", takes_lock, OptionSource::anywhere, Section::lock,
+     "Acquire before waiters with a smaller N; the holder is left alone; 0 to 9"},
+    {0, protocol::max_priority},
+    0};
 
 /// Longer than any queue.
 inline constexpr std::uint64_t max_queue_bound = 1'000'000;
@@ -421,6 +436,8 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
     &if_fence,
     &reason,
     &slot,
+    &stop_waiting,
+    &stop_all,
     &stop_wait,
     &note,
     &conflict_exit_code,
@@ -430,6 +447,7 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
     &take,
     &supersede,
     &replace,
+    &priority,
     &max_waiting,
     &once_per,
     &fresh_exit_code,
@@ -487,12 +505,16 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
 
 /// The common options: `COMMAND --help` shows only these, `--help-all` shows all.
 inline constexpr auto common_options = std::to_array<const OptionRow*>({
-    &key,     &nonblock,     &wait,      &ttl,      &hold_for,  &hold_until, &token_file,
-    &force,   &if_fence,     &reason,    &slot,     &stop_wait, &note,       &conflict_exit_code,
-    &shared,  &slots,        &once_per,  &max_hold, &command,   &while_pid,  &detach,
-    &server,  &export_lease, &exit_code, &prefix,   &max_age,   &max_held,   &runs,
-    &watch,   &settings,     &json,      &quiet,    &verbose,   &help,       &help_all,
-    &version,
+    &key,          &nonblock,   &wait,       &ttl,
+    &hold_for,     &hold_until, &token_file, &force,
+    &if_fence,     &reason,     &slot,       &stop_waiting,
+    &stop_all,     &stop_wait,  &note,       &conflict_exit_code,
+    &shared,       &slots,      &once_per,   &max_hold,
+    &command,      &while_pid,  &detach,     &server,
+    &export_lease, &exit_code,  &prefix,     &max_age,
+    &max_held,     &runs,       &watch,      &settings,
+    &json,         &quiet,      &verbose,    &help,
+    &help_all,     &version,
 });
 
 }  // namespace redlock::cli::option

@@ -263,6 +263,7 @@ commands::LockOptions read_lock_options(const Settings& settings, std::vector<Re
   check_newest_wins(settings, wait, resources.size());
   owner.slots = mode.slots;
   owner.take = mode.take;
+  owner.priority = static_cast<unsigned>(settings.get(option::priority));
   const bool insists_on_wait = settings.find(option::wait) && wait.wait != Duration::zero();
   return {.resources = std::move(resources),
           .ttl = ttl,

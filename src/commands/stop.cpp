@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/validity.hpp"
+#include "engine/dismissal.hpp"
 #include "engine/inspect.hpp"
 #include "engine/round.hpp"
 #include "output/describe.hpp"
@@ -30,7 +31,12 @@ class Stopping {
   Stopping(Session& session, const StopOptions& options) : session_(session), options_(options) {}
 
   asio::awaitable<ExitAs> run() {
-    const output::Outcome outcome = co_await stop();
+    output::Outcome outcome;
+    if (options_.target == StopTarget::holder) {
+      outcome = co_await stop();
+    } else {
+      outcome = co_await dismiss();
+    }
     const std::string line =
         fmt::format("{}: {}", output::key_text(options_.resource), outcome.message);
     outcome.exit_code == 0 ? session_.console().notice(line) : session_.console().error(line);
@@ -40,6 +46,35 @@ class Stopping {
   }
 
  private:
+  asio::awaitable<output::Outcome> dismiss() {
+    const Dismissal dismissal =
+        co_await dismiss_waiters(session_.server_set(), options_.resource, options_.request);
+    const auto outcome_for = [&](CommandResult result, std::string message) {
+      output::Outcome outcome =
+          output::outcome_of("stop", {options_.resource}, result, std::move(message));
+      outcome.faults = dismissal.faults;
+      return outcome;
+    };
+    if (!dismissal.confirmed) {
+      const std::size_t servers = session_.server_set().size();
+      co_return outcome_for(
+          output::result_for_faults(dismissal.faults, servers),
+          "no quorum sends those away who wait; " + output::faults_text(dismissal.faults));
+    }
+    const std::string text = output::sent_away_text(dismissal.waiters);
+    const std::string key = output::key_text(options_.resource);
+    session_.console().audit(
+        fmt::format("{}: {}, by {}", key, text, output::request_text(options_.request)));
+    output::Outcome outcome = outcome_for(CommandResult::dismissed, text);
+    outcome.exit_code = to_int(ExitCode::done);
+    if (options_.target == StopTarget::all) {
+      session_.console().notice(fmt::format("{}: {}", key, text));
+      outcome = co_await stop();
+    }
+    outcome.sent_away = dismissal.waiters;
+    co_return outcome;
+  }
+
   asio::awaitable<output::Outcome> stop() {
     const AskRequest question{options_.resource, std::nullopt, options_.slot};
     votes_ = co_await read_holder(session_.server_set(), question);
@@ -115,7 +150,7 @@ class Stopping {
     const Instant until = later(began, wait);
     const Duration interval =
         std::min<Duration>({max_ask_interval, wait / min_asks_per_wait, ttl / min_asks_per_ttl});
-    session_.console().notice(fmt::format("{}: asking to stop: {}; waiting for up to {}",
+    session_.console().notice(fmt::format("{}: asking the holder to stop: {}; waiting for up to {}",
                                           output::key_text(options_.resource),
                                           output::held_text(holder), format_duration(wait)));
     session_.console().audit(fmt::format("{}: {}, which is {}", output::key_text(options_.resource),
@@ -203,10 +238,11 @@ class Stopping {
 
   [[nodiscard]] output::Outcome stopped(const Holder& holder, Duration took) const {
     const bool is_kept = holder.owner && holder.owner->finished;
-    return outcome_of(CommandResult::stopped,
-                      fmt::format("{} within {}{}", is_kept ? "its command ended" : "released",
-                                  format_duration(took), successor_text()),
-                      holder);
+    return outcome_of(
+        CommandResult::stopped,
+        fmt::format("stopped; {} after {}{}", is_kept ? "its command ended" : "released",
+                    format_duration(took), successor_text()),
+        holder);
   }
 
   /// The lease was broken, deleted or lost, or it expired because its guards were killed.

@@ -53,6 +53,7 @@ enum class AcquireDecision {
   stopped,          ///< wait: a stop request came for a lock that it had already acquired
   superseded,       ///< attempt: a newer waiter superseded us. Wait: a newer waiter may have
                     ///< superseded us, but no server remembers it any longer
+  dismissed,        ///< attempt: `stop --waiting` sent us away
 };
 
 /// A server that granted, but restarted so recently that it may have forgotten another client's

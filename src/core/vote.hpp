@@ -57,6 +57,7 @@ struct Owner {
   bool newer = false;      ///< written by a version with a higher protocol number than ours
   std::size_t slots = 0;   ///< the number of slots of the lock; zero: it has no slots
   std::size_t take = 1;    ///< how many slots the owner took, or waits for
+  unsigned priority = 0;   ///< --priority: higher ones acquire first; at most max_priority
   bool detached = false;   ///< it is bound to no process: the pid is that of the holder process
   bool stoppable = false;  ///< its holder process obeys a stop request
   std::optional<StopRequest> stop_request{};
@@ -197,7 +198,7 @@ struct ServerFacts {
 /// The queue as a server reports it with Granted, Held or Queued.
 struct QueueStatus {
   Milliseconds time{};                        ///< its wall clock
-  std::optional<std::uint64_t> max_ticket{};  ///< of the waiters in the queue
+  std::optional<std::uint64_t> max_ticket{};  ///< of the waiters in our class
   std::size_t ahead = 0;                      ///< number of waiters before us
   bool queued = false;                        ///< we are in the queue
   bool was_queued = false;                    ///< we were already queued before this attempt
@@ -217,6 +218,7 @@ struct QueueStatus {
   /// The owner of the first waiter, if not all of the slots that it takes are free, although there
   /// are enough for us.
   std::optional<Owner> collector{};
+  std::optional<StopRequest> dismissal{};  ///< `stop --waiting` sent us away
 };
 
 /// One server's answer to "acquire".
@@ -341,6 +343,15 @@ struct LockParties {
 /// One server's answer to "count a skip".
 struct Counted {};
 using SkipVote = std::variant<Counted, Fault>;
+
+/// One server's answer to "dismiss".
+struct Dismissed {
+  Milliseconds time{};                        ///< its wall clock
+  std::optional<std::uint64_t> max_ticket{};  ///< that it knows of
+  std::size_t queued = 0;                     ///< number of the concerned waiters that are queued
+  std::vector<Owner> first_queued{};          ///< of many, only the first few
+};
+using DismissVote = std::variant<Dismissed, Fault>;
 
 /// One server's answer to "inspect", or to "ask", which reports neither parties nor runs.
 struct Free {

@@ -16,14 +16,6 @@ namespace {
 /// The number of resources that are inspected at a time: a reply may have several KiB.
 constexpr std::size_t max_at_once = 64;
 
-template <class Vote, class Question>
-asio::awaitable<std::vector<Vote>> ask_each(ServerSet& server_set, Question question) {
-  const auto ballot = std::make_shared<Ballot<VoteList<Vote>>>(server_set);
-  for (std::size_t i = 0; i < server_set.size(); ++i) ask(server_set, ballot, i, question);
-  while (!ballot->tally.complete()) co_await ballot->event->wait_until(Instant::max());
-  co_return ballot->tally.votes();
-}
-
 using ListVote = std::variant<LockList, Fault>;
 
 asio::awaitable<ListVote> list_one(LockServer& server, ListRequest request) {

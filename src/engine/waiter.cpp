@@ -41,6 +41,9 @@ asio::awaitable<Result<Lease, WaitFailure>> Waiter::next() {
   const bool was_queued = is_queued() && member_->in_queue();
   if (is_queued()) member_->begin_attempt();
   AttemptOptions options{is_queued() ? &*member_ : nullptr, slots_};
+  // Show the ticket even if the waiter is not queued. Otherwise it might be granted the lock after
+  // a newer waiter came, or after it was dismissed.
+  if (member_ && !is_queued()) options.unqueued_entry = &*member_;
   if (member_) options.on_silence = member_->resubscriber();
   auto made = order_.supersession ? attempt_with_ticket(options)
                                   : attempt(server_set_, order_, interrupt_, options);
@@ -106,8 +109,6 @@ asio::awaitable<Result<Lease, AttemptFailure>> Waiter::attempt_with_ticket(
       failure.why = AcquireDecision::superseded;
       co_return unexpected<AttemptFailure>(std::move(failure));
     }
-    // Show the ticket even if the waiter is not queued. Otherwise it might be granted the lock
-    // after a newer waiter came.
     if (member_ && !is_queued()) options.unqueued_entry = &*member_;
     const Instant t0 = server_set_.clock().now();
     auto result = co_await attempt(server_set_, order_, interrupt_, options);

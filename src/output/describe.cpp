@@ -27,11 +27,6 @@ std::string reason_text(const std::string& reason) {
   return reason.empty() ? "" : fmt::format(" (\"{}\")", safe(reason));
 }
 
-/// `alice@web1 ("roll back")`.
-std::string request_text(const StopRequest& request) {
-  return person_text(request.user, request.host) + reason_text(request.reason);
-}
-
 std::string note_text(const Owner& owner) {
   return owner.note.empty() ? std::string() : fmt::format(", \"{}\"", safe(owner.note));
 }
@@ -126,22 +121,28 @@ std::string former_hold_text(const Holder& holder) {
                      holder.remaining ? ", expires in " + format_duration(*holder.remaining) : "");
 }
 
+/// `last renewed 3s ago`; of a run whose ttl is not known only that it renews.
+std::string renewed_text(const Holder& holder) {
+  const auto ago = since_renewal(holder);
+  if (!ago) return "renewed";
+  return fmt::format("last renewed {} ago",
+                     format_duration(std::chrono::floor<std::chrono::seconds>(*ago)));
+}
+
 /// Which process holds the lock, for how long, and when it expires.
 std::string holder_text(const Holder& holder) {
   std::string text = who_text(holder);
   const std::string age = holder.age ? ", for " + format_duration(*holder.age) : "";
-  if (!holder.remaining) return text + age + ", without expiry: it never expires";
+  if (!holder.remaining) return text + age + ", never expires";
   // The latest share need not be the last to expire.
   if (holder.shared) return text + age;
   const std::string expiry = ", expires in " + format_duration(*holder.remaining);
   switch (renewal_of(holder)) {
     case Renewal::renewed:
-      return text + age + ", renewed";
+      return text + age + ", " + renewed_text(holder);
     case Renewal::overdue:
       return text + age +
-             fmt::format(", not renewed for {}",
-                         format_duration(*holder.owner->renewed_for - *holder.remaining)) +
-             expiry;
+             fmt::format(", not renewed for {}", format_duration(*since_renewal(holder))) + expiry;
     case Renewal::none:
       return text + age + expiry;
     case Renewal::unknown:
@@ -213,6 +214,12 @@ Renewal renewal_of(const Holder& holder) {
   return is_overdue ? Renewal::overdue : Renewal::renewed;
 }
 
+std::optional<Duration> since_renewal(const Holder& holder) {
+  const auto renewed_for = holder.owner ? holder.owner->renewed_for : std::nullopt;
+  if (!renewed_for || *renewed_for == Duration::zero() || !holder.remaining) return std::nullopt;
+  return std::max(Duration::zero(), *renewed_for - *holder.remaining);
+}
+
 std::string person_text(const std::string& user, const std::string& host) {
   return fmt::format("{}@{}", user.empty() ? "?" : safe(user), host.empty() ? "?" : safe(host));
 }
@@ -254,9 +261,29 @@ std::string users_text(const std::vector<ShownUser>& users) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
+std::string request_text(const StopRequest& request) {
+  return person_text(request.user, request.host) + reason_text(request.reason);
+}
+
+std::string priority_text(unsigned priority) {
+  return priority == 0 ? std::string() : fmt::format(", priority {}", priority);
+}
+
 std::string asked_text(const StopRequest& request) {
   return (request.newer ? "asked to stop for a newer run of " : "asked to stop by ") +
          request_text(request);
+}
+
+std::string sent_away_text(const SentAway& waiters) {
+  if (waiters.number + waiters.unreached == 0) return "nobody waits";
+  std::string text =
+      fmt::format("{} waiter{} sent away", waiters.number, waiters.number == 1 ? "" : "s");
+  if (waiters.unreached == 0) return text;
+  std::vector<std::string> names;
+  std::ranges::transform(waiters.first_unreached, std::back_inserter(names), owner_text);
+  return fmt::format("{}; {} not reached, which give{} up when running again: {}{}", text,
+                     waiters.unreached, waiters.unreached == 1 ? "s" : "", fmt::join(names, ", "),
+                     names.size() < waiters.unreached ? ", ..." : "");
 }
 
 std::string stopped_text(const StopRequest& request) {
@@ -372,13 +399,14 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
           "the servers took {} to grant the lock, too much of its ttl; use a longer --ttl{}{}",
           format_duration(failure.round_trip), faults.empty() ? "" : "; ", faults);
     case AcquireDecision::queue_full:
-      return fmt::format("the queue is full ({} {})", failure.queue.others,
-                         failure.queue.others == 1 ? "waits" : "wait");
+      return fmt::format("the queue is full ({} waiting)", failure.queue.others);
     case AcquireDecision::superseded:
       return failure.queue.superseded_by
                  ? "superseded by " + owner_text(*failure.queue.superseded_by)
                  : "superseded: no quorum answered for 23 hours, and a newer waiter may have come "
                    "and gone";
+    case AcquireDecision::dismissed:
+      return "sent away by " + request_text(failure.queue.dismissed_by.value_or(StopRequest()));
     case AcquireDecision::interrupted:
       return "interrupted";
     case AcquireDecision::stopped:
@@ -494,9 +522,10 @@ std::vector<std::string> parties_lines(const LockParties& parties) {
                       : std::string(!waiting.shared                             ? ""
                                     : waiting.owner && waiting.owner->slots > 0 ? " for a slot"
                                                                                 : " to share it");
-    lines.push_back(fmt::format("waiting{}: {}, for {}", what,
+    const unsigned priority = waiting.owner ? waiting.owner->priority : 0;
+    lines.push_back(fmt::format("waiting{}: {}, for {}{}", what,
                                 waiting.owner ? owner_text(*waiting.owner) : "a waiter",
-                                format_duration(waiting.since)));
+                                format_duration(waiting.since), priority_text(priority)));
   }
   if (parties.waiters > parties.first_waiters.size()) {
     lines.push_back(

@@ -160,6 +160,7 @@ void set_parties(Json& json, const LockParties& parties) {
     entry["waited_ms"] = milliseconds(waiting.since);
     entry["waiting_since"] = time_in(-waiting.since);
     if (waiting.owner) set_owner(entry, *waiting.owner);
+    if (waiting.owner && waiting.owner->priority > 0) entry["priority"] = waiting.owner->priority;
     waiters["first"].push_back(std::move(entry));
   }
 }
@@ -195,6 +196,13 @@ Json to_json(const Outcome& outcome) {
   if (!outcome.message.empty()) json["message"] = to_valid_utf8(outcome.message);
   if (outcome.holder) json["holder"] = holder_json(*outcome.holder);
   if (outcome.superseded_by) set_owner(json["superseded_by"], *outcome.superseded_by);
+  if (outcome.dismissed_by) json["dismissed_by"] = stop_request_json(*outcome.dismissed_by);
+  if (outcome.sent_away) {
+    json["sent_away"] = outcome.sent_away->number;
+    json["unreached"] = outcome.sent_away->unreached;
+    for (const Owner& owner : outcome.sent_away->first_unreached)
+      set_owner(json["first_unreached"].emplace_back(), owner);
+  }
   if (!outcome.faults.empty()) json["faults"] = faults_json(outcome.faults);
   return json;
 }
@@ -266,6 +274,7 @@ std::string_view name_of(const event::Waiting& waiting) {
 void set_event(Json& json, const event::Waiting& waiting) {
   const AttemptFailure& failure = waiting.failure;
   if (failure.queue.queued) json["position"] = failure.queue.ahead + 1;
+  if (waiting.priority > 0) json["priority"] = waiting.priority;
   json["waited_ms"] = milliseconds(waiting.waited);
   json["message"] = to_valid_utf8(failure_text(waiting.resource, failure, waiting.servers));
   if (failure.holder) json["holder"] = holder_json(*failure.holder);

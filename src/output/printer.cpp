@@ -76,7 +76,7 @@ void Printer::print(const event::Waiting& waiting) {
   }
   const Instant now = clock_.now();
   if (!wait_) {
-    wait_.emplace(now - waiting.waited, waiting.servers);
+    wait_.emplace(now - waiting.waited, waiting.servers, waiting.priority);
     if (!console_.is_quiet() && !console_.is_verbose() && !json_) line_.emplace(job_group_);
   }
   wait_->learn(waiting.resource, failure, now);

@@ -137,6 +137,13 @@ struct AskRequest {
   StopRequest request{};
 };
 
+/// Sends waiters away, or only asks for those in the queue.
+struct DismissRequest {
+  Resource resource;
+  std::optional<Ticket> up_to{};  ///< waiters with this ticket or a smaller one; nullopt: only ask
+  StopRequest request{};          ///< who sends them away, and why
+};
+
 /// Which runs an inspection reports.
 enum class RunsTold {
   none,
@@ -213,6 +220,12 @@ class LockServer {
   /// holder. The owner record shows whether a stop request is stored with the lease, this one or an
   /// earlier one.
   virtual asio::awaitable<InspectVote> ask_holder(AskRequest request, Instant deadline) = 0;
+
+  /// Remembers for a day that these waiters are to give up, notifies them, and reports how many are
+  /// queued.
+  virtual asio::awaitable<DismissVote> dismiss(DismissRequest /*request*/, Instant /*deadline*/) {
+    co_return Fault{FaultKind::misconfigured, "it cannot send waiters away"};
+  }
 
   /// Every resource with an owner record, or last runs, on this server, and the keys that could not
   /// be read. A fault, which includes the progress, if the server cannot list them.

@@ -73,11 +73,15 @@ Json to_json(const StopRequest& request) {
   return json;
 }
 
+std::optional<StopRequest> stop_request_from(const Json& request) {
+  if (!request.is_object()) return std::nullopt;
+  return StopRequest{text_field(request, "host"), text_field(request, "user"),
+                     text_field(request, "reason"), place_of(request)};
+}
+
 std::optional<StopRequest> stop_request_in_field(const Json& record, std::string_view name) {
   const auto field = record.find(name);
-  if (field == record.end() || !field->is_object()) return std::nullopt;
-  return StopRequest{text_field(*field, "host"), text_field(*field, "user"),
-                     text_field(*field, "reason"), place_of(*field)};
+  return field == record.end() ? std::nullopt : stop_request_from(*field);
 }
 
 /// The stop request by hand; if there is none, that of a newer run.
@@ -114,6 +118,7 @@ std::string encode_owner(const Owner& owner) {
   if (owner.renewed_for) record["renewed_ms"] = milliseconds(*owner.renewed_for);
   if (owner.slots > 0) record[std::string(protocol::word::slots_field)] = owner.slots;
   if (owner.take > 1) record[std::string(protocol::word::take_field)] = owner.take;
+  if (owner.priority > 0) record[std::string(protocol::word::priority_field)] = owner.priority;
   if (owner.detached) record["detached"] = true;
   if (owner.pid_start > 0) record["start"] = owner.pid_start;
   if (owner.stoppable) record["stoppable"] = true;
@@ -134,6 +139,10 @@ std::string encode_owner(const Owner& owner) {
 
 std::string encode_stop_request(const StopRequest& request) {
   return to_json(request).dump();
+}
+
+std::optional<StopRequest> decode_stop_request(std::string_view text) {
+  return stop_request_from(Json::parse(text, nullptr, /*allow_exceptions=*/false));
 }
 
 std::optional<StopRequest> stop_request_in(std::string_view record) {
@@ -171,6 +180,8 @@ std::optional<Owner> decode_owner(std::string_view record) {
   owner.slots = number_field(parsed, protocol::word::slots_field, Mode::max_slots).value_or(0);
   owner.take = std::max<std::size_t>(
       number_field(parsed, protocol::word::take_field, Mode::max_slots).value_or(1), 1);
+  owner.priority = static_cast<unsigned>(
+      number_field(parsed, protocol::word::priority_field, protocol::max_priority).value_or(0));
   if (const auto kept = duration_field(parsed, protocol::word::kept_field)) {
     owner.finished = Finished{*kept, small_field(parsed, "exit"), small_field(parsed, "signal")};
   }

@@ -23,6 +23,7 @@ extern const Script acquire;
 extern const Script ask;
 extern const Script break_lock;
 extern const Script count_skip;
+extern const Script dismiss;
 extern const Script extend;
 extern const Script heal;
 extern const Script inspect;

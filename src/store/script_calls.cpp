@@ -215,6 +215,16 @@ ScriptCall ask_call(const AskRequest& request) {
   return call_of(scripts::ask, request.resource, std::move(arguments));
 }
 
+ScriptCall dismiss_call(const DismissRequest& request) {
+  namespace at = argument::dismiss;
+  Arguments arguments = empty_arguments(at::count);
+  if (request.up_to) {
+    arguments[at::ticket] = std::to_string(*request.up_to);
+    arguments[at::request] = encode_stop_request(request.request);
+  }
+  return call_of(scripts::dismiss, request.resource, std::move(arguments));
+}
+
 ScriptCall leave_call(const Resource& resource, const std::string& waiter) {
   Arguments arguments = empty_arguments(argument::leave::count);
   arguments[argument::leave::waiter] = waiter;

@@ -20,6 +20,7 @@ ScriptCall break_call(const BreakRequest& request);
 ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& share,
                         RunsTold runs);
 ScriptCall skip_call(const Resource& resource, std::string why);
+ScriptCall dismiss_call(const DismissRequest& request);
 ScriptCall ask_call(const AskRequest& request);
 ScriptCall leave_call(const Resource& resource, const std::string& waiter);
 

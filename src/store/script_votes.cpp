@@ -118,6 +118,19 @@ std::optional<Slots> slots_of(std::string_view text) {
   return slots;
 }
 
+/// nullopt: none.
+std::optional<Ticket> ticket_of(const Reply& reply) {
+  const auto ticket = whole_number(reply.text);
+  return ticket && *ticket >= 0 ? std::optional(static_cast<Ticket>(*ticket)) : std::nullopt;
+}
+
+/// A server's clock; nullopt: it cannot be one.
+std::optional<Milliseconds> time_of(const Reply& reply) {
+  const auto time = whole_number(reply.text);
+  if (!time || *time < 0 || *time > static_cast<std::int64_t>(Fence::max)) return std::nullopt;
+  return Milliseconds(*time);
+}
+
 /// See acquire.lua.
 std::optional<QueueStatus> queue_status_of(const Reply& reply) {
   namespace at = reply_at::queue;
@@ -125,17 +138,14 @@ std::optional<QueueStatus> queue_status_of(const Reply& reply) {
   if (reply.type != Type::array ||
       !has_form(part, {Type::text, Type::text, Type::integer, Type::integer, Type::integer,
                        Type::text, Type::integer, Type::integer, Type::text, Type::text,
-                       Type::integer, Type::text})) {
+                       Type::integer, Type::text, Type::text})) {
     return std::nullopt;
   }
-  const auto time = whole_number(part[at::time].text);
-  if (!time || *time < 0 || *time > static_cast<std::int64_t>(Fence::max) ||
-      part[at::ahead].integer < 0)
-    return std::nullopt;
+  const auto time = time_of(part[at::time]);
+  if (!time || part[at::ahead].integer < 0) return std::nullopt;
   QueueStatus queue;
-  queue.time = Milliseconds(*time);
-  if (const auto largest = whole_number(part[at::max_ticket].text); largest && *largest >= 0)
-    queue.max_ticket = static_cast<Ticket>(*largest);
+  queue.time = *time;
+  queue.max_ticket = ticket_of(part[at::max_ticket]);
   queue.ahead = static_cast<std::size_t>(part[at::ahead].integer);
   queue.queued = part[at::queued].integer > 0;
   queue.was_queued = is(part[at::queued], protocol::queued_before);
@@ -151,6 +161,8 @@ std::optional<QueueStatus> queue_status_of(const Reply& reply) {
   if (part[at::others].integer >= 0)
     queue.others = static_cast<std::size_t>(part[at::others].integer);
   if (!part[at::collector].text.empty()) queue.collector = decode_owner(part[at::collector].text);
+  if (!part[at::dismissal].text.empty())
+    queue.dismissal = decode_stop_request(part[at::dismissal].text).value_or(StopRequest());
   return queue;
 }
 
@@ -322,6 +334,21 @@ BreakVote break_vote(const ScriptReply& reply) {
 SkipVote skip_vote(const ScriptReply& reply) {
   if (word_of(reply) == word::counted) return Counted{};
   return fault_of(reply);
+}
+
+DismissVote dismiss_vote(const ScriptReply& reply) {
+  namespace at = reply_at::dismissed;
+  if (word_of(reply) != word::dismissed) return fault_of(reply);
+  const auto& part = reply->elements;
+  if (!has_form(part, {Type::text, Type::text, Type::text, Type::integer, Type::array}))
+    return garbage();
+  const auto time = time_of(part[at::time]);
+  if (!time) return garbage();
+  Dismissed dismissed{*time, ticket_of(part[at::max_ticket]), count_of(part[at::queued])};
+  for (const Reply& record : part[at::first_queued].elements) {
+    if (auto owner = decode_owner(record.text)) dismissed.first_queued.push_back(std::move(*owner));
+  }
+  return dismissed;
 }
 
 InspectVote ask_vote(const ScriptReply& reply) {

@@ -21,6 +21,7 @@ HealVote heal_vote(const ScriptReply& reply);
 ReleaseVote release_vote(const ScriptReply& reply);
 BreakVote break_vote(const ScriptReply& reply);
 SkipVote skip_vote(const ScriptReply& reply);
+DismissVote dismiss_vote(const ScriptReply& reply);
 InspectVote inspect_vote(const ScriptReply& reply);
 InspectVote ask_vote(const ScriptReply& reply);
 

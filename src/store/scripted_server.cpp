@@ -91,6 +91,10 @@ asio::awaitable<SkipVote> ScriptedServer::count_skip(Resource resource, std::str
   co_return skip_vote(co_await call(skip_call(resource, std::move(why)), deadline));
 }
 
+asio::awaitable<DismissVote> ScriptedServer::dismiss(DismissRequest request, Instant deadline) {
+  co_return dismiss_vote(co_await call(dismiss_call(request), deadline));
+}
+
 asio::awaitable<InspectVote> ScriptedServer::ask_holder(AskRequest request, Instant deadline) {
   InspectVote vote = ask_vote(co_await call(ask_call(request), deadline));
   if (auto* free = std::get_if<Free>(&vote)) free->server = facts();

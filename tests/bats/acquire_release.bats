@@ -742,7 +742,7 @@ stands; nothing was extended"
   run -0 redlock-cli status -k demo
   assert_line --regexp \
     "^demo: held by $(id -un)@$(hostname) \\(run pid ${BACKGROUND_PID[holder]}: sh\\), \
-\"nightly build\", for .*, renewed$"
+\"nightly build\", for .*, last renewed .* ago$"
   release_hold holder
 }
 

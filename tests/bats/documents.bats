@@ -586,6 +586,62 @@ END_OF_TEST
 # waits_for KEY: whether a waiter is queued.
 waits_for() { [[ $(redis 0 zcard "redlock:queue:{$1}") -ge 1 ]]; }
 
+@test "CI: a hotfix comes before those that wait, and a bad commit sends all away" {
+  program make <<<$'#!/bin/sh\necho "$1" >>runs\nuntil [ -e enough ]; do sleep 0.1; done'
+  start_background running redlock-cli run -k staging -- make deploy
+  wait_until count_runs 1
+  start_background nightly redlock-cli run -k staging -- make nightly
+  wait_until waits_for staging
+  start_background hotfix sh -c "$(block recipes/ci.md hotfix)"
+  wait_until count_waiters 2
+  : >enough
+  wait_background running
+  wait_background hotfix
+  assert_equal "$status" 0
+  wait_background nightly
+  assert_equal "$status" 0
+  assert_equal "$(paste -sd ' ' runs)" "deploy deploy nightly"
+
+  rm enough runs
+  start_background running redlock-cli run -k staging -- make deploy
+  wait_until count_runs 1
+  start_background nightly redlock-cli run -k staging -- make nightly
+  wait_until waits_for staging
+  run -0 sh -c "$(block recipes/ci.md bad-commit)"
+  wait_background running
+  assert_equal "$status" 143
+  wait_background nightly
+  assert_equal "$status" 75
+  assert count_runs 1
+}
+count_waiters() { [[ $(redis 0 zcard "redlock:queue:{staging}") == "$1" ]]; }
+
+@test "CI: steps on other hosts work under the lease of the job" {
+  local RUNNER_TEMP=$PWD
+  export RUNNER_TEMP
+  run -0 sh -c "$(block recipes/ci.md job-lock-simple)"
+  HOLDER=$(redlock-cli status staging --json | jq -e .locks[0].holder.pid)
+  # As sshd does: another environment, and a shell for the words.
+  program ssh <<'END_OF_SSH'
+#!/bin/sh
+echo "$1" >>hosts
+exec env -i PATH="$PATH" REDLOCK_SERVER="$REDLOCK_SERVER" REDLOCK_SERVER_TIMEOUT=4s sh -c "$2"
+END_OF_SSH
+  cat >restart.sh <<'END_OF_RESTART'
+#!/bin/sh
+redlock-cli status staging --json | jq -r '.locks[0].holder.users | length' >>users
+END_OF_RESTART
+  chmod 755 restart.sh
+  run -0 sh -c "$(block recipes/ci.md lease-hosts)"
+  assert_equal "$(sort hosts | paste -sd ' ')" "web1 web2"
+  assert_equal "$(wc -l <users)" 2
+  refute grep -qv '^[12]$' users
+  run -0 sh -c "$(block recipes/ci.md job-unlock)"
+  wait_for_no_key 0 staging
+  wait_until has_ended "$HOLDER"
+  HOLDER=
+}
+
 @test "CI: once for each commit" {
   program make <<<$'#!/bin/sh\necho run >>runs'
   local commit
@@ -800,6 +856,31 @@ assert_stopped_by() {
   stop_recipe docker "$(block recipes/remote.md docker)"
   assert_equal "$status" 80
   assert_equal "$(redis 0 exists import)" 1
+}
+
+@test "migration: a script that locks itself is one lock, whichever link leads to it" {
+  { echo '#!/bin/bash'; block migration.md flock-itself
+    echo 'echo run >>runs; until [ -e enough ]; do sleep 0.1; done'; } >job
+  chmod 755 job
+  mkdir links
+  ln -s "$PWD/job" links/other-name
+  start_background one ./job
+  wait_until count_runs 1
+  run -75 links/other-name
+  run -75 "$PWD//job"
+  : >enough
+  wait_background one
+  assert_equal "$status" 0
+  run -0 links/other-name
+  assert count_runs 2
+}
+
+@test "migration: a block that locks ends its lock" {
+  { block migration.md flock-block; echo 'redlock-cli status x --exit-code; echo after'; } >script
+  run -0 bash script
+  assert_line "under the lock"
+  assert_line after
+  refute_line --regexp '^x: held'
 }
 
 @test "migration: both locks during the change exclude holders of either" {

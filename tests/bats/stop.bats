@@ -26,7 +26,7 @@ has_stop_request() {
   assert_equal "$(result)" "stopped 0"
   valid <<<"$output"
   assert_equal "$(jq -r .holder.pid <<<"$output")" "$FRONT"
-  assert_regex "$stderr" "demo: asking to stop: held by .* \(run pid $FRONT: tree\)"
+  assert_regex "$stderr" "demo: asking the holder to stop: held by .* \(run pid $FRONT: tree\)"
   wait_background ours
   # The command's own end: TERM.
   assert_equal "$status $output" "143 ready"
@@ -174,7 +174,7 @@ has_stop_request() {
   run -0 stop --slot 5
   assert_regex "$output" "nothing to stop: slot 5 is free"
   run -0 stop --slot 1
-  assert_regex "$output" "demo: released within"
+  assert_regex "$output" "demo: stopped; released after"
   wait_background second
   assert_equal "$status" 143
   kill -0 "${BACKGROUND_PID[first]}"
@@ -236,7 +236,7 @@ has_stop_request() {
   start_background ours redlock-cli run -k demo -t 9s --min-hold 5m -- sh -c 'echo ready; exec sleep 99'
   wait_for_stdout ours ready
   run -0 stop
-  assert_regex "$output" "its command ended within .*; now it is kept until .* by --min-hold"
+  assert_regex "$output" "stopped; its command ended after .*; now it is kept until .* by --min-hold"
   wait_background ours
   assert_equal "$status" 143
   run -0 stop

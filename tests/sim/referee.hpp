@@ -67,6 +67,10 @@ struct Violation {
 ///   superseded    a waiter gives up for a newer one that no server knew of, or although a quorum
 ///                 told it of none. Or it is granted the lock by an attempt that began after a
 ///                 quorum of servers knew of a newer one, or it keeps waiting
+///   dismissed     a waiter is sent away that came later, or that no server was told to send away.
+///   Or
+///                 it is granted the lock by an attempt that began after a quorum of servers were
+///                 told, or it keeps waiting
 ///   node          a script runs at a node of a vote for a key that another node of it has
 ///   stop          a holder learns of a stop request for another lease than its own, or is to make
 ///                 room for a run that is not newer; or a lease that was valid all the while is
@@ -191,6 +195,11 @@ class Referee final : public Watcher {
   /// Since when a quorum of servers knows of a newer waiter that supersedes it.
   [[nodiscard]] std::optional<Duration> superseded_since(const Process& process) const;
 
+  /// It gave up because it was dismissed.
+  void was_sent_away(const Process& process);
+  /// Since when a quorum of servers knows that it is to give up.
+  [[nodiscard]] std::optional<Duration> dismissed_since(const Process& process) const;
+
   // A client of another library.
   void foreign_granted(const std::string& value, Duration until);
   void foreign_ended(const std::string& value);
@@ -268,6 +277,12 @@ class Referee final : public Watcher {
     std::uint32_t servers = 0;        ///< that knew of it as the newest
     std::optional<Duration> since{};  ///< when a quorum of them did
   };
+  /// The waiters with this ticket or a smaller one are sent away.
+  struct Dismissal {
+    Ticket up_to = 0;
+    std::uint32_t servers = 0;        ///< that were told
+    std::optional<Duration> since{};  ///< when a quorum of them was
+  };
   struct Attempts {
     std::string token;
     std::vector<Ticket> max_tickets;  ///< of the queue of each server that answered; 0: empty
@@ -311,6 +326,7 @@ class Referee final : public Watcher {
   void check_counter(const Run& run);
   void check_requeued(const Run& run);
   void note_superseder(const Run& run, const Reply& reply);
+  void note_dismissal(const Run& run);
   void note_undo_elsewhere(const Run& run);
   void note_late_entry(const Run& run);
   /// The superseders that are newer than every waiter of this process.
@@ -373,6 +389,8 @@ class Referee final : public Watcher {
   std::map<const Process*, Attempts> attempts_;
   std::map<const Process*, Notifications> notifications_;
   std::map<std::string, Superseder> superseders_;  ///< by waiter id
+  std::vector<Dismissal> dismissals_;
+  std::map<const Process*, Ticket> tickets_;
   std::size_t hasty_attempts_ = 0;
   /// Their ids in the queue, and the nodes that queued them.
   std::map<const Process*, std::map<std::string, std::set<const Server*>>> waiters_;

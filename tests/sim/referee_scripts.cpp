@@ -185,6 +185,7 @@ void Referee::after(const Run& run, const Reply& reply) {
   }
   // Even if it was refused the lock, for example by an unusable counter: the server knows of it.
   if (run.script == "acquire") note_superseder(run, reply);
+  if (run.script == "dismiss" && reply.type != Reply::Type::error) note_dismissal(run);
   if (run.script == "release" && reply.type != Reply::Type::error) check_requeued(run);
   if (run.script == "break_lock" || run.script == "release") note_removals(run, before_, after);
   if (run.script == "heal") {
@@ -344,6 +345,15 @@ void Referee::note_superseder(const Run& run, const Reply& reply) {
     if (is_newest) superseder.servers |= bit_of(run.server);
   }
   if (!superseder.since && is_quorum(superseder.servers)) superseder.since = timeline_.now();
+}
+
+void Referee::note_dismissal(const Run& run) {
+  if (run.arguments[protocol::argument::dismiss::ticket].empty()) return;
+  const auto up_to = number_in<Ticket>(run.arguments[protocol::argument::dismiss::ticket]);
+  auto found = std::ranges::find(dismissals_, up_to, &Dismissal::up_to);
+  if (found == dismissals_.end()) found = dismissals_.insert(found, Dismissal{up_to});
+  found->servers |= bit_of(run.server);
+  if (!found->since && is_quorum(found->servers)) found->since = timeline_.now();
 }
 
 void Referee::move_address(const Server& server, const Server& to) {

@@ -27,6 +27,7 @@ class Witness final : public LockServer {
   asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share,
                                        Instant deadline, RunsTold runs) override;
   asio::awaitable<InspectVote> ask_holder(AskRequest request, Instant deadline) override;
+  asio::awaitable<DismissVote> dismiss(DismissRequest request, Instant deadline) override;
   asio::awaitable<Result<LockList, Fault>> list(ListRequest request) override;
   void undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue,
             NotUndone not_undone) override;

@@ -4,7 +4,7 @@
 --       mode (x or s), number of slots (0: none), the requested slots as '1,4' ('': the lowest free
 --       ones),
 --       our waiter id ('': we do not wait), ticket, polls (0 or 1), life of the entry in ms (0: do
---       not queue us, but compare us with other waiters that supersede),
+--       not queue us, but compare us with other waiters that supersede, and with dismissals),
 --       whether we supersede older waiters that supersede, too (0 or 1; without a waiter id we are
 --       not granted the lock, but learn the ticket that we need for that),
 --       whether to return the last runs (0 or 1),
@@ -14,7 +14,8 @@
 -- -> {'granted', fence, id, slots as '1,4' or '', queue, the last runs or ''} | {'held', …, queue}
 --    | {'queued', queue}: the lock is free for us, but other waiters come first
 --    | {'duplicate'}: this very token already holds it | an error
---    queue: {time, largest ticket or '', number of waiters before us,
+--    queue: {time, largest ticket of our class or '', number of waiters before us (with a maximum
+--            number of others: of those that came before us),
 --            whether we are in the queue (0 or NUMBER.queued_…),
 --            ms until something may change without a notification or -1, free slots,
 --            whether the lock is free for the first waiter, which has been notified
@@ -23,10 +24,11 @@
 --            id and owner record of the waiter that supersedes us or '' '',
 --            number of other waiters or -1 (not requested),
 --            owner record of the first waiter if not all of the slots that it takes are free,
---            although there are enough for us; otherwise ''}
+--            although there are enough for us; otherwise '',
+--            the request that dismisses us, a JSON object, or ''}
 local token, ttl, mode = ARGV.token, tonumber(ARGV.ttl), ARGV.mode
 local limit, waiter, ticket = tonumber(ARGV.slots), ARGV.waiter, tonumber(ARGV.ticket)
-local id, time = redis.sha1hex(token), now()
+local id, time, class = redis.sha1hex(token), now(), class_in(ARGV.record)
 local is_partial = forget_absent()
 
 -- It also lets a server that is out of memory queue us. Otherwise it would drop the waiter at every
@@ -64,23 +66,28 @@ if supersedes and waiter ~= '' then
   end
   if failure then return failure end
 end
+local dismissed_up_to, dismissal = 0, nil
+if waiter ~= '' then
+  dismissed_up_to, dismissal = last_dismissal()
+  if ticket > dismissed_up_to then dismissal = nil end
+  if dismissal then send_away(waiter, state, time) end
+end
 if ARGV.life == '0' then waiter = '' end
 local max_waiting = waiter ~= '' and tonumber(ARGV.max_waiting) or 0
 if max_waiting > 0 then drop_absent(max_waiting, waiter, time) end
 
 local was_queued, collector = false, nil
 local function queue_status(may_change, offered)
-  local largest = redis.call('ZRANGE', KEYS.queue, -1, -1, 'WITHSCORES')[2]
-  if supersedes then
-    -- A new ticket must be larger than that of the newest waiter so far, even if that one has left.
-    local newest = newest_superseder()
-    if newest and newest > (tonumber(largest) or 0) then largest = decimal(newest) end
-  end
+  -- A new ticket must be larger than that of the newest waiter so far, even if that one has left,
+  -- and than those that are dismissed.
+  local largest = math.max(largest_ticket(class) or 0, dismissed_up_to,
+    supersedes and newest_superseder() or 0)
   local rank = waiter ~= '' and redis.call('ZRANK', KEYS.queue, waiter)
   local queue = queue_reply(time, read_owner().cannot_publish)
-  queue[REPLY.queue.max_ticket] = largest or ''
+  queue[REPLY.queue.max_ticket] = largest > 0 and decimal(largest) or ''
   queue[REPLY.queue.ahead] = rank or redis.call('ZCARD', KEYS.queue)
   if rank then
+    if max_waiting > 0 then queue[REPLY.queue.ahead] = number_of_earlier(waiter, ticket) end
     queue[REPLY.queue.queued] = was_queued and NUMBER.queued_before or NUMBER.queued_now
   end
   queue[REPLY.queue.may_change] = may_change
@@ -89,16 +96,20 @@ local function queue_status(may_change, offered)
   queue[REPLY.queue.superseder] = superseder or ''
   queue[REPLY.queue.superseder_record] = superseder_record or ''
   queue[REPLY.queue.collector] = collector or ''
+  queue[REPLY.queue.dismissal] = dismissal or ''
   if max_waiting > 0 then queue[REPLY.queue.others] = number_of_others(waiter) end
   return queue
 end
 
 local may_enter = admits(state, mode) and slots
 local beside_readers = state == 'shared' and limit == 0
-if superseder or needs_ticket
-  or not (may_enter and is_our_turn(state, time, waiter, ticket, beside_readers)) then
-  if superseder and may_enter then notify_next(state, time, waiter) end
-  if waiter ~= '' and not superseder then
+local must_leave = superseder or dismissal
+local score = waiter ~= '' and score_of(class, ticket) or end_of_class(class)
+if must_leave or needs_ticket
+  or not (may_enter and is_our_turn(state, time, waiter, score, beside_readers)) then
+  if must_leave and may_enter then notify_next(state, time, waiter) end
+  if ARGV.waiter == '' then dismissed_up_to = last_dismissal() end
+  if waiter ~= '' and not must_leave then
     local wanted = limit > 0 and WORD.slotted or mode
     was_queued = enqueue(waiter, ticket, wanted, ARGV.polls, tonumber(ARGV.life), ARGV.record, time)
   end

@@ -16,7 +16,8 @@
 --                users of shares, see users.lua
 -- KEYS.slots     slots: a hash, a slot number -> the id of the reader in it; the slot is free when
 --                that id is no longer a reader
--- KEYS.queue     queue: a sorted set, ids of waiters, scored with their tickets
+-- KEYS.queue     queue: a sorted set, ids of waiters, scored with their classes and tickets, see
+--                score_of()
 -- KEYS.waiters   waiters: a hash, a waiter's id -> its entry, see queue.lua
 -- KEYS.last      the last runs: a string, see runs.lua; only for a client that needs them
 -- While a cluster moves the keys to another server, acquire, extend, release and inspect get only
@@ -135,7 +136,7 @@ end
 
 -- REPLY.queue for an empty queue. The caller overwrites the fields that differ.
 local function queue_reply(time, cannot_publish)
-  return {decimal(time), '', 0, 0, -1, '', 0, cannot_publish and 1 or 0, '', '', -1, ''}
+  return {decimal(time), '', 0, 0, -1, '', 0, cannot_publish and 1 or 0, '', '', -1, '', ''}
 end
 
 -- Grants an exclusive lease of a lock that is free. On failure, the lock is free again.

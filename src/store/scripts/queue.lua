@@ -18,6 +18,9 @@ local MANY = 64
 -- 'ticket id record'. This waiter may have left the queue. The field stays for TIME.newest_life
 -- after its last poll. A waiter that has not polled for nearly as long gives up by itself.
 local NEWEST = '+'
+-- The field of KEYS.waiters with the last dismissal: 'ticket request'. Waiters with that ticket or
+-- an earlier one give up (Q12). It stays as long as NEWEST does.
+local DISMISSED = '-'
 
 local function admits(state, mode)
   return state == 'free' or state == 'shared' and mode ~= WORD.alone
@@ -34,9 +37,40 @@ local function has_room(state, entry, time)
   return (find_slots(limit, take_of(entry.record), {}, time)) ~= nil
 end
 
--- The order of waiters, by ticket and id.
+-- The order by time, with ticket and id; or that of the queue, with score and id.
 local function is_before(ticket, id, other_ticket, other_id)
   return ticket < other_ticket or ticket == other_ticket and id < other_id
+end
+
+-- The class of a waiter or client with this owner record: higher ones come first.
+local function class_in(record)
+  return math.min(number_in(record, WORD.priority_field) or 0, NUMBER.max_priority)
+end
+
+-- The position in the queue, as the score in KEYS.queue: first the class counts, then the ticket.
+local function score_of(class, ticket)
+  return math.min(ticket, NUMBER.class_span - 1) - class * NUMBER.class_span
+end
+-- The score behind all waiters of the class.
+local function end_of_class(class)
+  return score_of(class, NUMBER.class_span)
+end
+local function ticket_in(score)
+  return score % NUMBER.class_span
+end
+
+-- The largest ticket in the queue of those in this class, or nil.
+local function largest_ticket(class)
+  local last = redis.call('ZRANGE', KEYS.queue, -1, -1, 'WITHSCORES')
+  local score = tonumber(last[2])
+  if score and score > end_of_class(class) then
+    local lower = redis.call('ZRANGEBYSCORE', KEYS.queue, '(' .. decimal(end_of_class(class)), '+inf',
+      'LIMIT', 0, 1)[1]
+    local rank = redis.call('ZRANK', KEYS.queue, lower)
+    if rank == 0 then return nil end
+    score = tonumber(redis.call('ZRANGE', KEYS.queue, rank - 1, rank - 1, 'WITHSCORES')[2])
+  end
+  if score and score >= score_of(class, 0) then return ticket_in(score) end
 end
 
 -- An entry in another format is from a newer version (`opaque`), and must not be changed. It keeps
@@ -99,7 +133,7 @@ local function living(id, time)
   drop(id)
 end
 
--- The first waiter and its ticket, after dropping entries that have ended.
+-- The first waiter and its score, after dropping entries that have ended.
 local function first_in_queue(time)
   if not KEYS.queue then return nil end
   while true do
@@ -263,16 +297,16 @@ local function only_takers_before(time, comes_before)
   return true
 end
 
--- Whether no waiter comes before us. `id` is '' for a client that is not in the queue. A waiter
--- that comes before us is notified. `beside`: we would share the lock with its holders and need no
+-- Whether no waiter comes before us. `id` is '' for a client that is not in the queue: then our
+-- score is the end of our class. A waiter that comes before us is notified. `beside`: we would share the lock with its holders and need no
 -- slot, so waiters for slots do not block us.
-local function is_our_turn(state, time, id, ticket, beside)
-  local function comes_before(entry, its_ticket)
-    return entry.id ~= id and (id == '' or is_before(its_ticket, entry.id, ticket, id))
+local function is_our_turn(state, time, id, score, beside)
+  local function comes_before(entry, its_score)
+    return entry.id ~= id and is_before(its_score, entry.id, score, id)
   end
   while true do
-    local entry, first_ticket = first_in_queue(time)
-    if not entry or not comes_before(entry, first_ticket) then return true end
+    local entry, first_score = first_in_queue(time)
+    if not entry or not comes_before(entry, first_score) then return true end
     if beside and entry.mode == WORD.slotted then return only_takers_before(time, comes_before) end
     -- A free lock does not show its former holder, which may have been one that cannot publish.
     local polled = state == 'free' or read_owner().cannot_publish
@@ -286,7 +320,7 @@ end
 local function enqueue(id, ticket, mode, polls, life, record, time)
   local before = read_entry(id)
   local failure = first_error(
-    redis.pcall('ZADD', KEYS.queue, ticket, id),
+    redis.pcall('ZADD', KEYS.queue, decimal(score_of(class_in(record), ticket)), id),
     write_entry({
       id = id, mode = mode, polls = polls == '1', ends = time + life, notified = 0,
       since = before and before.since or time, record = record
@@ -314,6 +348,16 @@ end
 local function number_of_others(id)
   local is_queued = redis.call('ZSCORE', KEYS.queue, id)
   return redis.call('ZCARD', KEYS.queue) - (is_queued and 1 or 0)
+end
+
+-- The number of other waiters with smaller tickets, in any class: those that came before us.
+local function number_of_earlier(id, ticket)
+  local entries, number = redis.call('ZRANGE', KEYS.queue, 0, -1, 'WITHSCORES'), 0
+  for i = 1, #entries, 2 do
+    local its_ticket = ticket_in(tonumber(entries[i + 1]))
+    if is_before(its_ticket, entries[i], ticket, id) then number = number + 1 end
+  end
+  return number
 end
 
 -- Drops dead waiters while `limit` or more others are queued: killed waiters must not fill the
@@ -346,35 +390,48 @@ local function newest_superseder()
   return tonumber(ticket), id, record
 end
 
+-- A waiter that must not wait any longer leaves the queue.
+local function send_away(id, state, time)
+  local rank = redis.call('ZRANK', KEYS.queue, id)
+  drop(id)
+  if rank == 0 then notify_first_of_end(state, time) end
+end
+
+-- -> the largest ticket that is dismissed, 0 if none is; and by which request
+local function last_dismissal()
+  local ticket, request = string.match(
+    redis.call('HGET', KEYS.waiters, DISMISSED) or '', '^(%d+) (.*)$')
+  return tonumber(ticket) or 0, request
+end
+
 -- Compares the waiter with the newest one so far that supersedes others. The older of the two, by
 -- ticket and id, leaves the queue; if that is the other one, it is notified. So each server
 -- remembers the newest waiter, and the newest of all is superseded on no server.
 -- -> id and record of the waiter that supersedes this one; nil if there is none; or nil, nil and an
 --    error
 local function supersede(id, ticket, record, state, time)
-  local function leave(loser)
-    local rank = redis.call('ZRANK', KEYS.queue, loser)
-    drop(loser)
-    if rank == 0 then notify_first_of_end(state, time) end
-  end
   local its_ticket, other, its_record, unreadable = newest_superseder()
   -- The unreadable waiter may be newer than this one, and must not be overwritten.
   if unreadable then return nil, nil, unreadable end
   if other and is_before(ticket, id, its_ticket, other) then
-    leave(id)
+    send_away(id, state, time)
     return other, its_record
   end
   if other ~= id then
+    local newest = {NEWEST, decimal(ticket) .. ' ' .. id .. ' ' .. record}
     -- Because of the newest waiter, KEYS.waiters outlives an empty queue, with its stale entries.
-    if redis.call('ZCARD', KEYS.queue) == 0 then redis.call('DEL', KEYS.waiters) end
-    local set =
-      redis.pcall('HSET', KEYS.waiters, NEWEST, decimal(ticket) .. ' ' .. id .. ' ' .. record)
+    if redis.call('ZCARD', KEYS.queue) == 0 then
+      local dismissal = redis.call('HGET', KEYS.waiters, DISMISSED)
+      redis.call('DEL', KEYS.waiters)
+      if dismissal then newest[3], newest[4] = DISMISSED, dismissal end
+    end
+    local set = redis.pcall('HSET', KEYS.waiters, unpack(newest))
     if is_error(set) then return nil, nil, set end
   end
   redis.call('PEXPIRE', KEYS.waiters, TIME.newest_life)
   if other and other ~= id then
     publish(other, WORD.recheck)
-    leave(other)
+    send_away(other, state, time)
   end
 end
 

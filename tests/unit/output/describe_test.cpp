@@ -26,13 +26,14 @@ Holder held_by_run() {
 
 TEST(HeldText, NamesTheRunAndThatItRenews) {
   EXPECT_EQ(held_text(held_by_run()),
-            "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m, renewed");
+            "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m, last renewed "
+            "2s ago");
 }
 
 TEST(HeldText, ReportsAnOverdueRenewal) {
   Holder holder = held_by_run();
   holder.remaining = 15s;  // the next is due with 20 s left
-  EXPECT_NE(held_text(holder).find(", renewed"), std::string::npos);
+  EXPECT_NE(held_text(holder).find(", last renewed 15s ago"), std::string::npos);
   holder.remaining = 12s;
   EXPECT_EQ(held_text(holder),
             "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m, not renewed "
@@ -99,7 +100,8 @@ TEST(HeldText, AdvisesToUpgradeWhenANewerVersionHoldsIt) {
   Holder holder = held_by_run();
   holder.owner->newer = true;
   EXPECT_EQ(held_text(holder),
-            "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m, renewed; a "
+            "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m, last renewed "
+            "2s ago; a "
             "newer version holds it: upgrade "
             "redlock-cli");
 }
