@@ -1,5 +1,5 @@
-# What `cpack` packs: a tarball to be unpacked anywhere (TGZ), a .deb and a .rpm.
-# packaging/release.sh makes all of them; packaging/cpack.cmake is what a Debian package wants
+# What `cpack` packs: a tarball to be unpacked anywhere (TGZ, of preset static), a .deb and a .rpm (of
+# preset release). packaging/release.sh makes all of them; packaging/cpack.cmake is what a Debian package wants
 # otherwise than `cmake --install` lays it out.
 set(CPACK_PACKAGE_VENDOR "the redlock-cli authors")
 # Debian and Red Hat want the packager: DEBFULLNAME and DEBEMAIL, as for Debian's own tools.
@@ -31,6 +31,14 @@ set(CPACK_GENERATOR TGZ)
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/packaging/cpack.cmake)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+
+# Of what is built; cpack would take this machine's.
+set(CPACK_RPM_PACKAGE_ARCHITECTURE ${CMAKE_SYSTEM_PROCESSOR})
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+elseif(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE amd64)
+endif()
 
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
