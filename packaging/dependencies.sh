@@ -23,7 +23,7 @@ FIRST_TEST_PACKAGES=(lld libgtest-dev redis-server bats bats-assert bats-support
 # ensure_test_packages.
 TEST_PACKAGES=(
   "${FIRST_TEST_PACKAGES[@]}"
-  python3-redis python3-jsonschema jq
+  python3-redis python3-jsonschema python3-yaml jq
   zsh fish bash-completion dash mandoc groff-base binutils clang clang-format clangd iproute2 procps util-linux
   strace spin tcc less openssl
   make sqlite3 postgresql tmux
