@@ -456,6 +456,12 @@ def check_version(tree, problems):
     for file in pages(tree).values():
         if f".Os redlock-cli {version}" not in tree.text(file).splitlines():
             problems.append(f"{file}: no footer .Os redlock-cli {version}")
+    for file in ["README.md", "docs/recipes/ci.md"]:
+        named = re.findall(
+            r"redlock-cli(?:[-_]|@v|:v|/releases/download/v)([0-9]+\.[0-9]+\.[0-9]+)", tree.text(file)
+        )
+        if not named or set(named) != {version}:
+            problems.append(f"{file}: names the versions {sorted(set(named))}")
 
 
 def check_address(tree, problems):

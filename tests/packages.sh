@@ -197,13 +197,13 @@ packages_of() {
   dpkg-query --admindir "$work/$1/var/lib/dpkg" -W -f '${Package} ${Version}\n' | sort
 }
 
-# try_first_command SUITE ROOT: the README's, as it is printed, with nothing but the source.
+# try_first_command SUITE ROOT: the README's for a tree, as it is printed, with nothing but the source.
 try_first_command() {
   local command began=$SECONDS
   unpack_source "$2"
-  command=$(awk '/^```sh/ { getline; print; exit }' "$work/$2/tmp/source/README.md")
+  command=$(grep -m 1 -x './packaging/quickstart\.sh' "$work/$2/tmp/source/README.md")
   packages_of "$2" >"$work/$2.packages"
-  check "$1: the README's first command, $command" in_root "$2" "
+  check "$1: the README's first command for a tree, $command" in_root "$2" "
     cd /tmp/source
     $command || { code=\$?; cat build/quickstart.log; exit \$code; }"
   echo "          It took $((SECONDS - began)) seconds, and installed:"
