@@ -64,6 +64,7 @@ set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
 set(CPACK_RPM_SPEC_MORE_DEFINE
 "Recommends: openssl-libs
 Recommends: ca-certificates
+%define __strip ${CMAKE_STRIP}
 %define _buildhost localhost
 %define use_source_date_epoch_as_buildtime 1
 %define clamp_mtime_to_source_date_epoch 1

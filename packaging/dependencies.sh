@@ -98,9 +98,10 @@ cross_packages() {
   done
 }
 
-# Beside BUILD_PACKAGES. As root, since another architecture changes what apt knows.
+# As root, since another architecture changes what apt knows.
 ensure_cross_packages() {
   local packages
+  ((EUID == 0)) || { echo "${0##*/}: needs root, for dpkg --add-architecture" >&2; return 77; }
   dpkg --add-architecture arm64 && apt-get -q=2 update || return
   mapfile -t packages < <(cross_packages arm64)
   apt_install "${packages[@]}" g++-aarch64-linux-gnu qemu-user

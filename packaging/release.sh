@@ -80,11 +80,12 @@ build() {
   cmake --build "$build"
 }
 
-# pack GENERATOR
-pack() {
+# pack GENERATOR. What looks for the needs of a Debian package must know whose they are.
+pack() (
+  if [[ $arch == aarch64 ]]; then eval "$(dpkg-architecture -aarm64 -s 2>/dev/null)"; fi
   cpack --config "$build/CPackConfig.cmake" -G "$1" -B "$work/$1-$arch"
   find "$work/$1-$arch" -maxdepth 1 -type f -exec mv {} "$work/dist" \;
-}
+)
 
 for arch in "${archs[@]}"; do
   toolchain=()
@@ -104,7 +105,8 @@ for arch in "${archs[@]}"; do
   build release
   pack DEB
   pack RPM
-  describe "$build/src/redlock-cli" "redlock-cli-$version.spdx.json"
+  [[ $arch != "${archs[0]}" ]] ||
+    describe "$build/src/redlock-cli" "redlock-cli-$version.spdx.json"
 done
 git archive --format=tar --prefix="redlock-cli-$version/" HEAD |
   gzip -9n >"$work/dist/redlock-cli-$version.tar.gz"
