@@ -1,6 +1,6 @@
-# What `cpack` packs: a tarball to be unpacked anywhere (TGZ, of preset static), a .deb and a .rpm (of
-# preset release). packaging/release.sh makes all of them; packaging/cpack.cmake is what a Debian package wants
-# otherwise than `cmake --install` lays it out.
+# What `cpack` packs: a tarball to be unpacked anywhere (TGZ, of preset static), a .deb and a .rpm
+# (of preset release). packaging/release.sh makes all of them; packaging/cpack.cmake is what a
+# Debian package wants otherwise than `cmake --install` lays it out.
 set(CPACK_PACKAGE_VENDOR "the redlock-cli authors")
 # Debian and Red Hat want the packager: DEBFULLNAME and DEBEMAIL, as for Debian's own tools.
 set(packager "the redlock-cli authors")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the root directory of a container for redlock-cli alone: the static file, CA certificates, an
-# unprivileged user, and the licences.
+# Makes the root directory of a container for redlock-cli alone: the static file, CA certificates,
+# an unprivileged user, and the licences.
 #
 #   packaging/container/rootfs.sh PROGRAM DIRECTORY      DIRECTORY must not exist
 #
