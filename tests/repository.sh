@@ -90,42 +90,53 @@ address=http://127.0.0.1:$(<"$work/port")
 
 # --- apt ---
 
-if ! make_root bookworm; then
+spoil() {
+  local lists=$work/repository/apt/dists/stable/main/binary-amd64
+  echo >>"$lists/Packages" && rm "$lists/Packages.gz"
+}
+sign_as_another() (
+  export GNUPGHOME=$GNUPGHOME-other
+  mkdir -m 700 "$GNUPGHOME"
+  make_key other@example.org &&
+    packaging/repository.sh "$release" "$work/repository" other@example.org
+  gpgconf --kill all
+)
+try_apt() {
+  check "apt installs from it, and trusts its key alone" in_root bookworm '
+    rm -f /etc/apt/sources.list /etc/apt/sources.list.d/*
+    mkdir -p /etc/apt/keyrings
+    mv /tmp/redlock-cli.asc /etc/apt/keyrings
+    echo "deb [signed-by=/etc/apt/keyrings/redlock-cli.asc] '"$address"'/apt stable main" \
+      >/etc/apt/sources.list.d/redlock-cli.list
+    apt-get -q update
+    apt-get -q -y --no-install-recommends install redlock-cli
+    dpkg -s redlock-cli | grep "^Version: 0.0.1-1"'
+  add_release
+  check "apt upgrades to it" in_root bookworm '
+    apt-get -q update
+    apt-get -q -y upgrade
+    dpkg -s redlock-cli | grep "^Version: 0\.[1-9]"
+    redlock-cli run -S local: -k a -- true'
+  check "its lists are changed by another" spoil
+  check "apt refuses them" in_root bookworm '
+    rm -rf /var/lib/apt/lists/*
+    ! apt-get -q update -o APT::Update::Error-Mode=any'
+  check "another signs it" sign_as_another
+  check "apt refuses that, too" in_root bookworm '
+    rm -rf /var/lib/apt/lists/*
+    ! apt-get -q update -o APT::Update::Error-Mode=any'
+}
+add_release() {
+  check "the release is added to it" packaging/repository.sh "$release" "$work/repository" \
+    packer@example.org
+}
+if make_root bookworm; then
+  cp "$work/repository/redlock-cli.asc" "$work/bookworm/tmp"
+  try_apt
+else
   echo "SKIPPED apt: the mirror gives us no root: $(tail -n 1 "$work/log")"
-  exit 1
 fi
-check "apt installs from it, and trusts its key alone" in_root bookworm '
-  rm -f /etc/apt/sources.list /etc/apt/sources.list.d/*
-  mkdir -p /etc/apt/keyrings
-  cat >/etc/apt/keyrings/redlock-cli.asc <<END
-'"$(cat "$work/repository/redlock-cli.asc" 2>/dev/null)"'
-END
-  echo "deb [signed-by=/etc/apt/keyrings/redlock-cli.asc] '"$address"'/apt stable main" \
-    >/etc/apt/sources.list.d/redlock-cli.list
-  apt-get -q update
-  apt-get -q -y --no-install-recommends install redlock-cli
-  dpkg -s redlock-cli | grep "^Version: 0.0.1-1"'
-check "the release is added to it" packaging/repository.sh "$release" "$work/repository" \
-  packer@example.org
-check "apt upgrades to it" in_root bookworm '
-  apt-get -q update
-  apt-get -q -y upgrade
-  dpkg -s redlock-cli | grep "^Version: 0\.[1-9]"
-  redlock-cli run -S local: -k a -- true'
-spoil() { echo >>"$work/repository/apt/dists/stable/main/binary-amd64/Packages" && rm "$work"/repository/apt/dists/stable/main/binary-amd64/Packages.gz; }
-check "its lists are changed by another" spoil
-check "apt refuses them" in_root bookworm '
-  rm -rf /var/lib/apt/lists/*
-  ! apt-get -q update -o APT::Update::Error-Mode=any'
-check "another signs it" sh -c '
-  cp -r "$1" "$1-other" && export GNUPGHOME=$1-other &&
-  gpg --batch --quiet --passphrase "" --quick-gen-key other@example.org rsa2048 sign never &&
-  packaging/repository.sh "$2" "$3" other@example.org' sh "$GNUPGHOME" "$release" "$work/repository"
-check "apt refuses that, too" in_root bookworm '
-  rm -rf /var/lib/apt/lists/*
-  ! apt-get -q update -o APT::Update::Error-Mode=any'
-check "it is signed with the first key again" packaging/repository.sh "$release" \
-  "$work/repository" packer@example.org
+add_release
 
 # --- dnf ---
 
