@@ -54,6 +54,7 @@ add_program() {
   chmod 1777 "$root/tmp"
   cp "$program" "$root/redlock-cli"
   cp "$(dpkg -L busybox-static | grep -E '/busybox$' | head -n 1)" "$root/busybox"
+  rm -f "$root/etc/resolv.conf" # systemd-resolved makes it a link
   printf 'nameserver 127.0.0.53\n' >"$root/etc/resolv.conf"
   # Without /etc/host.conf, libc takes the first line alone.
   printf '::1 hosts.example six.example\n127.0.0.1 hosts.example\n' >"$root/etc/hosts"
