@@ -67,7 +67,8 @@ class HeldLease {
   /// the release by then (ServerSet::clear_away). Call it once, and nothing else after it.
   ///
   /// `by_hand` (see ReleaseRequest), if no server was asked before: waits for the decision of a
-  /// quorum, and then as long again for the other servers.
+  /// quorum, and then as long again for the other servers. Those where the lease was not get a
+  /// tombstone in a second round.
   /// A lease that no `run` keeps may have users, whatever the terms say.
   asio::awaitable<ReleaseResult> release(bool by_hand, ReleaseTerms terms = {});
 

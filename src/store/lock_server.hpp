@@ -108,9 +108,10 @@ struct ReleaseRequest {
   /// `by_hand` and `user`.
   bool may_have_users = false;
   std::optional<StopRequest> stop_users{};  ///< ask those to stop
-  /// The lease is a hold that is lifted. For this long no client may restore it at the server, even
-  /// if it is not there; zero: it is no hold.
-  Duration lifted_for{};
+  /// How long the server must remember that the keeper released the lease, even if the lease is not
+  /// there: then its keeper cannot restore it, nor other clients a hold, and a user restores it as
+  /// a lease that its keeper has left. Zero: as long as the lease is still to last there.
+  Duration tombstone_life{};
 };
 
 /// The request as it is to be sent at `now`.

@@ -171,7 +171,7 @@ ScriptCall release_call(const ReleaseRequest& request) {
   arguments[at::user] = request.user;
   arguments[at::may_have_users] = flag(request.by_hand || request.may_have_users);
   if (request.stop_users) arguments[at::request] = encode_stop_request(*request.stop_users);
-  arguments[at::lifted_for] = decimal(std::chrono::ceil<Milliseconds>(request.lifted_for));
+  arguments[at::tombstone_life] = decimal(std::chrono::ceil<Milliseconds>(request.tombstone_life));
   const Runs runs = request.run ? Runs::wanted : Runs::none;
   ScriptCall call = call_of(scripts::release, request.resource, std::move(arguments), runs);
   call.records_success = request.run && request.run->success && !request.run->passed_on &&

@@ -11,8 +11,10 @@
 --       the id of the user that ends ('': the keeper, or a request by hand),
 --       whether the lease may have users (0 or 1),
 --       a stop request for its users, a JSON object ('': none),
---       for how long a hold that is lifted must not return here, in ms (0: it is no hold)
--- -> {'released', whether the run is recorded}, with 1 at the end if the lease is left to its users
+--       how long a tombstone must stay here, even if the lease is not here, in ms (0: for as long
+--       as the lease, and only if it is here)
+-- -> {'released', whether the run is recorded, whether the lease is left to its users (0 or 1), by
+--    hand for how many ms the lease would have lasted}
 --    | {'supervised', …} as `held` | {'gone', …} | {'held', …} | an error
 forget_absent()
 local token, by_hand, expire_in = ARGV.token, ARGV.by_hand == '1', tonumber(ARGV.expire_in)
@@ -26,11 +28,13 @@ if waiter ~= '' and KEYS.queue then
   enqueue(
     waiter, tonumber(ARGV.ticket), ARGV.mode, ARGV.polls, tonumber(ARGV.life), ARGV.record, time)
 end
-local lifted_for = tonumber(ARGV.lifted_for)
+local tombstone_life = tonumber(ARGV.tombstone_life)
 local how, ends = own_lease(token, time, user ~= '')
 if not how then
-  -- A client may be about to restore the hold (F3).
-  if lifted_for > 0 and not is_error(ends) then leave_tombstones({id}, nil, lifted_for, time) end
+  -- A user may restore the lease here (U4), and any client a hold (F3).
+  if tombstone_life > 0 and not is_error(ends) then
+    leave_tombstones({id}, nil, tombstone_life, time)
+  end
   return ends
 end
 
@@ -53,6 +57,10 @@ end
 
 local function rest_of_lease()
   return how == 'shared' and ends - time or remaining_ms(time)
+end
+local rest_by_hand = by_hand and math.max(0, rest_of_lease()) or nil
+local function released(recorded, left)
+  return {WORD.released, recorded, left and 1 or 0, rest_by_hand}
 end
 -- Makes the lease expire then, and informs the first waiter, which waits for its end.
 local function expire_after(rest)
@@ -106,11 +114,10 @@ if user ~= '' or ARGV.may_have_users == '1' then
     return {WORD.gone, NUMBER.gone_released}
   else
     users.left = expire_in > 0 and time + expire_in or 0
-    -- Let the process that keeps this lease learn that it was released, not lost. Beside users it
-    -- also stops a late heal by that process.
-    local may_return = by_hand or users[1] or not users.known
-    if may_return and expire_in == 0 then
-      leave_tombstones({id}, nil, math.max(rest_of_lease(), lifted_for), time)
+    -- It stops a late heal by the process that keeps this lease, which learns that the lease was
+    -- released, not lost. And if a user restores the lease here, it shows that the keeper has left.
+    if expire_in == 0 then
+      leave_tombstones({id}, nil, math.max(rest_of_lease(), tombstone_life), time)
     end
     local failure = end_hold(users)
     if failure then return failure end
@@ -119,7 +126,7 @@ if user ~= '' or ARGV.may_have_users == '1' then
     local failure = write_users(how, id, users)
     if failure then return failure end
     local last = users.left or users.hold
-    if not last then return {WORD.released, 0} end
+    if not last then return released(0) end
     for _, other in ipairs(users) do last = math.max(last, other.ends) end
     -- A user that the record no longer shows relies on no more than the present end.
     if not users.known then last = math.max(last, time + rest_of_lease()) end
@@ -127,19 +134,19 @@ if user ~= '' or ARGV.may_have_users == '1' then
     -- A user of a hold has ended.
     if not users.left then
       if rest < rest_of_lease() then expire_after(rest) end
-      return {WORD.released, 0}
+      return released(0)
     end
     local known = data_of_lease()
     failure = ask_users(known)
     expire_after(rest)
-    return failure or {WORD.released, record_with(known), 1}
+    return failure or released(record_with(known), true)
   end
   expire_in = math.max(0, users.left - time)
 end
 if how == 'exclusive' and expire_in == 0 then
   local recorded = delete_exclusive(id, ARGV.run, time)
   notify_next(lock_state(time), time, waiter)
-  return {WORD.released, recorded}
+  return released(recorded)
 end
 
 local known = data_of_lease()
@@ -157,7 +164,7 @@ if expire_in > 0 then
     end
   end
   expire_after(expire_in)
-  return {WORD.released, recorded}
+  return released(recorded)
 end
 
 -- While a slot moves, we lose access to a key as soon as it becomes empty here.
@@ -173,4 +180,4 @@ if was_last then end_sharing() else bound_shares(time) end
 local state = was_last and 'free' or lock_state(time)
 notify_next(state, time, waiter)
 if state and state ~= 'free' then notify_first_of_end(state, time) end
-return {WORD.released, recorded}
+return released(recorded)

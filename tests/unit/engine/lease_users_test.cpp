@@ -209,6 +209,24 @@ TEST_F(UsersOfALease, RestoreTheLeaseOnAServerThatLostIt) {
   EXPECT_FALSE(is_busy());
 }
 
+TEST_F(UsersOfALease, FreeItAtOnceAlsoAtAServerThatLostItBeforeItsRelease) {
+  for (const bool by_hand : {false, true}) {
+    acquire(30s);
+    const auto set = works(first);
+    world.store(0).lose_everything();
+    if (by_hand) {
+      HeldLease held(other.server_set, lease->resource, lease->token, lease->fence);
+      EXPECT_EQ(world.run(held.release(by_hand)).decision, ReleaseDecision::released);
+    } else {
+      EXPECT_EQ(release(by_hand), ReleaseDecision::released);
+    }
+    world.settle_for(10s);
+    EXPECT_EQ(users_at(0), 1U) << "the user restored it";
+    (void)world.run(set->release(/*by_hand=*/false));
+    EXPECT_EQ(world.stores_in_use(resource()), 0U);
+  }
+}
+
 TEST_F(UsersOfALease, KeepALeaseWhoseRecordAloneWasLost) {
   acquire(30s);
   const auto set = works(first);

@@ -64,6 +64,7 @@ class LeaseUsersTest : public ::testing::TestWithParam<std::tuple<ScriptStoreKin
   ReleaseVote release(bool by_hand = false, Duration expire_in = {}) {
     ReleaseRequest request{deploy(), token(), by_hand, expire_in};
     request.may_have_users = true;
+    request.tombstone_life = tombstone_life_;
     request.stop_users = stop_users_;
     request.run = run_;
     return done(server_.release(request, drive_.soon()));
@@ -93,6 +94,7 @@ class LeaseUsersTest : public ::testing::TestWithParam<std::tuple<ScriptStoreKin
   LockServer& server_ = store_->client();
   HelperKeys helper_{deploy()};
   std::optional<StopRequest> stop_users_;
+  Duration tombstone_life_{};
   std::optional<RunRecord> run_;
 };
 
@@ -310,15 +312,30 @@ TEST_P(LeaseUsersTest, AUserRestoresALeaseThatItsKeeperReleasedHere) {
   EXPECT_TRUE(is_free());
 }
 
-TEST_P(LeaseUsersTest, WithoutATombstoneALeaseThatAUserRestoredEndsByItsExpiry) {
+TEST_P(LeaseUsersTest, ALeaseThatAUserRestoredAfterAReleaseWithoutUsersEndsWithTheUser) {
   acquire();
   EXPECT_TRUE(answers<Released>(release()));
   ASSERT_TRUE(is_free());
   EXPECT_TRUE(answers<Healed>(heal(user('1'))));
+  EXPECT_TRUE(answers<NotOurs>(heal(std::nullopt)));
   EXPECT_TRUE(answers<Released>(end('1')));
-  EXPECT_FALSE(is_free()) << "nothing shows here that the keeper has left";
-  EXPECT_GT(pttl(), 0);
-  EXPECT_LE(pttl(), 30'000);
+  EXPECT_TRUE(is_free());
+}
+
+TEST_P(LeaseUsersTest, ALeaseThatWasNotHereWhenItWasReleasedEndsWithTheUserThatRestoresIt) {
+  tombstone_life_ = 30s;
+  EXPECT_TRUE(answers<NotOurs>(release()));
+  EXPECT_TRUE(answers<Healed>(heal(user('1'))));
+  EXPECT_TRUE(answers<Released>(end('1')));
+  EXPECT_TRUE(is_free());
+}
+
+TEST_P(LeaseUsersTest, AReleaseByHandTellsForHowLongTheLeaseWouldHaveLasted) {
+  acquire(ttl(60s));
+  const ReleaseVote vote = release(/*by_hand=*/true);
+  ASSERT_TRUE(answers<Released>(vote));
+  EXPECT_FALSE(std::get<Released>(vote).left_to_users);
+  EXPECT_NEAR(static_cast<double>(std::get<Released>(vote).rest.count()), 60e9, 5e9);
 }
 
 TEST_P(LeaseUsersTest, WithoutTheRecordALeaseIsNotReleasedBesidePossibleUsers) {

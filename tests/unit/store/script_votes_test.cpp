@@ -192,7 +192,7 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
             (Strings{token_text, "0", "0", "me", "17", "0", "35000", "s", encode_owner(owner), "",
                      "", "0", "", "0", "release"}));
   ReleaseRequest lift{resource(), secret_token(), /*by_hand=*/true};
-  lift.lifted_for = 1h;
+  lift.tombstone_life = 1h;
   EXPECT_EQ(release_call(lift).arguments[13], "3600000");
 
   EXPECT_EQ(leave_call(resource(), "me").script, &scripts::leave);
