@@ -111,7 +111,8 @@ std::string encode_owner(const Owner& owner) {
   record["command"] = to_valid_utf8(owner.command);
   record["note"] = to_valid_utf8(owner.note);
   if (owner.supervised) record["run"] = true;
-  if (owner.renewed_for) record["renewed_ms"] = milliseconds(*owner.renewed_for);
+  if (owner.renewed_for)
+    record[std::string(protocol::word::renewed_field)] = milliseconds(*owner.renewed_for);
   if (owner.slots > 0) record[std::string(protocol::word::slots_field)] = owner.slots;
   if (owner.take > 1) record[std::string(protocol::word::take_field)] = owner.take;
   if (owner.detached) record["detached"] = true;
@@ -165,7 +166,7 @@ std::optional<Owner> decode_owner(std::string_view record) {
   owner.place = place_of(parsed);
   owner.pid_start =
       number_field(parsed, "start", std::numeric_limits<unsigned long long>::max()).value_or(0);
-  owner.renewed_for = duration_field(parsed, "renewed_ms");
+  owner.renewed_for = duration_field(parsed, protocol::word::renewed_field);
   owner.hold_for = duration_field(parsed, protocol::word::hold_field);
   owner.lifted = duration_field(parsed, protocol::word::lifted_field).has_value();
   owner.slots = number_field(parsed, protocol::word::slots_field, Mode::max_slots).value_or(0);

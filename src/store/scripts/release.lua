@@ -110,6 +110,8 @@ if user ~= '' or ARGV.may_have_users == '1' then
   if not users then return unread end
   if user ~= '' then
     remove_user(users, user)
+    local is_past = users.keeper and users.keeper <= time
+    if is_past and users.known and not users[1] then users.left = users.left or 0 end
   elseif users.left then
     return {WORD.gone, NUMBER.gone_released}
   else
@@ -125,13 +127,13 @@ if user ~= '' or ARGV.may_have_users == '1' then
   if not users.left or users[1] or not users.known then
     local failure = write_users(how, id, users)
     if failure then return failure end
-    local last = users.left or users.hold
+    local last = users.left or users.hold or users.keeper
     if not last then return released(0) end
     for _, other in ipairs(users) do last = math.max(last, other.ends) end
     -- A user that the record no longer shows relies on no more than the present end.
     if not users.known then last = math.max(last, time + rest_of_lease()) end
     local rest = last > time and last - time or TIME.idle_life
-    -- A user of a hold has ended.
+    -- The keeper stays, and the lease ends with it again.
     if not users.left then
       if rest < rest_of_lease() then expire_after(rest) end
       return released(0)

@@ -19,6 +19,7 @@ class UsersOfALease : public testing::Test {
   void acquire(Duration length, bool supervised = false) {
     AcquireOrder wanted = order(length);
     wanted.owner.supervised = supervised;
+    if (supervised) wanted.owner.renewed_for = length;
     lease = world.run(attempt(keeper.server_set, wanted, keeper.interrupt)).value();
     world.settle_for(1s);
   }
@@ -97,6 +98,43 @@ TEST_F(UsersOfALease, EndWithoutAnEffectOnALeaseThatIsKept) {
   EXPECT_EQ(users_at(0), 0U);
   EXPECT_TRUE(is_busy());
   EXPECT_EQ(release(), ReleaseDecision::released);
+  EXPECT_FALSE(is_busy());
+}
+
+TEST_F(UsersOfALease, FreeALeaseWhoseKeeperIsGone) {
+  acquire(30s, /*supervised=*/true);
+  below_guard = true;
+  const auto set = works(first);
+  keeper.die();
+  world.settle_for(1min);
+  EXPECT_TRUE(is_busy());
+  (void)world.run(set->release(/*by_hand=*/false));
+  EXPECT_EQ(world.stores_in_use(resource()), 0U) << "not at the user's end";
+}
+
+TEST_F(UsersOfALease, WithALongerTtlDoNotKeepItForLongerThanTheyLast) {
+  acquire(20s, /*supervised=*/true);
+  below_guard = true;
+  AcquireOrder wanted = order_of_user();
+  wanted.ttl = ttl(1h);
+  SetWaiter waiter(first.server_set, {wanted}, once, first.interrupt);
+  const auto set = world.run(waiter.next()).value();
+  for (int round = 0; round < 6; ++round) {
+    world.settle_for(7s);
+    world.run(HeldLease(keeper.server_set, *lease).extend(ttl(20s)));
+  }
+  const Instant promised = world.now() + 20s;
+  (void)world.run(set->release(/*by_hand=*/false));
+  EXPECT_TRUE(is_busy());
+  for (std::size_t i = 0; i < world.size(); ++i) {
+    const auto expires = world.store(i).lock(resource())->expires;
+    EXPECT_GE(*expires, promised - 1s);
+    EXPECT_LE(*expires, promised + 1s);
+  }
+  // The host crashes.
+  keeper.die();
+  first.die();
+  world.settle_for(21s);
   EXPECT_FALSE(is_busy());
 }
 

@@ -38,6 +38,7 @@ class LeaseUsersTest : public ::testing::TestWithParam<std::tuple<ScriptStoreKin
   void acquire(Ttl length = ttl(60s)) {
     Owner owner = some_owner();
     owner.take = mode().take;
+    if (is_renewed_) owner.renewed_for = length.length();
     AcquireRequest request{deploy(), token(), length, owner, mode(), hold().slots};
     const AcquireVote vote = done(server_.acquire(request, drive_.soon()));
     ASSERT_TRUE(answers<Granted>(vote));
@@ -95,6 +96,7 @@ class LeaseUsersTest : public ::testing::TestWithParam<std::tuple<ScriptStoreKin
   HelperKeys helper_{deploy()};
   std::optional<StopRequest> stop_users_;
   Duration tombstone_life_{};
+  bool is_renewed_ = true;  ///< by its keeper
   std::optional<RunRecord> run_;
 };
 
@@ -176,6 +178,48 @@ TEST_P(LeaseUsersTest, OfTheEndsThatRemainTheLargestCounts) {
   EXPECT_TRUE(answers<Released>(end('2')));
   EXPECT_LE(pttl(), 40'000);
   EXPECT_GT(pttl(), 39'000);
+}
+
+TEST_P(LeaseUsersTest, TheLastUserTakesItsEndWithIt) {
+  acquire(ttl(20s));
+  ASSERT_TRUE(joins('1', ttl(1h)));
+  ASSERT_TRUE(joins('2', ttl(40s)));
+  EXPECT_GT(pttl(), 59 * 60'000);
+  EXPECT_TRUE(answers<Released>(end('1')));
+  EXPECT_GT(pttl(), 59 * 60'000) << "on which the other relies";
+  EXPECT_TRUE(answers<Released>(end('2')));
+  EXPECT_GT(pttl(), 18'000);
+  EXPECT_LE(pttl(), 20'000);
+  EXPECT_FALSE(is_free());
+}
+
+TEST_P(LeaseUsersTest, ALeaseThatNoProcessKeepsLastsAsItsUserRenewedIt) {
+  is_renewed_ = false;
+  acquire(ttl(20s));
+  ASSERT_TRUE(joins('1', ttl(1h)));
+  EXPECT_TRUE(answers<Released>(end('1')));
+  EXPECT_GT(pttl(), 59 * 60'000) << "for the next step of the script";
+}
+
+TEST_P(LeaseUsersTest, TheLeaseNeverEndsBeforeWhatItsKeeperWasPromised) {
+  acquire(ttl(20s));
+  ASSERT_TRUE(joins('1', ttl(1h)));
+  ASSERT_TRUE(answers<Extended>(extend(std::nullopt, false, ttl(90s))));
+  ASSERT_TRUE(answers<Extended>(extend(std::nullopt, false, ttl(30s))));
+  ASSERT_TRUE(is_renewed('1'));
+  EXPECT_TRUE(answers<Released>(end('1')));
+  EXPECT_GT(pttl(), 88'000);
+  EXPECT_LE(pttl(), 90'000);
+}
+
+TEST_P(LeaseUsersTest, ALeaseWhoseRecordWasLostIsNotShortened) {
+  if (std::get<UsedLease>(GetParam()) == UsedLease::slots) return;
+  acquire(ttl(20s));
+  ASSERT_TRUE(joins('1', ttl(1h)));
+  lose_record();
+  EXPECT_TRUE(is_renewed('1'));
+  EXPECT_TRUE(answers<Released>(end('1')));
+  EXPECT_GT(pttl(), 59 * 60'000);
 }
 
 TEST_P(LeaseUsersTest, TheRestOfMinHoldOutlastsTheUsers) {
