@@ -91,7 +91,7 @@ local function record_with(known)
 end
 local function ask_users(known)
   local asked = ARGV.request ~= '' and known
-    and with_request(known.record, WORD.stop_field, ARGV.request)
+    and with_field(known.record, WORD.stop_field, ARGV.request)
   if not asked then return end
   known.record = asked
   return first_error(
@@ -155,13 +155,18 @@ local known = data_of_lease()
 local recorded = record_with(known)
 
 if expire_in > 0 then
-  if how == 'exclusive' and known and ARGV.record ~= '' then
-    redis.pcall('HSET', KEYS.owner, 'record', ARGV.record)
+  local record = ARGV.record
+  -- The last user has ended: from now on only --min-hold keeps the lease.
+  if user ~= '' and known then
+    record = with_field(known.record, WORD.kept_field, decimal(expire_in)) or ''
   end
-  for _, part in ipairs(how == 'shared' and ARGV.record ~= '' and parts_of(id, known) or {}) do
+  if how == 'exclusive' and known and record ~= '' then
+    redis.pcall('HSET', KEYS.owner, 'record', record)
+  end
+  for _, part in ipairs(how == 'shared' and record ~= '' and parts_of(id, known) or {}) do
     local its = part == id and known or read_share(redis.pcall('HGET', KEYS.shares, part))
     if its then
-      its.record = ARGV.record
+      its.record = record
       write_share(part, its)
     end
   end

@@ -76,6 +76,12 @@ class LeaseUsersTest : public ::testing::TestWithParam<std::tuple<ScriptStoreKin
     return done(server_.release(request, drive_.soon()));
   }
   InspectVote inspect() { return done(server_.inspect(deploy(), std::nullopt, drive_.soon())); }
+  /// As `status` shows it.
+  Owner shown_owner() {
+    const InspectVote vote = inspect();
+    const auto* taken = std::get_if<Taken>(&vote);
+    return taken != nullptr ? taken->holder.owner.value_or(Owner()) : Owner();
+  }
   bool is_free() { return answers<Free>(inspect()); }
   std::int64_t pttl() { return store_->run({"PTTL", deploy().key()}).integer; }
   std::size_t number_of_users() {
@@ -227,9 +233,12 @@ TEST_P(LeaseUsersTest, TheRestOfMinHoldOutlastsTheUsers) {
   ASSERT_TRUE(joins('1'));
   EXPECT_TRUE(answers<Released>(release(/*by_hand=*/false, 100s)));
   EXPECT_GT(pttl(), 99'000);
+  EXPECT_FALSE(shown_owner().finished) << "the user works";
   EXPECT_TRUE(answers<Released>(end('1')));
   EXPECT_FALSE(is_free());
   EXPECT_GT(pttl(), 98'000);
+  ASSERT_TRUE(shown_owner().finished);
+  EXPECT_GT(shown_owner().finished->expire_in, 98s);
 }
 
 // --- What the keeper and others learn ---
