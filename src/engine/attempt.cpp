@@ -115,7 +115,7 @@ class Attempt {
   /// After a failure: keeps the hold that is in the way, if there is one.
   asio::awaitable<void> keep_hold() {
     if (interrupt_.raised()) co_return;
-    co_await redlock::keep_hold(server_set_, order_.resource, shown(), t0_);
+    co_await redlock::keep_hold(server_set_, order_.resource, shown(), t0_, interrupt_);
   }
 
  private:

@@ -128,6 +128,10 @@ struct BreakRequest {
   Owner breaker{};                 ///< who breaks it, with the reason as the note
   /// The id of a foreign key that may be broken, as ForeignKey reported it.
   std::optional<LeaseId> foreign{};
+  /// Break only this hold. Even where it is not, remember for `tombstone_life` that it was broken:
+  /// then no client can restore it.
+  std::optional<LeaseId> hold{};
+  Duration tombstone_life{};
 };
 
 /// Sends a stop request to the holder of a lease, or only inspects the lease.

@@ -185,6 +185,8 @@ ScriptCall break_call(const BreakRequest& request) {
   if (request.only_if) arguments[at::fence] = request.only_if->text();
   arguments[at::breaker] = encode_owner(request.breaker);
   if (request.foreign) arguments[at::foreign] = request.foreign->text;
+  if (request.hold) arguments[at::hold] = request.hold->text;
+  arguments[at::tombstone_life] = decimal(std::chrono::ceil<Milliseconds>(request.tombstone_life));
   return call_of(scripts::break_lock, request.resource, std::move(arguments));
 }
 

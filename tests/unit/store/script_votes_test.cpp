@@ -199,9 +199,15 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   EXPECT_EQ(leave_call(resource(), "me").arguments, (Strings{"me", "leave"}));
 
   EXPECT_EQ(break_call({resource()}).script, &scripts::break_lock);
-  EXPECT_EQ(break_call({resource()}).arguments, (Strings{"", encode_owner({}), "", "break_lock"}));
+  EXPECT_EQ(break_call({resource()}).arguments,
+            (Strings{"", encode_owner({}), "", "", "0", "break_lock"}));
   EXPECT_EQ(break_call({resource(), Fence(42)}).arguments,
-            (Strings{"42", encode_owner({}), "", "break_lock"}));
+            (Strings{"42", encode_owner({}), "", "", "0", "break_lock"}));
+  BreakRequest missing{resource()};
+  missing.hold = LeaseId{"id"};
+  missing.tombstone_life = 1h;
+  EXPECT_EQ(break_call(missing).arguments,
+            (Strings{"", encode_owner({}), "", "id", "3600000", "break_lock"}));
 
   EXPECT_EQ(ask_call({resource(), {}, 7}).script, &scripts::ask);
   EXPECT_EQ(ask_call({resource(), {}, 7}).arguments, (Strings{"", "7", "", "ask"}));
