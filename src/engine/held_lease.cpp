@@ -7,6 +7,7 @@
 #include "core/last_runs.hpp"
 #include "core/validity.hpp"
 #include "engine/round.hpp"
+#include "store/owner_record.hpp"
 #include "store/script_calls.hpp"
 
 namespace redlock {
@@ -115,13 +116,16 @@ class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
   }
 
   /// What a server stores about the lease; nullopt if none has its record. A cluster that is moving
-  /// the key cannot read it.
+  /// the key cannot read it. A server that missed the lift of a hold must not bring the hold back.
   [[nodiscard]] std::optional<Provenance> provenance() const {
+    std::optional<Provenance> first;
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       const Extended* extended = extended_by(i);
-      if (extended != nullptr && !extended->provenance.record.empty()) return extended->provenance;
+      if (extended == nullptr || extended->provenance.record.empty()) continue;
+      if (shows_lift(extended->provenance.record)) return extended->provenance;
+      if (!first) first = extended->provenance;
     }
-    return std::nullopt;
+    return first;
   }
 
   [[nodiscard]] const ExtendTally& tally() const { return ballot_->tally; }
@@ -436,7 +440,9 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   result.deadline = round->deadline();
   is_new_user_ = false;
   const Instant now = server_set_.clock().now();
-  if (auto provenance = round->provenance()) {
+  auto provenance = round->provenance();
+  const bool was_lifted = provenance && shows_lift(provenance_.record);
+  if (provenance && (!was_lifted || shows_lift(provenance->record))) {
     provenance_ = std::move(*provenance);
     provenance_at_ = now;
   }

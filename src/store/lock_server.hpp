@@ -112,6 +112,9 @@ struct ReleaseRequest {
   /// there: then its keeper cannot restore it, nor other clients a hold, and a user restores it as
   /// a lease that its keeper has left. Zero: as long as the lease is still to last there.
   Duration tombstone_life{};
+  /// Only a share with these slots: a stray grant, in whose place the lease may have been healed
+  /// meanwhile. Empty: whatever there is.
+  Slots slots{};
 };
 
 /// The request as it is to be sent at `now`.

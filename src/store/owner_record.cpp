@@ -146,6 +146,12 @@ std::optional<StopRequest> stop_request_in(std::string_view record) {
   return parsed.is_object() ? stop_request_of(parsed) : std::nullopt;
 }
 
+bool shows_lift(std::string_view record) {
+  if (record.find(protocol::word::lifted_field) == std::string_view::npos) return false;
+  const std::optional<Owner> owner = decode_owner(record);
+  return owner && owner->lifted;
+}
+
 std::optional<Owner> decode_owner(std::string_view record) {
   const Json parsed = Json::parse(record, nullptr, /*allow_exceptions=*/false);
   if (!parsed.is_object()) return std::nullopt;

@@ -12,7 +12,8 @@
 --       whether the lease may have users (0 or 1),
 --       a stop request for its users, a JSON object ('': none),
 --       how long a tombstone must stay here, even if the lease is not here, in ms (0: for as long
---       as the lease, and only if it is here)
+--       as the lease, and only if it is here),
+--       the slots of a stray grant as '1,4', which alone is to be released ('': any lease)
 -- -> {'released', whether the run is recorded, whether the lease is left to its users (0 or 1), by
 --    hand for how many ms the lease would have lasted}
 --    | {'supervised', …} as `held` | {'gone', …} | {'held', …} | an error
@@ -36,6 +37,11 @@ if not how then
     leave_tombstones({id}, nil, tombstone_life, time)
   end
   return ends
+end
+for nth, slot in ipairs(how == 'shared' and slots_in(ARGV.slots) or {}) do
+  if not KEYS.shares then return redis.error_reply(ELSEWHERE) end
+  local share = read_share(redis.call('HGET', KEYS.shares, part_id(id, nth)))
+  if not share or share.slot ~= slot then return {WORD.gone, NUMBER.gone_unknown} end
 end
 
 if by_hand then

@@ -298,6 +298,66 @@ TEST_F(Holds, UsersKeepTheLockWhenItIsLifted) {
   EXPECT_FALSE(is_refused(second));
 }
 
+/// Each message takes its own time, so a lift overtakes a heal, or falls between two of its steps.
+TEST_F(Holds, LiftedInTheMiddleOfItsRestorationItNeverReturns) {
+  std::mt19937 random(4711);
+  const auto up_to = [&random](int most) {
+    return Milliseconds(random() % static_cast<unsigned>(most + 1));
+  };
+  std::size_t healed = 0;
+  for (int round = 0; round < 500; ++round) {
+    hold();
+    restart(random() % 3);
+    for (Client* const client : {&first, &second}) {
+      for (std::size_t server = 0; server < 3; ++server)
+        client->server(server).fate = Fate{.request = up_to(20), .reply = up_to(20)};
+    }
+    bool is_lifted = false;
+    world.in(up_to(120), [&] {
+      world.start([&]() -> asio::awaitable<void> {
+        const auto asked = co_await inspect(second.server_set, resource(), RunsTold::none);
+        const auto found = find_hold(shown_by(asked));
+        const LiftResult result = co_await lift_hold(second.server_set, resource(), *found);
+        is_lifted = result.lifted;
+      });
+    });
+    (void)world.run(redlock::attempt(first.server_set, order(), first.interrupt));
+    world.settle_for(20s);
+    healed += std::ranges::any_of(first.servers, [](const AskedServer* server) {
+      return !server->asked(Question::heal).empty();
+    });
+    EXPECT_TRUE(is_lifted) << round;
+    EXPECT_EQ(holds(), 0U) << round;
+    EXPECT_FALSE(is_refused(second)) << round;
+    world.settle_for(20s);
+    for (Client* const client : {&first, &second}) client->every_server({});
+    for (AskedServer* const server : first.servers) server->forget();
+  }
+  EXPECT_GT(healed, 100U) << "else it was mostly lifted before";
+}
+
+TEST_F(Holds, AUserDoesNotRestoreOneThatSomeServerShowsAsLifted) {
+  hold();
+  AcquireOrder wanted = order(9s);
+  wanted.owner.renewed_for = 9s;
+  wanted.parent_claim = ParentClaim{lease->id, lease->token, lease->fence};
+  SetWaiter waiter(first.server_set, {wanted}, once, first.interrupt);
+  const auto set = world.run(waiter.next()).value();
+  set->keep();
+  second.server(0).fate_for[Question::release] = Fate{.silent = true};
+  EXPECT_TRUE(lift(second));
+  for (const std::size_t server : {std::size_t{2}, std::size_t{1}, std::size_t{2}}) {
+    restart(server);
+    world.settle_for(10s);
+    EXPECT_TRUE(world.store(server).lock(resource()));
+    EXPECT_FALSE(has_hold(server));
+  }
+  world.run(set->release(/*by_hand=*/false));
+  world.settle_for(1s);
+  EXPECT_TRUE(world.store(1).is_free(resource()));
+  EXPECT_TRUE(world.store(2).is_free(resource()));
+}
+
 TEST_F(Holds, OneUntilATimeEndsThenHoweverLongTheWait) {
   AcquireOrder wanted = order_of_hold(1h);
   wanted.until = keeper.server_set.clock().now() + 1h;

@@ -434,6 +434,18 @@ TEST_P(LeaseUsersTest, AHealOfTheRecordDoesNotTakeLostUsersForNone) {
   }
 }
 
+TEST_P(LeaseUsersTest, ALeaseThatWasHealedIsNotTakenForAStrayGrantOfOtherSlots) {
+  if (std::get<UsedLease>(GetParam()) != UsedLease::slots) return;
+  EXPECT_TRUE(answers<Healed>(heal(user('1'))));
+  ReleaseRequest stray{deploy(), token()};
+  stray.slots = {0, 1};
+  EXPECT_TRUE(answers<NotOurs>(done(server_.release(stray, drive_.soon()))));
+  EXPECT_TRUE(is_renewed('1'));
+  stray.slots = {0, 2};
+  EXPECT_TRUE(answers<Released>(done(server_.release(stray, drive_.soon()))));
+  EXPECT_TRUE(is_free());
+}
+
 TEST_P(LeaseUsersTest, UsersThatCannotBeReadAreNotTakenForNone) {
   acquire();
   ASSERT_TRUE(joins('1'));
