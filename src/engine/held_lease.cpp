@@ -455,6 +455,11 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   co_return result;
 }
 
+std::optional<Place> HeldLease::place_of_keeper() const {
+  const std::optional<Owner> keeper = decode_owner(provenance_.record);
+  return keeper ? keeper->place : std::nullopt;
+}
+
 asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, ReleaseTerms terms) {
   *released_ = true;
   ReleaseRequest request{resource_, token_, by_hand, terms.expire_in};

@@ -84,6 +84,10 @@ class HeldLease {
   /// The lease is a hold that release() lifts, and that may last for this long somewhere.
   void lift(Duration longest) { lifted_for_ = longest; }
 
+  /// The place of the process that keeps the lease (see Owner::place), once a round showed its
+  /// record.
+  [[nodiscard]] std::optional<Place> place_of_keeper() const;
+
   /// From now on no server is healed because of the rounds so far, and their late answers do not
   /// count.
   void end_healing() { *released_ = true; }

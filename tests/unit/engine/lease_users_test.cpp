@@ -414,6 +414,49 @@ TEST_F(NestedRuns, KeepALeaseWhoseRecordWasLostAndHealed) {
   EXPECT_FALSE(is_busy());
 }
 
+TEST_F(NestedRuns, ObeyARunThatReplacesTheirKeeperOnceItsGuardsAreGone) {
+  acquire(30s, /*supervised=*/true);
+  Owner owner = world.store(0).lock(resource())->owner;
+  owner.place = Place{10, "aa"};
+  const auto change_all = [&] {
+    for (std::size_t i = 0; i < world.size(); ++i) world.store(i).change_owner(resource(), owner);
+  };
+  change_all();
+  const auto set = works(first);
+  guard_lives = false;
+  owner.stop_request = StopRequest{"web1", "alice", "", Place{9, "aa"}};
+  change_all();
+  world.settle_for(10s);
+  EXPECT_FALSE(set->stop_requested()) << "of an older one";
+  owner.stop_request->newer = Place{11, "aa"};
+  change_all();
+  world.settle_for(10s);
+  EXPECT_TRUE(set->stop_requested());
+  EXPECT_EQ(end(*set), ReleaseDecision::released);
+}
+
+TEST_F(NestedRuns, ThatLostTheParentLeaseDoNotAskForItAgain) {
+  acquire(30s, /*supervised=*/true);
+  const AcquireOrder wanted = order_of_user();
+  world.run(break_lock(other.server_set, {resource()}));
+  const auto next = world.run(attempt(other.server_set, order(5s), other.interrupt));
+  ASSERT_TRUE(next);
+  SetWaiter waiter(first.server_set, {wanted}, for_ever, first.interrupt);
+  auto result = world.run(waiter.next());
+  for (int attempts = 1; !result && attempts < 20; ++attempts) result = world.run(waiter.next());
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result.value()->leases().front().keeping, Keeping::own);
+  EXPECT_GT(first.server(0).asked(Question::acquire).size(), 1U);
+  EXPECT_EQ(first.server(0).asked(Question::extend).size(), 1U);
+}
+
+TEST_F(NestedRuns, WhoseGuardEndsBeforeTheyComeAreUsersOfNoRun) {
+  acquire(30s, /*supervised=*/true);
+  guard_lives = false;
+  EXPECT_FALSE(join(first).has_value());
+  EXPECT_EQ(users_at(0), 0U);
+}
+
 TEST_F(NestedRuns, LeaveAStopToTheGuardAboveThemWhileItLives) {
   acquire(30s, /*supervised=*/true);
   const auto set = works(first);
