@@ -255,8 +255,8 @@ class LockServer {
   /// because it restarted or another master took its place. A store without connections never does.
   virtual void on_disconnect(std::function<void()> /*notify*/) {}
 
-  /// Whether the server persists nothing, so that it forgets every lock when it restarts; nullopt:
-  /// it does not tell. A store on this host forgets none.
+  /// Whether the server persists nothing, so that it forgets every lock when it restarts, or a
+  /// store on this host when the host does; nullopt: it does not tell.
   virtual asio::awaitable<std::optional<bool>> persists_nothing(Instant /*deadline*/) {
     co_return false;
   }

@@ -21,6 +21,9 @@ constexpr std::uint64_t max_pid = std::numeric_limits<std::int32_t>::max();
 
 constexpr std::uint64_t max_exit_code = 255;
 
+/// A hold that is extended just before its end.
+constexpr Milliseconds max_hold = 2 * Ttl::max;
+
 std::string text_field(const Json& record, const char* name) {
   const auto field = record.find(name);
   if (field == record.end() || !field->is_string()) return {};
@@ -41,8 +44,9 @@ std::optional<std::uint64_t> number_field(const Json& record, std::string_view n
   return number;
 }
 
-std::optional<Duration> duration_field(const Json& record, std::string_view name) {
-  const auto number = number_field(record, name, static_cast<std::uint64_t>(Ttl::max.count()));
+std::optional<Duration> duration_field(const Json& record, std::string_view name,
+                                       Milliseconds largest = Ttl::max) {
+  const auto number = number_field(record, name, static_cast<std::uint64_t>(largest.count()));
   if (!number) return std::nullopt;
   return Milliseconds(static_cast<Milliseconds::rep>(*number));
 }
@@ -173,8 +177,8 @@ std::optional<Owner> decode_owner(std::string_view record) {
   owner.pid_start =
       number_field(parsed, "start", std::numeric_limits<unsigned long long>::max()).value_or(0);
   owner.renewed_for = duration_field(parsed, protocol::word::renewed_field);
-  owner.hold_for = duration_field(parsed, protocol::word::hold_field);
-  owner.lifted = duration_field(parsed, protocol::word::lifted_field).has_value();
+  owner.hold_for = duration_field(parsed, protocol::word::hold_field, max_hold);
+  owner.lifted = duration_field(parsed, protocol::word::lifted_field, max_hold).has_value();
   owner.slots = number_field(parsed, protocol::word::slots_field, Mode::max_slots).value_or(0);
   owner.take = std::max<std::size_t>(
       number_field(parsed, protocol::word::take_field, Mode::max_slots).value_or(1), 1);

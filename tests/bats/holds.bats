@@ -218,6 +218,12 @@ REFUSED
   run -1 grep -F "$token" "$BATS_TEST_TMPDIR/shown"
 }
 
+@test "hold says at once that a reboot ends it on this host" {
+  [[ ${BATS_STORE-} == local ]] || skip 'for local: alone'
+  run -0 --separate-stderr redlock-cli hold demo --for 1h
+  assert_regex "$stderr" 'demo: local:.*: a reboot of this host ends the hold'
+}
+
 # bats test_tags=redis
 @test "hold says at once when a restart would end it" {
   run -0 --separate-stderr redlock-cli hold demo --for 1h
