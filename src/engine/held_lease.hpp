@@ -38,8 +38,8 @@ class HeldLease {
   HeldLease(ServerSet& server_set, Resource resource, Token token, Fence fence, Hold hold = {},
             std::optional<Ttl> ttl = {});
 
-  /// A lease that this process keeps, as it was granted or handed over. If it has a user, all
-  /// rounds are that user's, and release() only ends the use.
+  /// A lease that this process keeps, or uses: then Lease::user is set, all rounds are that user's,
+  /// and release() only ends the use.
   HeldLease(ServerSet& server_set, const Lease& lease);
 
   /// `asked` runs with the stop request each time that an answer to extend() contains one, even if

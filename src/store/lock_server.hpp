@@ -104,8 +104,8 @@ struct ReleaseRequest {
   std::optional<RunRecord> run{};    ///< the run to record if the lease is still ours there
   Instant as_of{};                   ///< when `expire_in` and the ages of `run` were right
   std::string user{};  ///< the id of the user of the lease that ends; empty: the lease is released
-  /// The lease was handed over to other processes, so it is left to those that use it. Implied by
-  /// `by_hand` and `user`.
+  /// Other processes may use the lease, to which it was handed over or which the command left: it
+  /// is left to those that do. Implied by `by_hand` and `user`.
   bool may_have_users = false;
   std::optional<StopRequest> stop_users{};  ///< ask those to stop
   /// How long the server must remember that the keeper released the lease, even if the lease is not
