@@ -67,14 +67,24 @@ std::vector<AcquireOrder> make_orders(const LockOptions& options, Duration neede
     orders.push_back(std::move(order));
   }
 
-  // The innermost comes last. Its guard may outlive those around it.
-  for (const ParentLease& lease : parent_leases(options.servers)) {
-    for (AcquireOrder& order : orders) {
+  const std::vector<ParentLease> parents = parent_leases(options.servers);
+  for (AcquireOrder& order : orders) {
+    std::vector<ProcessIdentity> guards;
+    // The innermost comes last.
+    for (const ParentLease& lease : parents) {
       auto parent_claim = find_in(lease.handle, order);
       if (!parent_claim) continue;
-      parent_claim->guard_lives = [guard = lease.guard] { return proc::is_ancestor(guard); };
+      // Guards around another lease of the key do not protect this one.
+      if (order.parent_claim && order.parent_claim->id != parent_claim->id) guards.clear();
+      guards.push_back(lease.guard);
       order.parent_claim = std::move(parent_claim);
     }
+    if (guards.empty()) continue;
+    // Any of them may outlive the others, and stops us with its process tree.
+    order.parent_claim->guard_lives = [guards = std::move(guards)] {
+      return std::ranges::any_of(
+          guards, [](const ProcessIdentity& guard) { return proc::is_ancestor(guard); });
+    };
   }
 
   const auto handed_over = LeaseHandle::from_text(environment_value("REDLOCK_LEASE"));

@@ -114,7 +114,7 @@ class Attempt {
   /// After a failure: keeps the hold that is in the way, if there is one.
   asio::awaitable<void> keep_hold() {
     if (interrupt_.raised()) co_return;
-    co_await redlock::keep_hold(server_set_, order_.resource, shown(), t0_);
+    co_await redlock::keep_hold(server_set_, order_.resource, shown(), t0_, interrupt_);
   }
 
  private:
@@ -236,7 +236,7 @@ class Attempt {
       const AcquireVote* vote = tally().vote_of(i);
       const auto* granted = vote != nullptr ? std::get_if<Granted>(vote) : nullptr;
       if (granted != nullptr && granted->slots != tally().slots())
-        server_set_.undo(i, order_.resource, token_, order_.ttl);
+        server_set_.undo(i, order_.resource, token_, order_.ttl, std::nullopt, granted->slots);
       if (options_.member == nullptr) continue;
       LockServer& server = server_set_.server(i);
       const std::string waiter = options_.member->entry(i).id;

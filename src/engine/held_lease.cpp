@@ -7,6 +7,7 @@
 #include "core/last_runs.hpp"
 #include "core/validity.hpp"
 #include "engine/round.hpp"
+#include "store/owner_record.hpp"
 #include "store/script_calls.hpp"
 
 namespace redlock {
@@ -115,13 +116,16 @@ class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
   }
 
   /// What a server stores about the lease; nullopt if none has its record. A cluster that is moving
-  /// the key cannot read it.
+  /// the key cannot read it. A server that missed the lift of a hold must not bring the hold back.
   [[nodiscard]] std::optional<Provenance> provenance() const {
+    std::optional<Provenance> first;
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       const Extended* extended = extended_by(i);
-      if (extended != nullptr && !extended->provenance.record.empty()) return extended->provenance;
+      if (extended == nullptr || extended->provenance.record.empty()) continue;
+      if (shows_lift(extended->provenance.record)) return extended->provenance;
+      if (!first) first = extended->provenance;
     }
-    return std::nullopt;
+    return first;
   }
 
   [[nodiscard]] const ExtendTally& tally() const { return ballot_->tally; }
@@ -365,6 +369,35 @@ class ReleaseRound {
   std::shared_ptr<ReleaseBallot> ballot_;
 };
 
+bool is_not_there(const ReleaseVote& vote) {
+  const auto* not_ours = std::get_if<NotOurs>(&vote);
+  return not_ours != nullptr && not_ours->why != NotOurs::Why::released;
+}
+
+/// After a release by hand, which did not know for how long the servers have the lease: makes those
+/// where it was not remember the release for as long.
+asio::awaitable<void> leave_tombstones(ServerSet& server_set, ReleaseRequest request,
+                                       const std::vector<ReleaseVote>& votes) {
+  for (const ReleaseVote& vote : votes) {
+    const auto* released = std::get_if<Released>(&vote);
+    if (released != nullptr)
+      request.tombstone_life = std::max(request.tombstone_life, released->rest);
+  }
+  const auto ballot = std::make_shared<Ballot<VoteList<ReleaseVote>>>(server_set);
+  const Instant now = server_set.clock().now();
+  const Instant answer_by = now + server_set.server_timeout();
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    if (!is_not_there(votes[i])) {
+      ballot->tally.count(i, votes[i]);
+      continue;
+    }
+    ask(server_set, ballot, i, [request = as_of(request, now), answer_by](LockServer& server) {
+      return server.release(request, answer_by);
+    });
+  }
+  while (!ballot->tally.complete()) co_await ballot->event->wait_until(Instant::max());
+}
+
 }  // namespace
 
 HeldLease::HeldLease(ServerSet& server_set, Resource resource, Token token, Fence fence, Hold hold,
@@ -407,7 +440,9 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   result.deadline = round->deadline();
   is_new_user_ = false;
   const Instant now = server_set_.clock().now();
-  if (auto provenance = round->provenance()) {
+  auto provenance = round->provenance();
+  const bool was_lifted = provenance && shows_lift(provenance_.record);
+  if (provenance && (!was_lifted || shows_lift(provenance->record))) {
     provenance_ = std::move(*provenance);
     provenance_at_ = now;
   }
@@ -420,13 +455,18 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   co_return result;
 }
 
+std::optional<Place> HeldLease::place_of_keeper() const {
+  const std::optional<Owner> keeper = decode_owner(provenance_.record);
+  return keeper ? keeper->place : std::nullopt;
+}
+
 asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, ReleaseTerms terms) {
   *released_ = true;
   ReleaseRequest request{resource_, token_, by_hand, terms.expire_in};
   if (user_) request.user = user_->id;
   request.may_have_users = terms.may_have_users || !provenance_.supervised;
   request.stop_users = std::move(terms.stop_users);
-  request.lifted_for = lifted_for_;
+  request.tombstone_life = lifted_for_;
   request.finished = std::move(terms.finished);
   request.as_of = server_set_.clock().now();
   if (auto& run = terms.run) {
@@ -438,8 +478,13 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, ReleaseTerms ter
   // A user's entry may last for as long as the lease.
   const Instant until = std::max(granted_until_, claims_->deadline().value_or(granted_until_));
   if (retention && user_) retention = std::max(*retention, until - request.as_of);
-  ReleaseRound round(server_set_, std::move(request), retention);
+  const bool is_left = request.may_have_users && !user_ && terms.expire_in == Duration::zero();
+  if (is_left && retention) request.tombstone_life = *retention;
+  ReleaseRound round(server_set_, request, retention);
   const std::vector<ReleaseVote> votes = co_await round.run();
+  const bool was_by_hand = by_hand && decide_release(votes) == ReleaseDecision::released;
+  if (was_by_hand && request.tombstone_life == Duration::zero())
+    co_await leave_tombstones(server_set_, std::move(request), votes);
 
   const auto vote_of = [&](std::size_t i) { return &votes[i]; };
   ReleaseResult result;

@@ -38,8 +38,8 @@ class HeldLease {
   HeldLease(ServerSet& server_set, Resource resource, Token token, Fence fence, Hold hold = {},
             std::optional<Ttl> ttl = {});
 
-  /// A lease that this process keeps, as it was granted or handed over. If it has a user, all
-  /// rounds are that user's, and release() only ends the use.
+  /// A lease that this process keeps, or uses: then Lease::user is set, all rounds are that user's,
+  /// and release() only ends the use.
   HeldLease(ServerSet& server_set, const Lease& lease);
 
   /// `asked` runs with the stop request each time that an answer to extend() contains one, even if
@@ -67,7 +67,8 @@ class HeldLease {
   /// the release by then (ServerSet::clear_away). Call it once, and nothing else after it.
   ///
   /// `by_hand` (see ReleaseRequest), if no server was asked before: waits for the decision of a
-  /// quorum, and then as long again for the other servers.
+  /// quorum, and then as long again for the other servers. Those where the lease was not get a
+  /// tombstone in a second round.
   /// A lease that no `run` keeps may have users, whatever the terms say.
   asio::awaitable<ReleaseResult> release(bool by_hand, ReleaseTerms terms = {});
 
@@ -82,6 +83,10 @@ class HeldLease {
 
   /// The lease is a hold that release() lifts, and that may last for this long somewhere.
   void lift(Duration longest) { lifted_for_ = longest; }
+
+  /// The place of the process that keeps the lease (see Owner::place), once a round showed its
+  /// record.
+  [[nodiscard]] std::optional<Place> place_of_keeper() const;
 
   /// From now on no server is healed because of the rounds so far, and their late answers do not
   /// count.

@@ -131,7 +131,7 @@ Inheritance unanswered(std::vector<ServerFault> faults) {
 /// Whether a lease that was confirmed is one that we may work under.
 bool is_for_us(const LeaseCheck& found, const ParentClaim& parent_claim) {
   return found.round.decision == ExtendDecision::confirmed &&
-         (found.unsupervised || parent_claim.guard_lives);
+         (found.unsupervised || (parent_claim.guard_lives && parent_claim.guard_lives()));
 }
 
 /// Who renews the lease works under it, and so is its user. `acquire` only hands it on.
@@ -167,8 +167,10 @@ asio::awaitable<Inheritance> use(ServerSet& server_set, const AcquireOrder& orde
   const bool is_late = server_set.clock().now() + order.needed_validity >= extended.deadline;
   if (!is_confirmed || is_late) {
     if (user) (void)co_await held.release(/*by_hand=*/false);
-    const bool is_lost = extended.decision == ExtendDecision::lost;
-    co_return is_lost ? Inheritance() : unanswered(std::move(extended.faults));
+    if (extended.decision != ExtendDecision::lost) co_return unanswered(std::move(extended.faults));
+    Inheritance lost;
+    lost.lost = true;
+    co_return lost;
   }
   held.end_healing();  // the next rounds heal, and end with the lease
 
@@ -176,6 +178,7 @@ asio::awaitable<Inheritance> use(ServerSet& server_set, const AcquireOrder& orde
   inheritance.lease = lease_of(order, claim, extended.deadline);
   inheritance.lease->keeping = Keeping::used;
   inheritance.lease->user = std::move(user);
+  inheritance.lease->place = held.place_of_keeper();
   inheritance.lease->stop_request = *asked;
   inheritance.lease->guard_lives = claim.guard_lives;
   co_return inheritance;
@@ -183,8 +186,10 @@ asio::awaitable<Inheritance> use(ServerSet& server_set, const AcquireOrder& orde
 
 }  // namespace
 
-asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& order) {
-  const ParentClaim claim = *order.parent_claim;
+asio::awaitable<Inheritance> inherit(ServerSet& server_set, AcquireOrder order) {
+  ParentClaim& claim = *order.parent_claim;
+  // The guard may have ended since the last attempt.
+  if (claim.guard_lives && !claim.guard_lives()) claim.guard_lives = nullptr;
   std::optional<LeaseUser> user = user_of(server_set, order.owner);
   const bool fits = is_enough(claim.hold, order.mode);
   // Below a guard, the registration itself finds out whether the lease is valid.
@@ -195,6 +200,7 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
   if (found.round.decision == ExtendDecision::too_few_answers)
     co_return unanswered(std::move(found.round.faults));
   Inheritance inheritance;
+  inheritance.lost = found.round.decision == ExtendDecision::lost;
   if (!is_for_us(found, claim)) co_return inheritance;
   inheritance.too_weak = !fits;
   if (!fits) co_return inheritance;

@@ -195,6 +195,7 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> SetWaiter::next()
       Inheritance inheritance = co_await inherit(server_set_, current());
       parent_unanswered_ = inheritance.unanswered;
       parent_faults_ = std::move(inheritance.faults);
+      if (inheritance.lost) orders_[set_->leases().size()].parent_claim.reset();
       if (inheritance.too_weak) {
         WaitFailure failed{current().resource, {}, true};
         failed.failure.why = AcquireDecision::parent_too_weak;

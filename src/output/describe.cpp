@@ -201,6 +201,11 @@ std::string held_text(const Holder& holder, const TakenSlots& slots) {
   return is_in_slots(holder) ? slots_text(slots, holder) : sole_or_shared_text(holder);
 }
 
+/// Whether a server of this name is a lock directory of this host.
+bool is_local(std::string_view server) {
+  return server.starts_with("local:");
+}
+
 }  // namespace
 
 Renewal renewal_of(const Holder& holder) {
@@ -318,6 +323,7 @@ std::string forgetful_text(const std::vector<std::string>& forgetful, std::size_
   if (servers - forgetful.size() >= quorum_of(servers)) return {};
   const std::string who = safe(fmt::format("{}", fmt::join(forgetful, ", ")));
   const char* const persist = forgetful.size() == 1 ? "persists" : "persist";
+  if (is_local(forgetful.front())) return who + ": a reboot of this host ends the hold";
   if (servers < 3) return fmt::format("{} {} nothing: a restart ends the hold", who, persist);
   return fmt::format(
       "{} {} nothing: the hold outlives their restarts only one by one, with `redlock-cli status "

@@ -104,13 +104,17 @@ struct ReleaseRequest {
   std::optional<RunRecord> run{};    ///< the run to record if the lease is still ours there
   Instant as_of{};                   ///< when `expire_in` and the ages of `run` were right
   std::string user{};  ///< the id of the user of the lease that ends; empty: the lease is released
-  /// The lease was handed over to other processes, so it is left to those that use it. Implied by
-  /// `by_hand` and `user`.
+  /// Other processes may use the lease, to which it was handed over or which the command left: it
+  /// is left to those that do. Implied by `by_hand` and `user`.
   bool may_have_users = false;
   std::optional<StopRequest> stop_users{};  ///< ask those to stop
-  /// The lease is a hold that is lifted. For this long no client may restore it at the server, even
-  /// if it is not there; zero: it is no hold.
-  Duration lifted_for{};
+  /// How long the server must remember that the keeper released the lease, even if the lease is not
+  /// there: then its keeper cannot restore it, nor other clients a hold, and a user restores it as
+  /// a lease that its keeper has left. Zero: as long as the lease is still to last there.
+  Duration tombstone_life{};
+  /// Only a share with these slots: a stray grant, in whose place the lease may have been healed
+  /// meanwhile. Empty: whatever there is.
+  Slots slots{};
 };
 
 /// The request as it is to be sent at `now`.
@@ -127,6 +131,10 @@ struct BreakRequest {
   Owner breaker{};                 ///< who breaks it, with the reason as the note
   /// The id of a foreign key that may be broken, as ForeignKey reported it.
   std::optional<LeaseId> foreign{};
+  /// Break only this hold. Even where it is not, remember for `tombstone_life` that it was broken:
+  /// then no client can restore it.
+  std::optional<LeaseId> hold{};
+  Duration tombstone_life{};
 };
 
 /// Sends a stop request to the holder of a lease, or only inspects the lease.
@@ -260,8 +268,8 @@ class LockServer {
   /// because it restarted or another master took its place. A store without connections never does.
   virtual void on_disconnect(std::function<void()> /*notify*/) {}
 
-  /// Whether the server persists nothing, so that it forgets every lock when it restarts; nullopt:
-  /// it does not tell. A store on this host forgets none.
+  /// Whether the server persists nothing, so that it forgets every lock when it restarts, or a
+  /// store on this host when the host does; nullopt: it does not tell.
   virtual asio::awaitable<std::optional<bool>> persists_nothing(Instant /*deadline*/) {
     co_return false;
   }

@@ -21,6 +21,9 @@ constexpr std::uint64_t max_pid = std::numeric_limits<std::int32_t>::max();
 
 constexpr std::uint64_t max_exit_code = 255;
 
+/// A hold that is extended just before its end.
+constexpr Milliseconds max_hold = 2 * Ttl::max;
+
 std::string text_field(const Json& record, const char* name) {
   const auto field = record.find(name);
   if (field == record.end() || !field->is_string()) return {};
@@ -41,8 +44,9 @@ std::optional<std::uint64_t> number_field(const Json& record, std::string_view n
   return number;
 }
 
-std::optional<Duration> duration_field(const Json& record, std::string_view name) {
-  const auto number = number_field(record, name, static_cast<std::uint64_t>(Ttl::max.count()));
+std::optional<Duration> duration_field(const Json& record, std::string_view name,
+                                       Milliseconds largest = Ttl::max) {
+  const auto number = number_field(record, name, static_cast<std::uint64_t>(largest.count()));
   if (!number) return std::nullopt;
   return Milliseconds(static_cast<Milliseconds::rep>(*number));
 }
@@ -115,7 +119,8 @@ std::string encode_owner(const Owner& owner) {
   record["command"] = to_valid_utf8(owner.command);
   record["note"] = to_valid_utf8(owner.note);
   if (owner.supervised) record["run"] = true;
-  if (owner.renewed_for) record["renewed_ms"] = milliseconds(*owner.renewed_for);
+  if (owner.renewed_for)
+    record[std::string(protocol::word::renewed_field)] = milliseconds(*owner.renewed_for);
   if (owner.slots > 0) record[std::string(protocol::word::slots_field)] = owner.slots;
   if (owner.take > 1) record[std::string(protocol::word::take_field)] = owner.take;
   if (owner.priority > 0) record[std::string(protocol::word::priority_field)] = owner.priority;
@@ -154,6 +159,12 @@ std::optional<StopRequest> stop_request_in(std::string_view record) {
   return parsed.is_object() ? stop_request_of(parsed) : std::nullopt;
 }
 
+bool shows_lift(std::string_view record) {
+  if (record.find(protocol::word::lifted_field) == std::string_view::npos) return false;
+  const std::optional<Owner> owner = decode_owner(record);
+  return owner && owner->lifted;
+}
+
 std::optional<Owner> decode_owner(std::string_view record) {
   const Json parsed = Json::parse(record, nullptr, /*allow_exceptions=*/false);
   if (!parsed.is_object()) return std::nullopt;
@@ -174,9 +185,9 @@ std::optional<Owner> decode_owner(std::string_view record) {
   owner.place = place_of(parsed);
   owner.pid_start =
       number_field(parsed, "start", std::numeric_limits<unsigned long long>::max()).value_or(0);
-  owner.renewed_for = duration_field(parsed, "renewed_ms");
-  owner.hold_for = duration_field(parsed, protocol::word::hold_field);
-  owner.lifted = duration_field(parsed, protocol::word::lifted_field).has_value();
+  owner.renewed_for = duration_field(parsed, protocol::word::renewed_field);
+  owner.hold_for = duration_field(parsed, protocol::word::hold_field, max_hold);
+  owner.lifted = duration_field(parsed, protocol::word::lifted_field, max_hold).has_value();
   owner.slots = number_field(parsed, protocol::word::slots_field, Mode::max_slots).value_or(0);
   owner.take = std::max<std::size_t>(
       number_field(parsed, protocol::word::take_field, Mode::max_slots).value_or(1), 1);

@@ -29,6 +29,10 @@ std::optional<StopRequest> decode_stop_request(std::string_view text);
 /// The stop request in an owner record; nullopt if there is none, which takes little time.
 std::optional<StopRequest> stop_request_in(std::string_view record);
 
+/// Whether the record is that of a hold that was lifted, which takes little time to find out for
+/// others.
+bool shows_lift(std::string_view record);
+
 /// The inverse of encode_owner(), for any text; nullopt if the text is not an owner record. A field
 /// of the wrong type stays empty. Scripts do not parse JSON, but search the text for some of the
 /// fields (core/protocol.txt). They store `supervised` beside the record, and that copy takes

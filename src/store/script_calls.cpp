@@ -171,7 +171,8 @@ ScriptCall release_call(const ReleaseRequest& request) {
   arguments[at::user] = request.user;
   arguments[at::may_have_users] = flag(request.by_hand || request.may_have_users);
   if (request.stop_users) arguments[at::request] = encode_stop_request(*request.stop_users);
-  arguments[at::lifted_for] = decimal(std::chrono::ceil<Milliseconds>(request.lifted_for));
+  arguments[at::tombstone_life] = decimal(std::chrono::ceil<Milliseconds>(request.tombstone_life));
+  arguments[at::slots] = list(request.slots);
   const Runs runs = request.run ? Runs::wanted : Runs::none;
   ScriptCall call = call_of(scripts::release, request.resource, std::move(arguments), runs);
   call.records_success = request.run && request.run->success && !request.run->passed_on &&
@@ -185,6 +186,8 @@ ScriptCall break_call(const BreakRequest& request) {
   if (request.only_if) arguments[at::fence] = request.only_if->text();
   arguments[at::breaker] = encode_owner(request.breaker);
   if (request.foreign) arguments[at::foreign] = request.foreign->text;
+  if (request.hold) arguments[at::hold] = request.hold->text;
+  arguments[at::tombstone_life] = decimal(std::chrono::ceil<Milliseconds>(request.tombstone_life));
   return call_of(scripts::break_lock, request.resource, std::move(arguments));
 }
 
@@ -276,7 +279,7 @@ bool may_keep_the_key(const ScriptCall& call) {
   namespace at = argument::release;
   return call.script == &scripts::release &&
          (call.arguments.at(at::expire_in) != "0" || call.arguments.at(at::may_have_users) != "0" ||
-          !call.arguments.at(at::user).empty());
+          !call.arguments.at(at::user).empty() || !call.arguments.at(at::slots).empty());
 }
 
 }  // namespace redlock

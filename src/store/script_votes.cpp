@@ -233,6 +233,15 @@ Vote not_ours_or_fault(const ScriptReply& reply) {
   return fault_of(reply);
 }
 
+Released released_vote(const std::vector<Reply>& elements) {
+  namespace at = reply_at::released;
+  const auto number = [&elements](std::size_t index) {
+    const bool is_there = elements.size() > index && elements[index].type == Type::integer;
+    return is_there ? elements[index].integer : 0;
+  };
+  return {number(at::recorded) == 1, number(at::left) == 1, from_wire(number(at::rest))};
+}
+
 }  // namespace
 
 bool left_no_lease(const Reply& reply) {
@@ -304,8 +313,7 @@ HealVote heal_vote(const ScriptReply& reply) {
 ReleaseVote release_vote(const ScriptReply& reply) {
   const std::string_view first_word = word_of(reply);
   if (first_word == word::released && begins_with(reply->elements, {Type::text, Type::integer}))
-    return Released{reply->elements[reply_at::released::recorded].integer == 1,
-                    reply->elements.size() > reply_at::released::left};
+    return released_vote(reply->elements);
   if (first_word == word::supervised) {
     if (auto holder = holder_of(reply->elements)) return Supervised{std::move(*holder)};
   }

@@ -27,7 +27,7 @@ if value == SHARED then
     return reply
   end
   local share = ARGV.request ~= '' and read_share(redis.call('HGET', KEYS.shares, id))
-  local asked = share and with_request(share.record, WORD.stop_field, ARGV.request)
+  local asked = share and with_field(share.record, WORD.stop_field, ARGV.request)
   if asked then
     share.record = asked
     local failure = first_error(write_share(id, share))
@@ -42,7 +42,7 @@ end
 local owner = read_owner()
 if ARGV.request ~= '' and owner.lease == id and not type_name
   and redis.sha1hex(value) == id then
-  local asked = with_request(owner.record, WORD.stop_field, ARGV.request)
+  local asked = with_field(owner.record, WORD.stop_field, ARGV.request)
   if asked then redis.call('HSET', KEYS.owner, 'record', asked) end
 end
 local reply = describe(WORD.held, value, type_name, time)

@@ -1,7 +1,10 @@
 -- Breaks the lease that holds the lock; if the lock is shared, all shares.
 -- ARGV: the fence that the lease must still have, or '' for any; the owner record of the breaker;
---       the id of a foreign key that may be broken, from a 'foreign' reply, or ''
--- -> {'broken', …} as `held` | {'other', …} as `held` | {'free'} | an error
+--       the id of a foreign key that may be broken, from a 'foreign' reply, or '';
+--       the id of a hold, the only lease to be broken, or '', and for how many ms it must not
+--       return, even if it is not here
+-- -> {'broken', …} as `held` | {'other', …} as `held` | {'free'}: also if that hold is not here
+--    | an error
 --    | {'foreign', …, size or -1} as `held`: the key is not a lease of ours, and was left alone;
 --    size: of a string in bytes, otherwise in elements
 local SIZE_OF = {
@@ -12,6 +15,11 @@ if refused then return refused end
 local time = now()
 local state, value, type_name = lock_state(time)
 if not state then return value end
+local is_here = state == 'held' and not type_name
+if ARGV.hold ~= '' and not (is_here and redis.sha1hex(value) == ARGV.hold) then
+  leave_tombstones({ARGV.hold}, ARGV.breaker, tonumber(ARGV.tombstone_life), time)
+  return {WORD.free}
+end
 if state == 'free' then return {WORD.free} end
 
 local holder = describe(WORD.broken, value, type_name, time)

@@ -2,7 +2,8 @@
 -- some of the keys are here (D1), it does what they allow, and returns ELSEWHERE if they do not
 -- show whether the lease is ours.
 -- A user of the lease gets an end of its own, the largest of all ends of the lease, which it may
--- rely on whatever others do (U2). It cannot come once the keeper has left.
+-- rely on whatever others do (U2). It cannot come once the keeper has left. Beside users, the own
+-- end of a keeper that renews the lease is stored, too: when they have ended, the lease ends with it.
 -- ARGV: token, ttl, slots as '1,4' or '', fence or 0 (unknown to the caller), the user's id ('':
 --       the keeper, or a request by hand) and record, whether it is new (0 or 1)
 -- -> {'extended', …} as `held`, which describes our own lease, with the first slot at the end if it
@@ -19,9 +20,15 @@ if user ~= '' and not users then return unread end
 if users and users.left and (user == '' or ARGV.is_new == '1') then
   return refusal_of_writes() or {WORD.gone, NUMBER.gone_released}
 end
-local function keep_user(its_end)
-  if user == '' then return end
-  return put_user(how, id, users, user, its_end, ARGV.user_record, time)
+-- `before`: the end of the lease until now, `its_end`: from now on.
+local function keep_ends(before, its_end)
+  if user ~= '' then
+    users.keeper = users.keeper or users.is_renewed and before or nil
+    return put_user(how, id, users, user, its_end, ARGV.user_record, time)
+  end
+  if not users or not users.keeper then return end
+  users.keeper = math.max(users.keeper, time + ttl)
+  return write_users(how, id, users)
 end
 
 -- A user does not move the end of a hold, but the keeper may (F1).
@@ -43,10 +50,11 @@ end
 -- and it alone decides. It is also called for a lease that ends later, since a demoted master
 -- refuses it.
 if how == 'exclusive' then
-  local life = math.max(redis.call('PTTL', KEYS.lock), ttl)
+  local rest = redis.call('PTTL', KEYS.lock)
+  local life = math.max(rest, ttl)
   redis.call('PEXPIRE', KEYS.lock, decimal(life))
   redis.pcall('PEXPIRE', KEYS.owner, decimal(life))
-  local failure = keep_user(time + life) or lengthen_hold()
+  local failure = keep_ends(time + (rest > 0 and rest or life), time + life) or lengthen_hold()
   if failure then return failure end
   keep_fence()
   local reply = describe(WORD.extended, ARGV.token, nil, time)
@@ -79,6 +87,7 @@ for nth = 1, math.max(#slots, 1) do
   end
   parts[nth] = part
 end
+local before = ends
 if ends < time + ttl then
   ends = time + ttl
   for _, part in ipairs(parts) do
@@ -86,7 +95,7 @@ if ends < time + ttl then
     if is_error(added) then return added end
   end
 end
-local failure = keep_user(ends) or bound_shares(time)
+local failure = keep_ends(before, ends) or bound_shares(time)
 if failure then return failure end
 keep_fence()
 return describe_share(WORD.extended, id, ends, time)

@@ -14,6 +14,7 @@ local was_released, was_broken = tombstones_of(id)
 if was_broken or was_released and user == '' then return not_ours(id, time) end
 local record = ARGV.record
 local hold = string.match(record, HOLD)
+local has_left = was_released or has_field(record, WORD.lifted_field)
 if was_released then
   record = with_length(record, nil)
 elseif hold then
@@ -22,7 +23,7 @@ end
 -- Of the lease, before its record is written anew.
 local users = {known = true}
 local function restore_users(how, ends, ends_here)
-  if was_released then users.left = users.left or 0 end
+  if has_left then users.left = users.left or 0 end
   -- Its record was lost alone, perhaps with users, who rely on no more than its present end (U3).
   if not users.known then
     users[#users + 1] = {id = UNKNOWN_USER, ends = ends_here, since = time, record = '{}'}

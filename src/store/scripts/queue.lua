@@ -435,11 +435,11 @@ local function supersede(id, ticket, record, state, time)
   end
 end
 
--- The holder's record with a stop request in this field; nil if it already has one there, or is not
--- a record of ours.
-local function with_request(record, field, request)
+-- The holder's record with this field, such as a stop request; nil if it already has one of that
+-- name, or is not a record of ours.
+local function with_field(record, field, value)
   if not string.match(record or '', '^{.+}$') or has_field(record, field) then return end
-  return string.sub(record, 1, -2) .. ',"' .. field .. '":' .. request .. '}'
+  return string.sub(record, 1, -2) .. ',"' .. field .. '":' .. value .. '}'
 end
 
 -- Asks the holder of an exclusive lease to make room for this waiter, the newest one, if that
@@ -453,6 +453,6 @@ local function ask_older(value, id, ticket, request)
     '"' .. WORD.place_field .. '":{"ticket":(%d+),"waiter":"([^"]+)"}')
   local is_older = its_ticket and is_before(tonumber(its_ticket), its_id, ticket, id)
   if not is_older or type(value) ~= 'string' or owner.lease ~= redis.sha1hex(value) then return end
-  local asked = with_request(owner.record, WORD.replaced_field, request)
+  local asked = with_field(owner.record, WORD.replaced_field, request)
   return asked and first_error(redis.pcall('HSET', KEYS.owner, 'record', asked))
 end

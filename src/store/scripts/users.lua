@@ -1,17 +1,20 @@
 -- Follows lock.lua: the users of a lease, which are processes that work under it but did not
 -- acquire it (PROTOCOL U1). They are stored with the lease's record: in a field of KEYS.owner; for
--- a share, in users_of_share() of KEYS.shares. The first line is empty, or shows that the keeper
--- has left: when --min-hold ends for it, 0 without that. Each other line is 'id end since record'.
+-- a share, in users_of_share() of KEYS.shares. The first line is 'left keeper'. `left`: when
+-- --min-hold ends for the keeper, which has left; 0 without that; '' if it has not left. `keeper`:
+-- the own end of a keeper that renews the lease, until it leaves (U2). Each other line is 'id end
+-- since record'.
 local MAX_USERS = 16
 
 -- Stands for users whose entries were lost with the record of the lease; not shown.
 local UNKNOWN_USER = '?'
 
 -- The users in a stored text, without those that have ended. `left` is nil if the keeper has not
--- left. -> {left, {id, ends, since, record}, …}; or nil and an error
+-- left, `keeper` if its end is that of the lease. -> {left, keeper, {id, ends, since, record}, …};
+-- or nil and an error
 local function parse_users(text, time)
-  local left, lines = string.match(text or '', '^(%d*)\n?(.*)$')
-  local users = {left = tonumber(left)}
+  local left, keeper, lines = string.match(text or '', '^(%d*) ?(%d*)\n?(.*)$')
+  local users = {left = tonumber(left), keeper = tonumber(keeper)}
   for line in string.gmatch(lines, '[^\n]+') do
     local user, ends, since, record = string.match(line, '^(%S+) (%d+) (%d+) (.*)$')
     if not user then
@@ -27,8 +30,8 @@ local function parse_users(text, time)
 end
 
 -- Like parse_users(), for the lease `id`, which is here. `known` is false if the record of the
--- lease was lost, so there may be others. `hold` is the end of a hold; once it has passed, the
--- keeper has left (F1).
+-- lease was lost, so there may be others. `is_renewed`: its keeper renews it. `hold` is the end of
+-- a hold; once it has passed, the keeper has left (F1).
 local function read_users(how, id, time)
   local known, text, hold
   if how == 'exclusive' then
@@ -40,11 +43,13 @@ local function read_users(how, id, time)
     if not KEYS.shares then return nil, redis.error_reply(ELSEWHERE) end
     local stored = redis.pcall('HMGET', KEYS.shares, id, users_of_share(id))
     if is_error(stored) then return nil, stored end
-    known, text = read_share(stored[1]), stored[2]
+    local share = read_share(stored[1])
+    known, text = share and share.record, stored[2]
   end
   local users, unread = parse_users(text, time)
   if not users then return nil, unread end
   users.known, users.hold = known and true or false, hold
+  users.is_renewed = known and (number_in(known, WORD.renewed_field) or 0) > 0
   if hold and hold <= time then users.left = users.left or hold end
   return users
 end
@@ -52,6 +57,9 @@ end
 -- Stores them. The caller sets the expiry of KEYS.shares. -> an error or nil
 local function write_users(how, id, users)
   local lines = {users.left and decimal(users.left) or ''}
+  if users.keeper and users[1] and not users.left then
+    lines[1] = ' ' .. decimal(users.keeper)
+  end
   for _, user in ipairs(users) do
     lines[#lines + 1] =
       table.concat({user.id, decimal(user.ends), decimal(user.since), user.record}, ' ')

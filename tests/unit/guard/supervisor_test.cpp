@@ -454,7 +454,7 @@ TEST(Supervisor, ASignalToTheJobIsPassedOnToTheRestOutsideTheJob) {
       });
 }
 
-/// We may keep renewing for nested runs that the command left; its other descendants may live on.
+/// The lease is renewed until it is released, and descendants that the command left may live on.
 TEST(Supervisor, TheDeadlineIsNotPublishedAfterTheEnd) {
   Supervisor* supervisor = nullptr;
   supervise(

@@ -143,6 +143,13 @@ TEST(OwnerRecord, KnowsNoMoreThanAnOlderOneReports) {
   }
 }
 
+TEST(OwnerRecord, MarksAHoldThatWasExtendedJustBeforeItsEnd) {
+  Owner owner = some_owner();
+  owner.hold_for = Ttl::max + 300 * 24h;
+  EXPECT_EQ(decode_owner(encode_owner(owner))->hold_for, owner.hold_for);
+  EXPECT_FALSE(shows_lift(encode_owner(owner)));
+}
+
 TEST(OwnerRecord, ReplacesWhatIsNotUtf8) {
   Owner owner = some_owner();
   owner.command = "a\xff\xc3";

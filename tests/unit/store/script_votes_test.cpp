@@ -169,12 +169,12 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
             "1,4");
 
   EXPECT_EQ(release_call({resource(), secret_token(), false}).script, &scripts::release);
-  EXPECT_EQ(
-      release_call({resource(), secret_token(), false, 0s}).arguments,
-      (Strings{token_text, "0", "0", "", "0", "0", "0", "x", "", "", "", "0", "", "0", "release"}));
-  EXPECT_EQ(
-      release_call({resource(), secret_token(), true, 0s}).arguments,
-      (Strings{token_text, "1", "0", "", "0", "0", "0", "x", "", "", "", "1", "", "0", "release"}));
+  EXPECT_EQ(release_call({resource(), secret_token(), false, 0s}).arguments,
+            (Strings{token_text, "0", "0", "", "0", "0", "0", "x", "", "", "", "0", "", "0", "",
+                     "release"}));
+  EXPECT_EQ(release_call({resource(), secret_token(), true, 0s}).arguments,
+            (Strings{token_text, "1", "0", "", "0", "0", "0", "x", "", "", "", "1", "", "0", "",
+                     "release"}));
   ReleaseRequest use{resource(), secret_token()};
   use.user = "u1";
   EXPECT_EQ(release_call(use).arguments[10], "u1");
@@ -184,24 +184,34 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   EXPECT_EQ(release_call(detached).arguments[11], "1");
   EXPECT_EQ(release_call(detached).arguments[12], encode_stop_request(*detached.stop_users));
   EXPECT_EQ(release_call({resource(), secret_token(), false, 1500us}).arguments,
-            (Strings{token_text, "0", "2", "", "0", "0", "0", "x", "", "", "", "0", "", "0",
+            (Strings{token_text, "0", "2", "", "0", "0", "0", "x", "", "", "", "0", "", "0", "",
                      "release"}));  // never too short
   ReleaseRequest back{resource(), secret_token()};
   back.requeue.emplace(Requeue{QueueEntry{"me", 17, false, 35s}, Mode{true, 0}, owner});
   EXPECT_EQ(release_call(back).arguments,
             (Strings{token_text, "0", "0", "me", "17", "0", "35000", "s", encode_owner(owner), "",
-                     "", "0", "", "0", "release"}));
+                     "", "0", "", "0", "", "release"}));
   ReleaseRequest lift{resource(), secret_token(), /*by_hand=*/true};
-  lift.lifted_for = 1h;
+  lift.tombstone_life = 1h;
   EXPECT_EQ(release_call(lift).arguments[13], "3600000");
+  ReleaseRequest stray{resource(), secret_token()};
+  stray.slots = {1, 4};
+  EXPECT_EQ(release_call(stray).arguments[14], "1,4");
+  EXPECT_TRUE(may_keep_the_key(release_call(stray))) << "no undo may follow";
 
   EXPECT_EQ(leave_call(resource(), "me").script, &scripts::leave);
   EXPECT_EQ(leave_call(resource(), "me").arguments, (Strings{"me", "leave"}));
 
   EXPECT_EQ(break_call({resource()}).script, &scripts::break_lock);
-  EXPECT_EQ(break_call({resource()}).arguments, (Strings{"", encode_owner({}), "", "break_lock"}));
+  EXPECT_EQ(break_call({resource()}).arguments,
+            (Strings{"", encode_owner({}), "", "", "0", "break_lock"}));
   EXPECT_EQ(break_call({resource(), Fence(42)}).arguments,
-            (Strings{"42", encode_owner({}), "", "break_lock"}));
+            (Strings{"42", encode_owner({}), "", "", "0", "break_lock"}));
+  BreakRequest missing{resource()};
+  missing.hold = LeaseId{"id"};
+  missing.tombstone_life = 1h;
+  EXPECT_EQ(break_call(missing).arguments,
+            (Strings{"", encode_owner({}), "", "id", "3600000", "break_lock"}));
 
   EXPECT_EQ(ask_call({resource(), {}, 7}).script, &scripts::ask);
   EXPECT_EQ(ask_call({resource(), {}, 7}).arguments, (Strings{"", "7", "", "ask"}));
