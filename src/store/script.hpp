@@ -71,4 +71,12 @@ constexpr Duration from_wire(std::int64_t milliseconds) {
   return std::clamp(Milliseconds(milliseconds), Milliseconds(0), longest);
 }
 
+/// The time span between two instants of a server's clock, negative if the first is the later one.
+/// Limited like from_wire(): only the difference, since the clock may show any year.
+constexpr Duration span_from_wire(std::int64_t from, std::int64_t to) {
+  constexpr std::int64_t latest = std::int64_t{1} << 53;  // so that the difference cannot overflow
+  const std::int64_t span = std::clamp(to, -latest, latest) - std::clamp(from, -latest, latest);
+  return span < 0 ? -from_wire(-span) : from_wire(span);
+}
+
 }  // namespace redlock
