@@ -189,9 +189,11 @@ class FindingsBuilder {
     if (!guarded) return;
     if (const auto left = guard_remaining(*report_.facts.up, demands_.restart_guard)) {
       diagnosis_.votes = false;
+      const std::string why = *report_.facts.up < Duration::zero()
+                                  ? "its clock was set back to before its start"
+                                  : "it started " + format_duration(*report_.facts.up) + " ago";
       return add(Level::warning, "uptime",
-                 "it started " + format_duration(*report_.facts.up) + " ago, its vote counts in " +
-                     format_duration(*left) + " (--restart-guard)");
+                 why + ", its vote counts in " + format_duration(*left) + " (--restart-guard)");
     }
     add(Level::good, "uptime", "it has been up for longer than the --restart-guard");
   }

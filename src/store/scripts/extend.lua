@@ -1,6 +1,6 @@
--- Gives our lease a new ttl. Never shortens a lease, and never restores an expired one. If only
--- some of the keys are here (D1), it does what they allow, and returns ELSEWHERE if they do not
--- show whether the lease is ours.
+-- Gives our lease a new ttl. Never restores an expired lease, and shortens one only to the longest
+-- ttl that was requested for it (R4). If only some of the keys are here (D1), it does what they
+-- allow, and returns ELSEWHERE if they do not show whether the lease is ours.
 -- A user of the lease gets an end of its own, the largest of all ends of the lease, which it may
 -- rely on whatever others do (U2). It cannot come once the keeper has left.
 -- ARGV: token, ttl, slots as '1,4' or '', fence or 0 (unknown to the caller), the user's id ('':
@@ -19,9 +19,15 @@ if user ~= '' and not users then return unread end
 if users and users.left and (user == '' or ARGV.is_new == '1') then
   return refusal_of_writes() or {WORD.gone, NUMBER.gone_released}
 end
-local function keep_user(its_end)
+
+-- The end of a user that extends a lease which lasts until `ends`. It does not rely on an end that
+-- others may shorten.
+local function end_of_user(ends)
+  return user == '' and ends or math.min(ends, time + longest_ttl(users, ttl))
+end
+local function keep_user(ends)
   if user == '' then return end
-  return put_user(how, id, users, user, its_end, ARGV.user_record, time)
+  return put_user(how, id, users, user, end_of_user(ends), ARGV.user_record, time)
 end
 
 -- A user does not move the end of a hold, but the keeper may (F1).
@@ -44,13 +50,15 @@ end
 -- refuses it.
 if how == 'exclusive' then
   local life = math.max(redis.call('PTTL', KEYS.lock), ttl)
+  life = math.min(life, max_life(users, user, ttl, time))
   redis.call('PEXPIRE', KEYS.lock, decimal(life))
   redis.pcall('PEXPIRE', KEYS.owner, decimal(life))
-  local failure = keep_user(time + life) or lengthen_hold()
+  local failure = raise_max_ttl(how, id, users and users.max_ttl, ttl)
+    or keep_user(time + life) or lengthen_hold()
   if failure then return failure end
   keep_fence()
   local reply = describe(WORD.extended, ARGV.token, nil, time)
-  reply[REPLY.holder.remaining_ms] = life
+  reply[REPLY.holder.remaining_ms] = end_of_user(time + life) - time
   return reply
 end
 
@@ -79,14 +87,16 @@ for nth = 1, math.max(#slots, 1) do
   end
   parts[nth] = part
 end
-if ends < time + ttl then
-  ends = time + ttl
+local last = math.min(math.max(ends, time + ttl), time + max_life(users, user, ttl, time))
+if last ~= ends then
+  ends = last
   for _, part in ipairs(parts) do
     local added = redis.pcall('ZADD', KEYS.readers, decimal(ends), part)
     if is_error(added) then return added end
   end
 end
-local failure = keep_user(ends) or bound_shares(time)
+local failure = raise_max_ttl(how, id, users and users.max_ttl, ttl)
+  or keep_user(ends) or bound_shares(time)
 if failure then return failure end
 keep_fence()
-return describe_share(WORD.extended, id, ends, time)
+return describe_share(WORD.extended, id, end_of_user(ends), time)

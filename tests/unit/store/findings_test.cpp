@@ -139,6 +139,9 @@ TEST(Findings, HeedTheRestartGuard) {
   EXPECT_FALSE(votes(restarted, guarded));
   EXPECT_EQ(said(restarted, "uptime", Level::warning), "");
   EXPECT_TRUE(votes(restarted));
+  restarted.facts.up = -59min;
+  EXPECT_EQ(said(restarted, "uptime", Level::warning, guarded),
+            "its clock was set back to before its start, its vote counts in 1h (--restart-guard)");
   ServerReport untold = good();
   untold.facts.up.reset();
   EXPECT_NE(said(untold, "uptime", Level::bad, guarded), "");
