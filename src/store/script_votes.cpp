@@ -293,7 +293,8 @@ ReleaseVote release_vote(const ScriptReply& reply) {
   const std::string_view first_word = word_of(reply);
   if (first_word == word::released && begins_with(reply->elements, {Type::text, Type::integer}))
     return Released{reply->elements[reply_at::released::recorded].integer == 1,
-                    reply->elements.size() > reply_at::released::left};
+                    reply->elements.size() > reply_at::released::left &&
+                        is(reply->elements[reply_at::released::left], protocol::left_to_users)};
   if (first_word == word::supervised) {
     if (auto holder = holder_of(reply->elements)) return Supervised{std::move(*holder)};
   }

@@ -19,9 +19,9 @@
 -- KEYS.queue     queue: a sorted set, ids of waiters, scored with their tickets
 -- KEYS.waiters   waiters: a hash, a waiter's id -> its entry, see queue.lua
 -- KEYS.last      the last runs: a string, see runs.lua; only for a client that needs them
--- While a cluster moves the keys to another server, acquire, extend, release and inspect get only
--- the keys on the server that has KEYS.lock, see forget_absent() in lock.lua; undo gets KEYS.lock
--- alone (D1).
+-- While a cluster moves the keys to another server, acquire, extend, release, inspect, ask and
+-- break_lock get only the keys on the server that has KEYS.lock, see forget_absent() in lock.lua;
+-- undo gets KEYS.lock alone, end_sign and keep_ttl get another key alone (D1).
 -- The public name of a lease is its id, the SHA-1 of its token. All shares of a lock together are
 -- named 'shared'.
 -- Times and durations are in ms; times are this server's.

@@ -12,7 +12,8 @@
 --       whether the lease may have users (0 or 1),
 --       a stop request for its users, a JSON object ('': none),
 --       for how long a hold that is lifted must not return here, in ms (0: it is no hold)
--- -> {'released', whether the run is recorded}, with 1 at the end if the lease is left to its users
+-- -> {'released', whether the run is recorded}, with NUMBER.left_to_users at the end if the lease is
+--    left to its users, or NUMBER.sign_is_due if leave_end() could not leave its sign
 --    | {'supervised', …} as `held` | {'gone', …} | {'held', …} | an error
 forget_absent()
 local token, by_hand, expire_in = ARGV.token, ARGV.by_hand == '1', tonumber(ARGV.expire_in)
@@ -132,14 +133,14 @@ if user ~= '' or ARGV.may_have_users == '1' then
     local known = data_of_lease()
     failure = ask_users(known)
     expire_after(rest)
-    return failure or {WORD.released, record_with(known), 1}
+    return failure or {WORD.released, record_with(known), NUMBER.left_to_users}
   end
   expire_in = math.max(0, users.left - time)
 end
 if how == 'exclusive' and expire_in == 0 then
-  local recorded = delete_exclusive(id, ARGV.run, time)
+  local recorded, sign = delete_exclusive(id, ARGV.run, time)
   notify_next(lock_state(time), time, waiter)
-  return {WORD.released, recorded}
+  return {WORD.released, recorded, sign}
 end
 
 local known = data_of_lease()
@@ -168,9 +169,9 @@ for nth = 2, #parts do
 end
 local was_last = redis.call('ZCARD', KEYS.readers) == own
 forget_share(id)
-leave_end(id, known and known.record, time)
+local sign = leave_end(id, known and known.record, time)
 if was_last then end_sharing() else bound_shares(time) end
 local state = was_last and 'free' or lock_state(time)
 notify_next(state, time, waiter)
 if state and state ~= 'free' then notify_first_of_end(state, time) end
-return {WORD.released, recorded}
+return {WORD.released, recorded, sign}

@@ -204,9 +204,9 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
             (Strings{"42", encode_owner({}), "", "break_lock"}));
 
   EXPECT_EQ(ask_call({resource(), {}, 7}).script, &scripts::ask);
-  EXPECT_EQ(ask_call({resource(), {}, 7}).arguments, (Strings{"", "7", "", "ask"}));
+  EXPECT_EQ(ask_call({resource(), {}, 7}).arguments, (Strings{"", "7", "", "0", "ask"}));
   EXPECT_EQ(ask_call({resource(), LeaseId{"id"}, {}, {"web1", "alice", "why"}}).arguments,
-            (Strings{"id", "-1", R"({"host":"web1","reason":"why","user":"alice"})", "ask"}));
+            (Strings{"id", "-1", R"({"host":"web1","reason":"why","user":"alice"})", "0", "ask"}));
 
   EXPECT_EQ(inspect_call(resource(), std::nullopt, RunsTold::last).script, &scripts::inspect);
   EXPECT_EQ(inspect_call(resource(), std::nullopt, RunsTold::last).arguments,
