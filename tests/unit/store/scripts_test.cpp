@@ -470,6 +470,14 @@ TEST_F(ScriptsTest, HealDoesNotLowerTheCounter) {
   EXPECT_EQ(redis_({"GET", helper_.fence()}).text, fence.text());
 }
 
+TEST_F(ScriptsTest, HealBringsTheFenceToAServerThatGrantedTheLeaseLate) {
+  acquired(token());
+  const Fence larger = fence_in(60s);
+  EXPECT_TRUE(std::holds_alternative<Healed>(heal(token(), larger)));
+  EXPECT_EQ(redis_({"GET", helper_.fence()}).text, larger.text());
+  EXPECT_EQ(redis_({"HGET", helper_.owner(), "fence"}).text, larger.text());
+}
+
 TEST_F(ScriptsTest, HealLeavesOthersAlone) {
   const Fence fence = acquired(token('a'));
   const NotOurs answer = not_ours(heal(token('b'), Fence(1)));
