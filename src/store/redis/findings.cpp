@@ -55,8 +55,9 @@ class FindingsBuilder {
       return add(Level::unknown, "software", "it does not report its version");
     }
     const std::string shown = escape_for_terminal(version);
-    if (major < min_version) {
-      return add(Level::bad, "software",
+    if (report_.software == "redis" && major < min_version) {
+      // What a lock needs was tried.
+      return add(diagnosis_.votes ? Level::warning : Level::bad, "software",
                  "it is version " + shown + ", and " + std::to_string(min_version) + " is needed");
     }
     add(Level::good, "software", report_.software + " " + shown);
