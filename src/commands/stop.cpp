@@ -141,7 +141,8 @@ class Stopping {
   }
 
   asio::awaitable<output::Outcome> ask(Holder holder) {
-    const AskRequest question{options_.resource, holder.id, std::nullopt, options_.request};
+    const AskRequest question{options_.resource, holder.id, std::nullopt, options_.request,
+                              /*exclusive=*/!options_.slot};
     Duration ttl = holder.owner->renewed_for.value_or(default_ttl);
     for (const ShownUser& user : holder.users)
       ttl = std::max(ttl, user.owner ? user.owner->renewed_for.value_or(default_ttl) : ttl);

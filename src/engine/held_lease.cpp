@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "core/backoff.hpp"
 #include "core/last_runs.hpp"
@@ -55,6 +56,12 @@ constexpr Milliseconds min_lingering{20};
 /// connection by then, the server drops the release that follows.
 constexpr Milliseconds max_execution{3000};
 
+ExtendResult undecided_since(Instant t0) {
+  ExtendResult result;
+  result.t0 = t0;
+  return result;
+}
+
 Instant end_of_lingering(const Clock& clock, Instant t0) {
   const Instant now = clock.now();
   return now + std::max<Duration>(now - t0, min_lingering);
@@ -68,9 +75,11 @@ struct LeaseLinks {
   std::shared_ptr<const bool> released;
 };
 
+}  // namespace
+
 /// One round of questions to extend a lease. Shared with the questions, whose answers may come
 /// after the decision: then a server that lost the lease is still healed.
-class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
+class HeldLease::ExtendRound : public std::enable_shared_from_this<ExtendRound> {
  public:
   ExtendRound(ServerSet& server_set, ExtendRequest request, Hold hold, LeaseLinks links, Instant t0)
       : server_set_(server_set),
@@ -93,12 +102,22 @@ class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
     }
   }
 
-  /// Ends at the decision, at the latest at `end`.
-  asio::awaitable<void> decided(Instant end) {
+  /// Ends at the decision, at the latest at `end`, or when it is interrupted. Returns whether it
+  /// was interrupted before the decision.
+  asio::awaitable<bool> decided(Instant end) {
+    interrupted_ = false;
     bool in_time = true;
-    while (in_time && tally().decision() == ExtendDecision::undecided)
+    while (in_time && !interrupted_ && tally().decision() == ExtendDecision::undecided)
       in_time = co_await ballot_->event->wait_until(end);
+    co_return in_time&& tally().decision() == ExtendDecision::undecided;
   }
+
+  void interrupt() {
+    interrupted_ = true;
+    ballot_->event->notify();
+  }
+
+  [[nodiscard]] Instant t0() const { return t0_; }
 
   /// Waits for the servers that have not voted yet.
   asio::awaitable<void> complete(Instant timeout) {
@@ -245,7 +264,10 @@ class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
   std::shared_ptr<Ballot<ExtendTally>> ballot_;
   std::optional<HealRequest> heal_;  ///< set once the round is confirmed
   std::optional<std::size_t> duplicate_;
+  bool interrupted_ = false;
 };
+
+namespace {
 
 /// One release at every server, and what becomes of it.
 class ReleaseRound {
@@ -409,6 +431,7 @@ HeldLease::HeldLease(ServerSet& server_set, Resource resource, Token token, Fenc
       hold_(std::move(hold)),
       ttl_(ttl),
       provenance_at_(server_set.clock().now()),
+      waiting_(std::make_shared<std::weak_ptr<ExtendRound>>()),
       claims_(std::make_shared<LeaseClaims>(server_set.size())),
       released_(std::make_shared<bool>(false)) {}
 
@@ -419,28 +442,33 @@ HeldLease::HeldLease(ServerSet& server_set, const Lease& lease)
   granted_until_ = lease.deadline;
 }
 
-asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_hand) {
-  ExtendResult result;
-  result.t0 = server_set_.clock().now();
-  if (*released_) co_return result;
-  const auto round = std::make_shared<ExtendRound>(
+std::shared_ptr<HeldLease::ExtendRound> HeldLease::begin_round(Ttl ttl, Instant end) {
+  const Instant t0 = server_set_.clock().now();
+  const auto late = [notify = late_, waiting = waiting_] {
+    notify();
+    if (const auto newer = waiting->lock()) newer->interrupt();
+  };
+  auto round = std::make_shared<ExtendRound>(
       server_set_, ExtendRequest{resource_, token_, ttl, hold_.slots, fence_, user_, is_new_user_},
-      hold_, LeaseLinks{asked_, late_, claims_, released_}, result.t0);
-  round->ask_all(std::min(end, result.t0 + server_set_.server_timeout()));
-  co_await round->decided(end);
+      hold_, LeaseLinks{asked_, late, claims_, released_}, t0);
+  round->ask_all(std::min(end, t0 + server_set_.server_timeout()));
+  return round;
+}
 
-  const auto vote_of = [&](std::size_t i) { return round->tally().vote_of(i); };
-  result.decision = round->tally().decision();
+ExtendResult HeldLease::conclude(ExtendRound& round) {
+  const auto vote_of = [&](std::size_t i) { return round.tally().vote_of(i); };
+  ExtendResult result = undecided_since(round.t0());
+  result.decision = round.tally().decision();
   if (result.decision == ExtendDecision::undecided)
     result.decision = ExtendDecision::too_few_answers;
   result.not_ours = first_not_ours(server_set_.size(), vote_of);
   result.faults = faults_among(server_set_, vote_of);
-  if (result.decision != ExtendDecision::confirmed) co_return result;
+  if (result.decision != ExtendDecision::confirmed) return result;
 
-  result.deadline = round->deadline();
+  result.deadline = round.deadline();
   is_new_user_ = false;
   const Instant now = server_set_.clock().now();
-  auto provenance = round->provenance();
+  auto provenance = round.provenance();
   const bool was_lifted = provenance && shows_lift(provenance_.record);
   if (provenance && (!was_lifted || shows_lift(provenance->record))) {
     provenance_ = std::move(*provenance);
@@ -448,7 +476,16 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   }
   Provenance known = provenance_;
   known.age += now - provenance_at_;
-  round->heal_from_now_on(std::move(known));
+  round.heal_from_now_on(std::move(known));
+  return result;
+}
+
+asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_hand) {
+  if (*released_) co_return undecided_since(server_set_.clock().now());
+  const std::shared_ptr<ExtendRound> round = begin_round(ttl, end);
+  co_await round->decided(end);
+  ExtendResult result = conclude(*round);
+  if (result.decision != ExtendDecision::confirmed) co_return result;
   if (by_hand) co_await round->complete(end_of_lingering(server_set_.clock(), result.t0));
   // After a failed round, it is among the faults.
   if (round->duplicate()) server_set_.report_late_duplicate(*round->duplicate());
@@ -458,6 +495,23 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
 std::optional<Place> HeldLease::place_of_keeper() const {
   const std::optional<Owner> keeper = decode_owner(provenance_.record);
   return keeper ? keeper->place : std::nullopt;
+}
+
+asio::awaitable<ExtendResult> HeldLease::keep(Ttl ttl, Instant end) {
+  if (*released_) co_return undecided_since(server_set_.clock().now());
+  std::shared_ptr<ExtendRound> round = std::exchange(open_, nullptr);
+  if (round == nullptr) round = begin_round(ttl, end);
+  *waiting_ = round;
+  while (co_await round->decided(end)) {
+    if (claimed_until() <= end) continue;
+    open_ = round;
+    co_return undecided_since(round->t0());
+  }
+  waiting_->reset();
+  ExtendResult result = conclude(*round);
+  if (result.decision == ExtendDecision::confirmed && round->duplicate())
+    server_set_.report_late_duplicate(*round->duplicate());
+  co_return result;
 }
 
 asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, ReleaseTerms terms) {

@@ -56,6 +56,11 @@ class HeldLease {
   /// more time, so that they can be healed if need be.
   asio::awaitable<ExtendResult> extend(Ttl ttl, Instant end = Instant::max(), bool by_hand = false);
 
+  /// Like extend(), for the process that keeps the lease. If a late answer moves claimed_until()
+  /// beyond `end` before the decision, returns at once, undecided; the next call goes on with that
+  /// round.
+  asio::awaitable<ExtendResult> keep(Ttl ttl, Instant end);
+
   /// Until when a quorum has the lease, by the last answer of each server, whether it came in time
   /// or late: the `late` event is notified when one is late. nullopt if no quorum has it.
   [[nodiscard]] std::optional<Instant> claimed_until() const { return claims_->deadline(); }
@@ -93,6 +98,11 @@ class HeldLease {
   void end_healing() { *released_ = true; }
 
  private:
+  class ExtendRound;
+
+  std::shared_ptr<ExtendRound> begin_round(Ttl ttl, Instant end);
+  ExtendResult conclude(ExtendRound& round);
+
   ServerSet& server_set_;
   Resource resource_;
   Token token_;
@@ -107,6 +117,8 @@ class HeldLease {
   Instant provenance_at_;          ///< when that was known
   std::function<void(const StopRequest&)> asked_ = [](const StopRequest&) {};
   std::function<void()> late_ = [] {};
+  std::shared_ptr<ExtendRound> open_;                    ///< with which keep() goes on
+  std::shared_ptr<std::weak_ptr<ExtendRound>> waiting_;  ///< for whose decision keep() waits
   std::shared_ptr<LeaseClaims> claims_;
   std::shared_ptr<bool> released_;  ///< shared with the coroutines in the background
 };

@@ -58,6 +58,14 @@ class LeaseCheckTally {
   LeaseId id_;
 };
 
+/// Until when a holder may rely on the end that a server shows. Where its clock was set back, the
+/// keeper's next extension brings that nearer, but never to less than the keeper's ttl (R4).
+Duration reliable_rest(const Holder& holder) {
+  const auto renewed_for = holder.owner ? holder.owner->renewed_for : std::nullopt;
+  const bool is_renewed = renewed_for && *renewed_for > Duration::zero();
+  return is_renewed ? std::min(*holder.remaining, *renewed_for) : *holder.remaining;
+}
+
 NotOurs not_ours(std::optional<Holder> other) {
   const NotOurs::Why why = other ? NotOurs::Why::held : NotOurs::Why::gone;
   return {why, std::move(other)};
@@ -92,7 +100,7 @@ asio::awaitable<LeaseCheck> check(ServerSet& server_set, Resource resource, Leas
     const auto* taken = std::get_if<Taken>(&vote);
     if (const Holder* holder = ballot->tally.holder(vote)) {
       if (holder->owner) ++(holder->owner->supervised ? supervising : unsupervised);
-      if (holder->remaining) remaining.push_back(*holder->remaining);
+      if (holder->remaining) remaining.push_back(reliable_rest(*holder));
     } else if (taken != nullptr && !other) {
       other = taken->holder;
     }

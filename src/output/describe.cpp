@@ -53,9 +53,13 @@ std::string restarted_text(const std::vector<RestartedVote>& servers) {
   std::string text;
   for (const RestartedVote& restarted : servers) {
     if (!text.empty()) text += "; ";
-    text += fmt::format("{} started {} ago and may have forgotten a lock; its vote counts in {}",
-                        safe(restarted.server), format_duration(restarted.up),
-                        format_duration(restarted.left));
+    const std::string why =
+        restarted.up < Duration::zero()
+            ? fmt::format("the clock of {} was set back to before its start",
+                          safe(restarted.server))
+            : fmt::format("{} started {} ago and may have forgotten a lock", safe(restarted.server),
+                          format_duration(restarted.up));
+    text += fmt::format("{}; its vote counts in {}", why, format_duration(restarted.left));
   }
   return text;
 }

@@ -143,6 +143,7 @@ struct AskRequest {
   std::optional<LeaseId> lease{};     ///< the lease whose holder to ask; nullopt: only inspect
   std::optional<std::size_t> slot{};  ///< the slot whose share to inspect
   StopRequest request{};
+  bool exclusive = false;  ///< the lease is known to be no share
 };
 
 /// Sends waiters away, or only asks for those in the queue.

@@ -1,12 +1,15 @@
 #include "store/script_calls.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <utility>
 
 #include "core/helper_keys.hpp"
 #include "core/protocol.hpp"
 #include "store/owner_record.hpp"
 #include "store/run_record.hpp"
+#include "support/digest.hpp"
 
 namespace redlock {
 namespace {
@@ -215,6 +218,7 @@ ScriptCall ask_call(const AskRequest& request) {
     arguments[at::request] = encode_stop_request(request.request);
   }
   arguments[at::slot] = request.slot ? std::to_string(*request.slot) : "-1";
+  arguments[at::exclusive] = flag(request.exclusive);
   return call_of(scripts::ask, request.resource, std::move(arguments));
 }
 
@@ -236,8 +240,14 @@ ScriptCall leave_call(const Resource& resource, const std::string& waiter) {
 
 bool may_lack_keys(const ScriptCall& call) {
   const bool is_whole = call.keys.size() > 1 && call.keys.size() < protocol::partial;
-  return is_whole && (call.script == &scripts::extend || call.script == &scripts::release ||
-                      call.script == &scripts::inspect || call.script == &scripts::acquire);
+  const std::array able{&scripts::extend,  &scripts::release, &scripts::inspect,
+                        &scripts::acquire, &scripts::ask,     &scripts::break_lock};
+  return is_whole && std::ranges::find(able, call.script) != able.end();
+}
+
+bool may_lack_all_keys(const ScriptCall& call) {
+  return call.script == &scripts::extend || call.script == &scripts::release ||
+         (call.script == &scripts::ask && call.arguments[argument::ask::exclusive] == "1");
 }
 
 ScriptCall with_keys_that_are(const std::vector<bool>& here, ScriptCall call) {
@@ -248,6 +258,38 @@ ScriptCall with_keys_that_are(const std::vector<bool>& here, ScriptCall call) {
   }
   call.keys.resize(protocol::partial, lock);
   return call;
+}
+
+std::optional<ScriptCall> rest_of(const ScriptCall& call, const Reply& reply) {
+  namespace key = protocol::key;
+  const auto resource = Resource::from(call.keys[key::lock]);
+  if (!resource || reply.type != Reply::Type::array || reply.elements.empty()) return std::nullopt;
+  // The key stands at all positions up to its own.
+  const auto with_key = [&](const Script& script, std::size_t position, std::string helper,
+                            Arguments arguments) {
+    arguments.emplace_back(script.name);
+    return ScriptCall{&script, std::vector(position + 1, std::move(helper)), std::move(arguments)};
+  };
+  const auto sign = [&](std::string lease, bool leaves) {
+    return with_key(scripts::end_sign, key::released, HelperKeys(*resource).released(),
+                    {std::move(lease), flag(leaves)});
+  };
+  const auto& part = reply.elements;
+  const bool lacks_record =
+      call.keys.size() <= key::owner || call.keys[key::owner] == call.keys[key::lock];
+  if (call.script == &scripts::extend && lacks_record && part[0].text == word::extended) {
+    return with_key(
+        scripts::keep_ttl, key::owner, HelperKeys(*resource).owner(),
+        {sha1_hex(call.arguments[argument::extend::token]), call.arguments[argument::extend::ttl]});
+  }
+  namespace released = protocol::reply::released;
+  if (call.script == &scripts::release && part.size() > released::left &&
+      std::cmp_equal(part[released::left].integer, protocol::sign_is_due)) {
+    return sign(sha1_hex(call.arguments[argument::release::token]), /*leaves=*/true);
+  }
+  if (call.script == &scripts::ask && call.keys.size() == 1)
+    return sign(call.arguments[argument::ask::lease], /*leaves=*/false);
+  return std::nullopt;
 }
 
 UndoTarget undo_target_of(const ScriptCall& call) {

@@ -239,7 +239,8 @@ Released released_vote(const std::vector<Reply>& elements) {
     const bool is_there = elements.size() > index && elements[index].type == Type::integer;
     return is_there ? elements[index].integer : 0;
   };
-  return {number(at::recorded) == 1, number(at::left) == 1, from_wire(number(at::rest))};
+  return {number(at::recorded) == 1, number(at::left) == protocol::left_to_users,
+          from_wire(number(at::rest))};
 }
 
 }  // namespace
@@ -270,7 +271,7 @@ AcquireVote acquire_vote(const ScriptReply& reply) {
     if (fence && slots && queue) {
       Granted granted{*fence, LeaseId{reply->elements[at::id].text}};
       granted.slots = std::move(*slots);
-      granted.runs = decode_runs(reply->elements[at::runs].text, from_wire(queue->time.count()));
+      granted.runs = decode_runs(reply->elements[at::runs].text, queue->time.count());
       granted.queue = std::move(*queue);
       return granted;
     }
@@ -386,7 +387,7 @@ InspectVote inspect_vote(const ScriptReply& reply) {
   auto parties = parties_of(reply->elements[at]);
   if (!parties) return garbage();
   const auto& fields = reply->elements[at].elements;
-  const Duration time = from_wire(*whole_number(fields[reply_at::parties::time].text));
+  const std::int64_t time = *whole_number(fields[reply_at::parties::time].text);
   LastRuns runs = decode_runs(fields[reply_at::parties::runs].text, time);
   if (first_word == word::free) return Free{std::move(*parties), {}, std::move(runs)};
   auto holder = holder_of(reply->elements);

@@ -112,6 +112,8 @@ class Run:
         }[contender.mode]
         words += ["-vv"] if options.get("talks") else []
         words += ["--descendants", "kill"] if options["beside"] == "left" else []
+        # It must not skip a run, and closes a period all the same.
+        words += ["--once-per", "1ms"] if contender.has_period else []
         words += ["-n"] if options["nonblock"] else ["--wait", f"{options['wait']}s"]
         hold = str(round(options["hold"] * 1000))
         words += ["--", *witness, contender.mode, hold, options["beside"]]
@@ -273,7 +275,19 @@ def bear_child():
 class Contender:
     """A contender for a key, in one mode, on one host."""
 
-    def __init__(self, arena, name, key, mode, host, slots=None, probes=False, hold=None):
+    def __init__(
+        self,
+        arena,
+        name,
+        key,
+        mode,
+        host,
+        slots=None,
+        probes=False,
+        hold=None,
+        has_period=False,
+        asked=False,
+    ):
         self.arena = arena
         self.name = name
         self.key = key
@@ -282,6 +296,8 @@ class Contender:
         self.slots = slots
         self.probes = probes
         self.hold = hold
+        self.has_period = has_period
+        self.asked = asked  # its runs may be stopped, and their locks be broken
         self.count = 0
         self.run = None
 
@@ -339,6 +355,15 @@ def usual_contenders(arena, hosts):
         for number, (key, mode, slots) in enumerate(many)
     ]
     contenders.append(Contender(arena, "long", "long", "exclusive", 0, hold=LONG_HOLD))
+    contenders += [
+        Contender(arena, f"daily{host}", "daily", "exclusive", host, has_period=True)
+        for host in range(hosts)
+    ]
+    # Each alone at its key.
+    contenders += [
+        Contender(arena, key, key, "exclusive", host, has_period=True, asked=True, hold=3)
+        for host, key in enumerate(f"asked{number}" for number in range(hosts))
+    ]
     # Its ttl would be above the guard of the others.
     if arena.votes < GUARDED:
         contenders.append(Contender(arena, "probe", "probe", "exclusive", 1, probes=True))

@@ -259,8 +259,9 @@ class Referee final : public Watcher {
     std::uint32_t extended_alone = 0;  ///< servers where its owner record may have expired since
     bool released_unrecorded = false;  ///< by hand, where that record had expired
     std::array<std::optional<Fence>, max_servers> granted_fences{};  ///< by server
-    std::array<Fence, max_servers> known_fences{};  ///< to which it raised the server's counter
-    std::array<Duration, max_servers> ends{};       ///< true time until which the server keeps it
+    std::array<Fence, max_servers> known_fences{};     ///< to which it raised the server's counter
+    std::array<Milliseconds, max_servers> max_ttls{};  ///< requested at the server
+    std::array<Duration, max_servers> ends{};  ///< true time until which the server keeps it
     std::array<std::optional<Slots>, max_servers> told_slots{};  ///< as told to the process
     std::set<const Server*> brought_to{};  ///< nodes that got it from the process and kept it
     Duration asked_at{};
@@ -317,6 +318,8 @@ class Referee final : public Watcher {
                                 const Facts& facts);
   void check_script(const Run& run, const Standing& before, const Standing& after,
                     const Reply& reply);
+  /// Whether an extension brought the lease's end nearer than anybody requested (PROTOCOL R4).
+  [[nodiscard]] static bool is_too_short(const Run& run, const Facts& facts, Milliseconds end);
   void check_shares(const Run& run, const Facts& facts, const Standing& before,
                     const Standing& after);
   void check_slots(const Run& run, const Facts& facts, const Standing& before,

@@ -220,6 +220,11 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
   if (before.there && before.value != shared_marker && before.value != token && !same) {
     violate("theft", text_of(run) + " changed the lock of " + name_of(before.value));
   }
+  const bool gives_ttl = says(reply, "granted") || says(reply, "extended") || says(reply, "healed");
+  if (gives_ttl && !goes_alone(run)) {
+    Milliseconds& longest = facts.max_ttls[run.server.vote()];
+    longest = std::max(longest, Milliseconds(number_in(run.arguments[1])));
+  }
   check_shares(run, facts, before, after);
   check_slots(run, facts, before, after, reply);
   if (says(reply, "granted") || says(reply, "extended")) check_counter(run);
@@ -251,7 +256,8 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
   // A refused script promised nothing.
   if (has(after, token, facts) && reply.type != Reply::Type::error) note_end(run, facts, after);
   if (!facts.granted && !has(after, token, facts)) end = std::min(end, timeline_.now());
-  if (run.script == "extend" && ours && before.value == token && after.expires < before.expires) {
+  if (run.script == "extend" && ours && before.value == token && after.expires < before.expires &&
+      is_too_short(run, facts, *after.expires)) {
     violate("shortening", text_of(run) + " brought the end nearer");
   }
   if (run.script == "release" && ours && !has(after, token, facts) && run.arguments[1] == "1" &&
@@ -263,6 +269,11 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
   }
 }
 
+bool Referee::is_too_short(const Run& run, const Facts& facts, Milliseconds end) {
+  // Only a clock that was set back lets a lease last longer than was requested.
+  return end < run.server.keyspace().now() + facts.max_ttls[run.server.vote()];
+}
+
 void Referee::check_shares(const Run& run, const Facts& facts, const Standing& before,
                            const Standing& after) {
   for (const auto& [id, end] : before.shares) {
@@ -270,7 +281,8 @@ void Referee::check_shares(const Run& run, const Facts& facts, const Standing& b
     if (id != facts.id && (found == after.shares.end() || found->second != end))
       violate("theft", text_of(run) + " changed another's share");
     if (id == facts.id && run.script == "extend" && found != after.shares.end() &&
-        found->second < end) {
+        found->second < end &&
+        is_too_short(run, facts, Milliseconds(static_cast<Milliseconds::rep>(found->second)))) {
       violate("shortening", text_of(run) + " brought the end nearer");
     }
   }

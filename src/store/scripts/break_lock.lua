@@ -1,4 +1,5 @@
--- Breaks the lease that holds the lock; if the lock is shared, all shares.
+-- Breaks the lease that holds the lock; if the lock is shared, all shares. While a cluster moves the
+-- slot, only if all is here that shows whose lease it is, and can tell its holder who broke it (D1).
 -- ARGV: the fence that the lease must still have, or '' for any; the owner record of the breaker;
 --       the id of a foreign key that may be broken, from a 'foreign' reply, or '';
 --       the id of a hold, the only lease to be broken, or '', and for how many ms it must not
@@ -10,6 +11,7 @@
 local SIZE_OF = {
   string = 'STRLEN', hash = 'HLEN', list = 'LLEN', set = 'SCARD', zset = 'ZCARD', stream = 'XLEN'
 }
+forget_absent()
 local refused = refusal_of_writes()
 if refused then return refused end
 local time = now()
@@ -21,6 +23,9 @@ if ARGV.hold ~= '' and not (is_here and redis.sha1hex(value) == ARGV.hold) then
   return {WORD.free}
 end
 if state == 'free' then return {WORD.free} end
+local source = KEYS.owner
+if value == SHARED then source = KEYS.shares end
+if not source then return redis.error_reply(ELSEWHERE) end
 
 local holder = describe(WORD.broken, value, type_name, time)
 if ARGV.fence ~= '' and holder[REPLY.holder.fence] ~= ARGV.fence then
@@ -34,10 +39,16 @@ if holder[REPLY.holder.ours] == 0 and holder[REPLY.holder.id] ~= ARGV.foreign th
   holder[REPLY.holder.extra] = type(size) == 'number' and size or -1
   return holder
 end
+if holder[REPLY.holder.ours] == 1 and not KEYS.released then
+  return redis.error_reply(ELSEWHERE)
+end
 local broken = value == SHARED and redis.call('ZRANGE', KEYS.readers, 0, -1)
   or {holder[REPLY.holder.id]}
 redis.call('DEL', KEYS.lock)
-if value == SHARED then redis.call('DEL', KEYS.readers, KEYS.shares, KEYS.slots) end
+if value == SHARED then
+  redis.call('DEL', KEYS.readers, KEYS.shares)
+  redis.pcall('DEL', KEYS.slots)
+end
 if holder[REPLY.holder.ours] == 1 then
   -- The processes that keep these leases can find out who broke them, and why.
   leave_tombstones(broken, ARGV.breaker, holder[REPLY.holder.remaining_ms], time)

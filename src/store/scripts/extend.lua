@@ -1,6 +1,6 @@
--- Gives our lease a new ttl. Never shortens a lease, and never restores an expired one. If only
--- some of the keys are here (D1), it does what they allow, and returns ELSEWHERE if they do not
--- show whether the lease is ours.
+-- Gives our lease a new ttl. Never restores an expired lease, and shortens one only to the longest
+-- ttl that was requested for it (R4). If only some of the keys are here (D1), it does what they
+-- allow, and returns ELSEWHERE if they do not show whether the lease is ours.
 -- A user of the lease gets an end of its own, the largest of all ends of the lease, which it may
 -- rely on whatever others do (U2). It cannot come once the keeper has left. Beside users, the own
 -- end of a keeper that renews the lease is stored, too: when they have ended, the lease ends with it.
@@ -20,11 +20,18 @@ if user ~= '' and not users then return unread end
 if users and users.left and (user == '' or ARGV.is_new == '1') then
   return refusal_of_writes() or {WORD.gone, NUMBER.gone_released}
 end
+
+-- The end of a user that extends a lease which lasts until `ends`. It does not rely on an end that
+-- others may shorten.
+local function end_of_user(ends)
+  return user == '' and ends or math.min(ends, time + longest_ttl(users, ttl))
+end
 -- `before`: the end of the lease until now, `its_end`: from now on.
 local function keep_ends(before, its_end)
   if user ~= '' then
-    users.keeper = users.keeper or users.is_renewed and before or nil
-    return put_user(how, id, users, user, its_end, ARGV.user_record, time)
+    local known = math.min(before, time + longest_ttl(users, ttl))
+    users.keeper = users.keeper or users.is_renewed and known or nil
+    return put_user(how, id, users, user, end_of_user(its_end), ARGV.user_record, time)
   end
   if not users or not users.keeper then return end
   users.keeper = math.max(users.keeper, time + ttl)
@@ -51,14 +58,15 @@ end
 -- refuses it.
 if how == 'exclusive' then
   local rest = redis.call('PTTL', KEYS.lock)
-  local life = math.max(rest, ttl)
+  local life = math.min(math.max(rest, ttl), max_life(users, user, ttl, time))
   redis.call('PEXPIRE', KEYS.lock, decimal(life))
   redis.pcall('PEXPIRE', KEYS.owner, decimal(life))
-  local failure = keep_ends(time + (rest > 0 and rest or life), time + life) or lengthen_hold()
+  local failure = raise_max_ttl(how, id, users and users.max_ttl, ttl)
+    or keep_ends(time + (rest > 0 and rest or life), time + life) or lengthen_hold()
   if failure then return failure end
   keep_fence()
   local reply = describe(WORD.extended, ARGV.token, nil, time)
-  reply[REPLY.holder.remaining_ms] = life
+  reply[REPLY.holder.remaining_ms] = end_of_user(time + life) - time
   return reply
 end
 
@@ -87,15 +95,17 @@ for nth = 1, math.max(#slots, 1) do
   end
   parts[nth] = part
 end
-local before = ends
-if ends < time + ttl then
-  ends = time + ttl
+local before, last = ends, math.min(
+  math.max(ends, time + ttl), time + max_life(users, user, ttl, time))
+if last ~= ends then
+  ends = last
   for _, part in ipairs(parts) do
     local added = redis.pcall('ZADD', KEYS.readers, decimal(ends), part)
     if is_error(added) then return added end
   end
 end
-local failure = keep_ends(before, ends) or bound_shares(time)
+local failure = raise_max_ttl(how, id, users and users.max_ttl, ttl)
+  or keep_ends(before, ends) or bound_shares(time)
 if failure then return failure end
 keep_fence()
-return describe_share(WORD.extended, id, ends, time)
+return describe_share(WORD.extended, id, end_of_user(ends), time)

@@ -42,7 +42,11 @@ if ARGV.mode == WORD.alone then
   local rest = ttl
   if value == token then
     local owner = read_owner()
-    if owner.lease == id and owner.record then return {WORD.healed} end
+    if owner.lease == id and owner.record then
+      -- The grant may have come late, with another fence (R6).
+      lift_fence('exclusive', id, ARGV.fence, ttl)
+      return {WORD.healed}
+    end
     local unread
     users, unread = read_users('exclusive', id, time)
     if not users then return unread end

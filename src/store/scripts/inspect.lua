@@ -56,5 +56,7 @@ if state == 'free' then return {WORD.free, parties} end
 local ends = value == SHARED and ARGV.share ~= '' and share_end(ARGV.share, time)
 local holder = ends and describe_share(WORD.held, ARGV.share, ends, time)
   or with_value(describe(WORD.held, value, type_name, time), value)
+-- While the slot moves, the owner record may be elsewhere. Then it is not known to be foreign.
+if not KEYS.owner then holder[REPLY.holder.ours] = 1 end
 holder[REPLY.holder.extra] = parties
 return holder

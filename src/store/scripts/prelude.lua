@@ -20,9 +20,9 @@
 --                score_of()
 -- KEYS.waiters   waiters: a hash, a waiter's id -> its entry, see queue.lua
 -- KEYS.last      the last runs: a string, see runs.lua; only for a client that needs them
--- While a cluster moves the keys to another server, acquire, extend, release and inspect get only
--- the keys on the server that has KEYS.lock, see forget_absent() in lock.lua; undo gets KEYS.lock
--- alone (D1).
+-- While a cluster moves the keys to another server, acquire, extend, release, inspect, ask and
+-- break_lock get only the keys on the server that has KEYS.lock, see forget_absent() in lock.lua;
+-- undo gets KEYS.lock alone, end_sign and keep_ttl get another key alone (D1).
 -- The public name of a lease is its id, the SHA-1 of its token. All shares of a lock together are
 -- named 'shared'.
 -- Times and durations are in ms; times are this server's.
@@ -102,17 +102,18 @@ end
 
 -- The owner record: the id of its lease (if another lease holds the lock, the record is stale), the
 -- lease's fence, the time when it was acquired, supervised (0 or 1: a `run` keeps it), a record to
--- show, mute (0 or 1: it cannot publish), and the users of the lease, see users.lua. In a shared
--- lock, the lease is WORD.all_shares, `since` is when it became shared, and the other fields are
+-- show, mute (0 or 1: it cannot publish), the users of the lease, see users.lua, and the longest ttl
+-- that was requested for the lease, see max_life(). In a shared lock, the lease is WORD.all_shares, `since` is when it became shared, and the other fields are
 -- from the reader that came last. Fields that are absent or cannot be read are false or nil. -> the
 -- record, and an error if it cannot be read
 local function read_owner()
   local stored =
     redis.pcall('HMGET', KEYS.owner, 'lease', 'fence', 'since', 'supervised', 'record', 'mute',
-      WORD.users_field)
+      WORD.users_field, 'ttl')
   return {
     lease = stored[1], fence = stored[2], since = stored[3], supervised = stored[4],
-    record = stored[5], cannot_publish = stored[6] == '1', users = stored[7]
+    record = stored[5], cannot_publish = stored[6] == '1', users = stored[7],
+    max_ttl = stored[8]
   }, first_error(stored)
 end
 
@@ -123,7 +124,7 @@ local function write_owner(id, fence, since, supervised, record, ttl, others_can
   local cannot_publish = others_cannot or is_error(publish('', WORD.recheck))
   local fields = {
     'lease', id, 'fence', fence, 'since', decimal(since), 'supervised', supervised,
-    'record', record, 'mute', cannot_publish and '1' or '0'
+    'record', record, 'mute', cannot_publish and '1' or '0', 'ttl', decimal(ttl)
   }
   local written = redis.pcall('HSET', KEYS.owner, unpack(fields))
   if written ~= #fields / 2 then

@@ -14,8 +14,9 @@
 --       how long a tombstone must stay here, even if the lease is not here, in ms (0: for as long
 --       as the lease, and only if it is here),
 --       the slots of a stray grant as '1,4', which alone is to be released ('': any lease)
--- -> {'released', whether the run is recorded, whether the lease is left to its users (0 or 1), by
---    hand for how many ms the lease would have lasted}
+-- -> {'released', whether the run is recorded, 0 or NUMBER.left_to_users if the lease is left to its
+--    users or NUMBER.sign_is_due if leave_end() could not leave its sign, by hand for how many ms the
+--    lease would have lasted}
 --    | {'supervised', …} as `held` | {'gone', …} | {'held', …} | an error
 forget_absent()
 local token, by_hand, expire_in = ARGV.token, ARGV.by_hand == '1', tonumber(ARGV.expire_in)
@@ -65,8 +66,8 @@ local function rest_of_lease()
   return how == 'shared' and ends - time or remaining_ms(time)
 end
 local rest_by_hand = by_hand and math.max(0, rest_of_lease()) or nil
-local function released(recorded, left)
-  return {WORD.released, recorded, left and 1 or 0, rest_by_hand}
+local function released(recorded, what)
+  return {WORD.released, recorded, what or 0, rest_by_hand}
 end
 -- Makes the lease expire then, and informs the first waiter, which waits for its end.
 local function expire_after(rest)
@@ -147,14 +148,14 @@ if user ~= '' or ARGV.may_have_users == '1' then
     local known = data_of_lease()
     failure = ask_users(known)
     expire_after(rest)
-    return failure or released(record_with(known), true)
+    return failure or released(record_with(known), NUMBER.left_to_users)
   end
   expire_in = math.max(0, users.left - time)
 end
 if how == 'exclusive' and expire_in == 0 then
-  local recorded = delete_exclusive(id, ARGV.run, time)
+  local recorded, sign = delete_exclusive(id, ARGV.run, time)
   notify_next(lock_state(time), time, waiter)
-  return released(recorded)
+  return released(recorded, sign)
 end
 
 local known = data_of_lease()
@@ -188,9 +189,9 @@ for nth = 2, #parts do
 end
 local was_last = redis.call('ZCARD', KEYS.readers) == own
 forget_share(id)
-leave_end(id, known and known.record, time)
+local sign = leave_end(id, known and known.record, time)
 if was_last then end_sharing() else bound_shares(time) end
 local state = was_last and 'free' or lock_state(time)
 notify_next(state, time, waiter)
 if state and state ~= 'free' then notify_first_of_end(state, time) end
-return released(recorded)
+return released(recorded, sign)

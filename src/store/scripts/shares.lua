@@ -111,11 +111,17 @@ local function users_of_share(id)
   return WORD.users_field .. ':' .. id
 end
 
+-- The field of KEYS.shares for the longest ttl that was requested for a share, see max_life().
+local function ttl_of_share(id)
+  return 'ttl:' .. id
+end
+
 -- Removes a share. Removing the first share of a lease removes all of them.
 local function forget_share(id)
   redis.call('ZREM', KEYS.readers, id)
   if not KEYS.shares then return end
   redis.call('HDEL', KEYS.shares, users_of_share(id))
+  redis.call('HDEL', KEYS.shares, ttl_of_share(id))
   local stored = redis.call('HGET', KEYS.shares, id)
   if not stored then return end
   local share = read_share(stored)
@@ -174,6 +180,7 @@ local function add_share(id, ttl, share, slots, time)
       share.slot >= 0 and redis.pcall('HSET', KEYS.slots, share.slot, part))
   end
   return failure or first_error(
+    redis.pcall('HSET', KEYS.shares, ttl_of_share(id), decimal(ttl)),
     write_owner(WORD.all_shares, share.fence, tonumber(others.since) or share.since,
       share.supervised, share.record, ttl, others.cannot_publish),
     bound_shares(time, true))

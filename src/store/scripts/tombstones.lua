@@ -41,8 +41,14 @@ end
 -- Leaves the sign that the lease was released: by the process that kept it, its last user, or by
 -- hand, which the lease of a living run does not permit. So `stop` can tell a release from a break
 -- (R12). Only for a lease that was asked to stop, so that no other release costs more.
+-- -> NUMBER.sign_is_due if it could not be left, because a cluster moves the slot; otherwise nil
 local function leave_end(id, record, time)
-  if record and string.find(record, '"' .. WORD.stop_field .. '":{', 1, true) then
-    leave_tombstones({ENDED .. id}, nil, TIME.idle_life, time)
-  end
+  if not record or not string.find(record, '"' .. WORD.stop_field .. '":{', 1, true) then return end
+  if not KEYS.released then return NUMBER.sign_is_due end
+  leave_tombstones({ENDED .. id}, nil, TIME.idle_life, time)
+end
+
+-- Whether the lease left that sign.
+local function has_ended_by_release(id)
+  return type(redis.pcall('ZSCORE', KEYS.released, ENDED .. id)) == 'string'
 end

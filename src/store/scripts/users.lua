@@ -31,25 +31,30 @@ end
 
 -- Like parse_users(), for the lease `id`, which is here. `known` is false if the record of the
 -- lease was lost, so there may be others. `is_renewed`: its keeper renews it. `hold` is the end of
--- a hold; once it has passed, the keeper has left (F1).
+-- a hold; once it has passed, the keeper has left (F1). `max_ttl` is nil if it is not known, or only
+-- --min-hold keeps the lease.
 local function read_users(how, id, time)
-  local known, text, hold
+  local known, text, hold, max_ttl
   if how == 'exclusive' then
     if not KEYS.owner then return nil, redis.error_reply(ELSEWHERE) end
     local owner, unread = read_owner()
     if unread then return nil, unread end
-    if owner.lease == id then known, text, hold = owner.record, owner.users, hold_end(owner) end
+    if owner.lease == id then
+      known, text, hold, max_ttl = owner.record, owner.users, hold_end(owner), owner.max_ttl
+    end
   else
     if not KEYS.shares then return nil, redis.error_reply(ELSEWHERE) end
-    local stored = redis.pcall('HMGET', KEYS.shares, id, users_of_share(id))
+    local stored =
+      redis.pcall('HMGET', KEYS.shares, id, users_of_share(id), ttl_of_share(id))
     if is_error(stored) then return nil, stored end
     local share = read_share(stored[1])
-    known, text = share and share.record, stored[2]
+    known, text, max_ttl = share and share.record, stored[2], stored[3]
   end
   local users, unread = parse_users(text, time)
   if not users then return nil, unread end
   users.known, users.hold = known and true or false, hold
   users.is_renewed = known and (number_in(known, WORD.renewed_field) or 0) > 0
+  users.max_ttl = known and not is_kept(known) and tonumber(max_ttl) or nil
   if hold and hold <= time then users.left = users.left or hold end
   return users
 end
@@ -89,6 +94,32 @@ local function put_user(how, id, users, user, ends, record, time)
   local since = remove_user(users, user) or time
   users[#users + 1] = {id = user, ends = ends, since = since, record = record}
   return write_users(how, id, users)
+end
+
+-- The longest ttl that was requested for a lease, with this one; math.huge if that is not known, so
+-- that nothing is shortened. If the lease ends later, the server's clock was set back (R4).
+local function longest_ttl(users, ttl)
+  return users and users.max_ttl and math.max(users.max_ttl, ttl) or math.huge
+end
+
+-- For how long the lease may last from now, at most: for that ttl, or until the last end of its
+-- other users, who rely on them.
+local function max_life(users, user, ttl, time)
+  local life = longest_ttl(users, ttl)
+  if life == math.huge then return life end
+  local last = math.max(users.left or 0, users.hold or 0)
+  for _, other in ipairs(users) do
+    if other.id ~= user then last = math.max(last, other.ends) end
+  end
+  return math.max(life, last - time)
+end
+
+-- Remembers the longest ttl that is requested for a lease. -> an error or nil
+local function raise_max_ttl(how, id, max_ttl, ttl)
+  if not max_ttl or ttl <= max_ttl then return end
+  local key, field = KEYS.owner, 'ttl'
+  if how == 'shared' then key, field = KEYS.shares, ttl_of_share(id) end
+  return first_error(redis.pcall('HSET', key, field, decimal(ttl)))
 end
 
 -- Appends REPLY.user of the first users to a list.

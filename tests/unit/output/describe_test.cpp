@@ -114,6 +114,17 @@ TEST(MissingVotesText, NamesTheServersThatDoNotVote) {
   EXPECT_EQ(missing_votes_text({}, 5), "");
 }
 
+TEST(FailureText, SaysThatAServersClockWasSetBack) {
+  AttemptFailure failure{};
+  failure.why = AcquireDecision::guarded;
+  failure.restarted = {{"redis://a", -50min, 51min}};
+  const std::string text = failure_text(resource(), failure, 3);
+  EXPECT_NE(text.find("the clock of redis://a was set back to before its start; its vote counts in "
+                      "51m"),
+            std::string::npos)
+      << text;
+}
+
 TEST(FailureText, AdvisesToUpgradeWhenANewerVersionComesFirst) {
   AttemptFailure failure{};
   failure.why = AcquireDecision::busy;

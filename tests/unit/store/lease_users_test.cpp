@@ -1,4 +1,6 @@
 // The users of a lease (PROTOCOL U1-U5), at the embedded engine and at a real Redis.
+#include <sstream>
+
 #include "../samples.hpp"
 #include "script_stores.hpp"
 #include "store/owner_record.hpp"
@@ -70,6 +72,43 @@ class LeaseUsersTest : public ::testing::TestWithParam<std::tuple<ScriptStoreKin
     request.run = run_;
     return done(server_.release(request, drive_.soon()));
   }
+  /// As a run with --min-hold ends.
+  ReleaseVote end_for_a_while(Duration expire_in) {
+    ReleaseRequest request{deploy(), token(), /*by_hand=*/false, expire_in};
+    request.finished = some_owner();
+    request.finished->take = mode().take;
+    request.finished->finished = Finished{expire_in, 0, {}};
+    return done(server_.release(request, drive_.soon()));
+  }
+  /// By an hour: what was to expire does so an hour later.
+  void set_clock_back() {
+    const std::vector<std::string> keys{deploy().key(), helper_.owner(), helper_.readers(),
+                                        helper_.shares(), helper_.slots()};
+    for (const std::string& key : keys) {
+      const std::int64_t rest = store_->run({"PTTL", key}).integer;
+      if (rest > 0) store_->run({"PEXPIRE", key, std::to_string(rest + 3'600'000)});
+    }
+    const std::string record = hold().shared ? helper_.shares() : helper_.owner();
+    const std::string field = hold().shared ? "users:" + sha1_hex(token().secret()) : "users";
+    std::istringstream users(store_->run({"HGET", record, field}).text);
+    std::string moved;
+    for (std::string line; std::getline(users, line); moved += line + "\n") {
+      std::istringstream words(line);
+      std::string id;
+      std::int64_t ends = 0;
+      if (words >> id >> ends) {
+        std::string rest;
+        std::getline(words, rest);
+        line = id + " " + std::to_string(ends + 3'600'000) + rest;
+      }
+    }
+    if (!moved.empty()) store_->run({"HSET", record, field, moved});
+    for (const Reply& id : store_->run({"ZRANGE", helper_.readers(), "0", "-1"}).elements) {
+      const Reply ends = store_->run({"ZSCORE", helper_.readers(), id.text});
+      store_->run(
+          {"ZADD", helper_.readers(), std::to_string(std::stoll(ends.text) + 3'600'000), id.text});
+    }
+  }
   ReleaseVote end(char digit) {
     ReleaseRequest request{deploy(), token()};
     request.user = user(digit).id;
@@ -118,6 +157,77 @@ INSTANTIATE_TEST_SUITE_P(Store, LeaseUsersTest,
                                             ::testing::Values(UsedLease::exclusive,
                                                               UsedLease::shared, UsedLease::slots)),
                          name_of_used_lease);
+
+// --- A server's clock that was set back (PROTOCOL R4) ---
+
+TEST_P(LeaseUsersTest, AClockThatWasSetBackLetsTheLeaseLastForTheLongestTtlRequestedOfIt) {
+  acquire(ttl(60s));
+  set_clock_back();
+  ASSERT_GT(pttl(), 59 * 60'000);
+  EXPECT_TRUE(answers<Extended>(extend(std::nullopt, false, ttl(10s))));
+  EXPECT_LE(pttl(), 60'000);
+  EXPECT_GT(pttl(), 50'000) << "not its own ttl";
+
+  EXPECT_TRUE(answers<Extended>(extend(std::nullopt, false, ttl(10min))));
+  set_clock_back();
+  EXPECT_TRUE(answers<Extended>(extend(std::nullopt, false, ttl(10s))));
+  EXPECT_LE(pttl(), 10 * 60'000);
+  EXPECT_GT(pttl(), 9 * 60'000);
+}
+
+TEST_P(LeaseUsersTest, AnExtensionBesideALongerOneByHandShortensNothing) {
+  acquire(ttl(60s));
+  EXPECT_TRUE(answers<Extended>(extend(std::nullopt, false, ttl(1h))));
+  EXPECT_TRUE(answers<Extended>(extend(std::nullopt, false, ttl(60s))));
+  EXPECT_GT(pttl(), 59 * 60'000);
+}
+
+TEST_P(LeaseUsersTest, NothingIsShortenedBelowTheEndOfAUser) {
+  acquire(ttl(60s));
+  set_clock_back();
+  ASSERT_TRUE(joins('1', ttl(60s)));
+  EXPECT_LE(pttl(), 60'000);
+  ASSERT_TRUE(joins('2', ttl(20min)));
+  set_clock_back();
+  EXPECT_TRUE(is_renewed('1'));
+  EXPECT_GT(pttl(), 79 * 60'000) << "the end of the other, which its server moved away";
+  EXPECT_TRUE(is_renewed('2'));
+  EXPECT_LE(pttl(), 20 * 60'000);
+  EXPECT_GT(pttl(), 19 * 60'000);
+}
+
+TEST_P(LeaseUsersTest, AUserDoesNotRelyOnAnEndThatAClockSetBackHasMovedAway) {
+  acquire(ttl(60s));
+  ASSERT_TRUE(joins('1'));
+  ASSERT_TRUE(joins('2'));
+  set_clock_back();
+  const ExtendVote vote = extend(user('1'));
+  ASSERT_TRUE(answers<Extended>(vote));
+  EXPECT_LE(std::get<Extended>(vote).remaining, 60s);
+  EXPECT_GT(std::get<Extended>(vote).remaining, 50s);
+  EXPECT_GT(pttl(), 59 * 60'000) << "the other may rely on it";
+  EXPECT_TRUE(is_renewed('2'));
+  EXPECT_LE(pttl(), 60'000);
+}
+
+TEST_P(LeaseUsersTest, NothingIsShortenedThatWasKeptForLonger) {
+  acquire(ttl(60s));
+  EXPECT_TRUE(answers<Released>(end_for_a_while(30min)));
+  EXPECT_TRUE(answers<Extended>(extend(std::nullopt)));
+  EXPECT_GT(pttl(), 29 * 60'000);
+}
+
+TEST_P(LeaseUsersTest, NothingIsShortenedIfTheRecordWasLost) {
+  if (hold().shared) GTEST_SKIP() << "without its data a share is not extended";
+  acquire(ttl(60s));
+  set_clock_back();
+  lose_record();
+  EXPECT_TRUE(answers<Extended>(extend(std::nullopt)));
+  EXPECT_GT(pttl(), 59 * 60'000);
+  EXPECT_TRUE(answers<Healed>(heal(std::nullopt)));
+  EXPECT_TRUE(answers<Extended>(extend(std::nullopt)));
+  EXPECT_GT(pttl(), 59 * 60'000);
+}
 
 // --- Its end, and that of the lease ---
 

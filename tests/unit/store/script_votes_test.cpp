@@ -214,9 +214,9 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
             (Strings{"", encode_owner({}), "", "id", "3600000", "break_lock"}));
 
   EXPECT_EQ(ask_call({resource(), {}, 7}).script, &scripts::ask);
-  EXPECT_EQ(ask_call({resource(), {}, 7}).arguments, (Strings{"", "7", "", "ask"}));
+  EXPECT_EQ(ask_call({resource(), {}, 7}).arguments, (Strings{"", "7", "", "0", "ask"}));
   EXPECT_EQ(ask_call({resource(), LeaseId{"id"}, {}, {"web1", "alice", "why"}}).arguments,
-            (Strings{"id", "-1", R"({"host":"web1","reason":"why","user":"alice"})", "ask"}));
+            (Strings{"id", "-1", R"({"host":"web1","reason":"why","user":"alice"})", "0", "ask"}));
 
   EXPECT_EQ(inspect_call(resource(), std::nullopt, RunsTold::last).script, &scripts::inspect);
   EXPECT_EQ(inspect_call(resource(), std::nullopt, RunsTold::last).arguments,
@@ -379,10 +379,10 @@ TEST(InspectVote, TellsWhoSharesAndWhoWaits) {
 }
 
 /// What a server shows that has this text about the last runs.
-LastRuns runs_in(const std::string& stored) {
-  const auto vote = inspect_vote(
-      array({text("free"), array({integer(0), array({}), integer(0), array({}), text(""),
-                                  text("1700000000000"), text(stored), array({})})}));
+LastRuns runs_in(const std::string& stored, const std::string& time = "1700000000000") {
+  const auto vote =
+      inspect_vote(array({text("free"), array({integer(0), array({}), integer(0), array({}),
+                                               text(""), text(time), text(stored), array({})})}));
   return std::get<Free>(vote).runs;
 }
 
@@ -405,6 +405,17 @@ TEST(LastRuns, AreReadWithTheirAges) {
   EXPECT_EQ(runs.success->exit_code, 0);
   EXPECT_EQ(runs.success->owner->host, "web1");
   EXPECT_FALSE(runs.newer);
+}
+
+TEST(LastRuns, HaveTheirAgesWhateverTheYearOfTheServersClock) {
+  const std::string run = "1 7 4102444800000 4102444860000 0 released 0 - {}";
+  const LastRuns runs = runs_in("0 4102444800000 7\n" + run, "4102448400000");
+  ASSERT_TRUE(runs.success.has_value());
+  EXPECT_EQ(runs.success->started, 1h);
+  EXPECT_EQ(runs.success->ended, 59min);
+  const LastRuns future = runs_in("0 4102444800000 7\n" + run);
+  EXPECT_LT(future.success->started, -24h * 365 * 70);
+  EXPECT_LT(runs_in("0 9223372036854775807 7", "0").success->started, -24h * 365 * 99);
 }
 
 TEST(LastRuns, AreKeptForSeventyDaysOrLonger) {
