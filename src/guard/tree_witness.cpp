@@ -20,12 +20,11 @@
 #include "proc/descriptors.hpp"
 #include "proc/process_stat.hpp"
 #include "proc/signal_state.hpp"
+#include "proc/title.hpp"
 #include "support/trace.hpp"
 
 namespace redlock::guard {
 namespace {
-
-constexpr const char* program_path = "/bin/cat";
 
 /// When it is started: later than most short commands end.
 constexpr Milliseconds start_delay{20};
@@ -37,7 +36,8 @@ constexpr Milliseconds restart_delay{200};
 constexpr Milliseconds check_delay{20};
 constexpr Milliseconds max_check_delay{1000};
 
-/// Its descriptor for the program's file, which the exec closes.
+/// Its descriptor for the program's file, which the exec closes. After an exec through it, the
+/// kernel makes its number the name of the process: proc::tree_witness_name.
 constexpr int program_fd = 3;
 
 struct File {
@@ -119,7 +119,7 @@ pid_t TreeWitness::tend(Instant now) {
 
 /// False: it cannot be started.
 bool TreeWitness::start() {
-  program_.reset(::open(program_path, O_PATH | O_CLOEXEC));
+  program_.reset(::open(proc::tree_witness_program, O_PATH | O_CLOEXEC));
   const UniqueFd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   std::array<int, 2> ends{};
   if (!program_ || !null || ::pipe2(ends.data(), O_CLOEXEC) != 0) return false;

@@ -21,7 +21,7 @@ bool runs_cat(pid_t pid) {
 }
 
 /// Starts a witness; returns its pid. At `ready` it has been seen to run its program.
-pid_t start(TreeWitness& witness, bool ready) {
+pid_t started_witness(TreeWitness& witness, bool ready) {
   witness.begin(Instant());
   const pid_t pid = witness.tend(witness.next());
   EXPECT_GT(pid, 0);
@@ -37,7 +37,7 @@ TEST(TreeWitness, TellsOnceOfWhichSignalItDied) {
     TreeWitness witness;
     const Instant now = Instant() + 1h;
     for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) {
-      const pid_t pid = start(witness, /*ready=*/true);
+      const pid_t pid = started_witness(witness, /*ready=*/true);
       ::kill(pid, signal);
       witness.note_end({pid, status_of(pid)}, now);
       EXPECT_FALSE(witness.saw(SIGHUP, now));
@@ -51,7 +51,7 @@ TEST(TreeWitness, ForgetsAnOldSignal) {
   in_child([] {
     TreeWitness witness;
     const Instant now = Instant() + 1h;
-    const pid_t pid = start(witness, /*ready=*/true);
+    const pid_t pid = started_witness(witness, /*ready=*/true);
     ::kill(pid, SIGTERM);
     witness.note_end({pid, status_of(pid)}, now);
     EXPECT_FALSE(witness.saw(SIGTERM, now + 2s));
@@ -62,7 +62,7 @@ TEST(TreeWitness, ASignalBeforeItWasSeenToRunItsProgramDoesNotCount) {
   in_child([] {
     TreeWitness witness;
     const Instant now = Instant() + 1h;
-    const pid_t pid = start(witness, /*ready=*/false);
+    const pid_t pid = started_witness(witness, /*ready=*/false);
     ::kill(pid, SIGTERM);
     witness.note_end({pid, status_of(pid)}, now);
     EXPECT_FALSE(witness.saw(SIGTERM, now));
@@ -73,7 +73,7 @@ TEST(TreeWitness, TheSignalThatCameBeforeItsEndCounts) {
   in_child([] {
     TreeWitness witness;
     const Instant now = Instant() + 1h;
-    const pid_t pid = start(witness, /*ready=*/true);
+    const pid_t pid = started_witness(witness, /*ready=*/true);
     ::kill(pid, SIGTERM);
     EXPECT_EQ(witness.end(now), pid);
     EXPECT_TRUE(witness.saw(SIGTERM, now));
@@ -85,7 +85,7 @@ TEST(TreeWitness, TheSignalThatCameBeforeItsEndCounts) {
 TEST(TreeWitness, ResemblesAChildThatRunsAProgramOfItsFileSystem) {
   in_child([] {
     TreeWitness witness;
-    (void)start(witness, /*ready=*/true);
+    (void)started_witness(witness, /*ready=*/true);
     const pid_t child = forked([] { return ::execl("/bin/cat", "cat", "/dev/zero", nullptr); });
     EXPECT_TRUE(eventually([child, &witness] { return witness.resembles(child); }));
     ::kill(child, SIGKILL);
