@@ -162,7 +162,7 @@ class Cell:
             os.chmod(path, 0o666)
         self.ends = os.openpty() if self.terminal else ()
         self.processes = []
-        self.run = None
+        self.run = self.release = None
 
     def __str__(self):
         terminal = "terminal" if self.terminal else "no terminal"
@@ -304,15 +304,17 @@ class Cell:
         time.sleep(self.chance.choice((0, 0, 0.001, 0.003, 0.03)))
 
     def free(self):
-        """Ends the lease that the run waits for."""
-        released = self.start(["release", "-q", "--token-file", self.file("lease")])
-        if self.phase != "acquiring":
-            released.wait(PHASE_LIMIT)
+        """Begins to end the lease that the run waits for."""
+        words = ["release", "-q", "--token-file", self.file("lease")]
+        self.release = self.start(words, stderr=subprocess.DEVNULL)
 
     def leave_phase(self):
         if self.phase == "connecting" and self.event != "silent":
             self.store.go_on()
         if self.phase == "waiting":
+            self.free()
+        # What strikes the server may have struck the release.
+        while self.release and self.release.wait(PHASE_LIMIT) == UNAVAILABLE:
             self.free()
 
     # --- The event ---
