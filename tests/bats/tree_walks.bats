@@ -177,13 +177,21 @@ witness() { pgrep -P "$(holder)" | grep -vx "$COUNTER"; }
 @test "an outer run does not name the witness of an inner one that its command leaves running" {
   cd "$BATS_TEST_TMPDIR"
   # shellcheck disable=SC2016
-  REDLOCK_TRACE=9 start_background job "$PROGRAM" run -k outer -- sh -c '
+  start_background job "$PROGRAM" run -k outer -- sh -c '
     "$0" run -k inner -- ./counter TERM &
-    until [ "$(grep -c "witness is ready" trace)" -ge 2 ]; do sleep 0.05; done' "$PROGRAM" 9>trace
+    echo "$!" >inner
+    until [ -e go ]; do sleep 0.05; done' "$PROGRAM"
   wait_for_counter
+  wait_until inner_has_witness
+  touch go
   wait_background job
   assert_regex "$stderr" "left running: .* $COUNTER"
   refute_regex "$stderr" "[ ,]3 [0-9]+"
   end_counter
   wait_for_no_key 0 inner
+}
+
+inner_has_witness() {
+  local holder
+  holder=$(pgrep -P "$(<inner)" -x lock-holder) && pgrep -P "$holder" -x 3
 }
