@@ -143,6 +143,10 @@ asio::awaitable<void> Waiter::rest() {
     if (partial_notifications_ >= max_partial_notifications) gathering = max_gathering;
     const bool by_some = co_await member_->wait(*try_at_, gathering, interrupt_);
     partial_notifications_ = by_some ? partial_notifications_ + 1 : 0;
+    const Instant now = server_set_.clock().now();
+    if (interrupt_.raised() || now >= *try_at_) co_return;
+    try_at_ = std::min(*try_at_, pace_.next(now));
+    co_await pause();
     co_return;
   }
   co_await pause();

@@ -7,6 +7,7 @@
 
 #include "core/holds.hpp"
 #include "proc/process_stat.hpp"
+#include "support/boot_clock.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
 #include "support/timestamp.hpp"
@@ -369,6 +370,12 @@ std::string missing_votes_text(const std::vector<ServerFault>& faults, std::size
 }
 
 std::string held_around_us_text(const Owner& owner) {
+  if (owner.supervised && !read_boot_id()) {
+    return fmt::format(
+        "held by {}, which waits for this command; its lease cannot be inherited, because "
+        "/proc/sys/kernel/random/boot_id cannot be read (ProcSubset=pid hides it)",
+        owner_text(owner));
+  }
   return fmt::format(
       "held by {}, which waits for this command: pass its lease on with {}", owner_text(owner),
       owner.supervised ? "REDLOCK_HELD in its environment (sudo --preserve-env=REDLOCK_HELD)"

@@ -125,15 +125,20 @@ std::string to_valid_utf8(std::string_view text) {
 }
 
 std::string shell_quote(std::string_view text) {
-  std::string word = "'";
+  std::string word;
+  bool quoted = false;
+  const auto quote = [&](bool whether) {
+    if (quoted != whether) word += '\'';
+    quoted = whether;
+  };
   for (const char c : text) {
-    if (c == '\'') {
-      word += "'\\''";
-    } else {
-      word += c;
-    }
+    const bool escaped = c == '\'' || c == '\\';
+    quote(!escaped);
+    if (escaped) word += '\\';
+    word += c;
   }
-  return word += '\'';
+  quote(false);
+  return word.empty() ? "''" : word;
 }
 
 std::string shortened(std::string_view text, std::size_t max_bytes) {

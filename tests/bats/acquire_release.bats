@@ -104,6 +104,30 @@ expires in [0-9.]+m?s?"
   done
 }
 
+@test "fish reads --export as other shells do, also a key with backslashes and quotes" {
+  type -P fish >/dev/null || skip "needs fish"
+  local key
+  for key in 'a\b' "it's" 'a\\b\' "\\'" 'a$(b) *'; do
+    KEY=$key run -0 --separate-stderr fish --no-config -c '
+      redlock-cli acquire -k "$KEY" --ttl 60s --export | source; or exit
+      test "$REDLOCK_KEY" = "$KEY"; or exit 101
+      redlock-cli extend --ttl 90s; or exit
+      redlock-cli release'
+    assert_equal "$key: $stderr" "$key: "
+    assert_equal "$key: $(redis 0 exists "$key")" "$key: 0"
+  done
+}
+
+@test "in fish, the line for a lock that is not granted fails, and shows no secret" {
+  type -P fish >/dev/null || skip "needs fish"
+  hold other
+  run -1 --separate-stderr fish --no-config -c '
+    redlock-cli acquire -k demo --ttl 60s --export -n | source; or exit
+    echo survived'
+  assert_output ""
+  release_hold other
+}
+
 @test "the recipe of the manual works in every shell" {
   local shell
   for shell in "${SHELLS[@]}"; do

@@ -247,6 +247,15 @@ used_by() { [[ $(redlock-cli status demo --json | jq '.locks[0].holder.users | l
   assert_output here
 }
 
+@test "where the boot id is hidden, an inner run says why it cannot use the lease" {
+  unshare --mount true 2>/dev/null || skip "needs root with CAP_SYS_ADMIN"
+  run --separate-stderr redlock-cli run -k demo -- unshare --mount --propagation private sh -c '
+    mount -t proc -o subset=pid proc /proc && exec redlock-cli run -k demo -n -- echo inner'
+  refute_output --partial inner
+  assert_not_equal "$status" 0
+  assert_regex "$stderr" "boot_id cannot be read \\(ProcSubset=pid hides it\\)"
+}
+
 # --- The ttl ---
 
 @test "an inner run with a longer ttl outlives the ttl of the outer one" {

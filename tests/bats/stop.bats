@@ -156,6 +156,25 @@ has_stop_request() {
   redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
 }
 
+@test "a run with --on-lost warn under the lease of another is no reason to wait, but obeys" {
+  eval "$(redlock-cli acquire -k demo -t 60s --export)"
+  start_background warns redlock-cli run -k demo -t 3s --on-lost warn -- \
+    sh -c 'echo ready; exec sleep 1000'
+  wait_for_stdout warns
+  run -75 redlock-cli stop demo
+  assert_output --partial "cannot be asked to stop"
+  # Once another run can be asked, the request reaches both.
+  start_background stops redlock-cli run -k demo -t 3s -- sh -c 'echo ready; exec sleep 1000'
+  wait_for_stdout stops
+  run -75 redlock-cli stop demo -w 60s
+  assert_output --partial "what used it has stopped"
+  wait_background warns
+  assert_equal "$status" 143
+  wait_background stops
+  assert_equal "$status" 143
+  redlock-cli release
+}
+
 # bats test_tags=redis
 @test "a foreign client is 75 at once" {
   redis 0 set demo theirs px 60000

@@ -18,6 +18,8 @@ LONG_HOLD = 15
 CLONE_NEWUTS = 0x04000000
 # How often a front process has a foreign child, and therefore a shield.
 SHIELDED = 0.25
+# The name of the holder's other child (guard/tree_witness).
+TREE_WITNESS = "3"
 GUARDS = {"lock-holder": "holder", "lock-awaiter": "holder", "lock-shield": "shield"}
 PR_SET_PDEATHSIG = 1
 MANY_DESCRIPTORS = 4096
@@ -163,7 +165,11 @@ class Run:
         if "shield" in found:
             found.update(("holder", child) for child in children(found["shield"]))
         if "holder" in found:
-            found.update(("command", child) for child in children(found["holder"]))
+            found.update(
+                ("command", child)
+                for child in children(found["holder"])
+                if command_name(child) not in (TREE_WITNESS, *GUARDS)
+            )
         return found
 
     def guards(self):
