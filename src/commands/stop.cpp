@@ -105,8 +105,12 @@ class Stopping {
   /// Why --slot, or its absence, does not match the lock; empty if it does.
   [[nodiscard]] std::string slot_problem(const Holder& holder) const {
     const std::string held = output::held_text(holder);
-    if (holder.shared && !options_.slot)
-      return "choose a slot with --slot N; other shares cannot be stopped: " + held;
+    if (holder.shared && !options_.slot) {
+      const bool has_slots = holder.owner && holder.owner->slots > 0;
+      return (has_slots ? "choose a slot with --slot N: "
+                        : "who shares a lock cannot be asked to stop: stop it on its host: ") +
+             held;
+    }
     const bool is_alone = !holder.foreign && holder.owner && holder.owner->slots == 0;
     if (options_.slot && is_alone) return "it has one holder: leave out --slot; " + held;
     return {};
@@ -131,13 +135,16 @@ class Stopping {
                          output::held_text(holder), key);
     }
     const bool is_by_hand = !owner.supervised && owner.renewed_for == Duration::zero();
-    const std::string_view why = owner.detached ? "a detached lease has no command to stop"
-                                 : is_by_hand
-                                     ? "it was acquired by hand, so there is no command to stop"
-                                     : "it runs with --on-lost warn";
-    return fmt::format(
-        "{}; {}: stop it on its host; `redlock-cli release {} --force` breaks the lock under it{}",
-        held, why, key, holder.shared ? ", and under all others that share it" : "");
+    const std::string breaking =
+        fmt::format("`redlock-cli release {} --force` breaks the lock under it{}", key,
+                    holder.shared ? ", and under all others that share it" : "");
+    if (owner.detached || is_by_hand) {
+      return fmt::format(
+          "{}; {}, so there is no command to stop: `redlock-cli release` frees it, with its lease "
+          "(--token-file or REDLOCK_LEASE); without it, {}",
+          held, owner.detached ? "it is detached" : "it was acquired by hand", breaking);
+    }
+    return fmt::format("{}; it runs with --on-lost warn: stop it on its host; {}", held, breaking);
   }
 
   asio::awaitable<output::Outcome> ask(Holder holder) {
