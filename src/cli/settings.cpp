@@ -185,7 +185,7 @@ void refuse_misspelt_variables(const Settings& settings) {
     for (const OptionRow* option : option::all_options) {
       if (!is_nearly(part, variable_part(*option)) || !is_missing(*option, settings)) continue;
       throw CommandError(ExitCode::config,
-                         fmt::format("{}: this is no setting; did you mean {}?",
+                         fmt::format("{}: unknown setting; did you mean {}?",
                                      escape_for_terminal(name), option->variable()));
     }
   }
