@@ -72,18 +72,18 @@ expires in [0-9.]+m?s?"
 @test "a lease that cannot be written to stdout is released again: 71" {
   run -71 bash -c 'redlock-cli acquire -k demo --ttl 60s >/dev/full'
   assert_output --partial "the lock was released"
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
   run -71 bash -c 'redlock-cli acquire -k demo --ttl 60s --export >&-'
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
   run -71 bash -c 'redlock-cli acquire -k demo --ttl 60s --json >/dev/full'
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 @test "a lease that cannot be written to its token file is released again: 71" {
   # The name leaves no room for that of a temporary file.
   assert_refused 71 "the lock was released" \
     redlock-cli acquire -k demo --ttl 60s --token-file "$BATS_TEST_TMPDIR/$(printf '%0250d' 0)"
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 # --- --export ---

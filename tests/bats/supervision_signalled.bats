@@ -60,7 +60,7 @@ rest of its process group has ended: step $STEP"
   assert is_dead "$STEP"
   assert is_alive "$DAEMON"
   assert_regex "$stderr" "processes that the command left running: sleep $DAEMON;"
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 @test "a step that outlives the shell keeps the lock whoever signals the command's group" {
@@ -75,7 +75,7 @@ rest of its process group has ended: step $STEP"
   touch "$BATS_TEST_TMPDIR/step_end"
   wait_background ours
   assert_equal "$status" 143
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 @test "a second signal goes to the step" {

@@ -11,7 +11,8 @@ local token, ttl, slots = ARGV.token, tonumber(ARGV.ttl), slots_in(ARGV.slots)
 local id, time = redis.sha1hex(token), now()
 local user = ARGV.user
 local was_released, was_broken = tombstones_of(id)
-if was_broken or was_released and user == '' then return not_ours(id, time) end
+if was_released and user == '' then return {WORD.gone, NUMBER.gone_released} end
+if was_broken then return not_ours(id, time) end
 local record = ARGV.record
 local hold = string.match(record, HOLD)
 local has_left = was_released or has_field(record, WORD.lifted_field)

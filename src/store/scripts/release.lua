@@ -30,12 +30,12 @@ if waiter ~= '' and KEYS.queue then
   enqueue(
     waiter, tonumber(ARGV.ticket), ARGV.mode, ARGV.polls, tonumber(ARGV.life), ARGV.record, time)
 end
-local tombstone_life = tonumber(ARGV.tombstone_life)
+local tombstone, tombstone_life = by_hand and id or LEFT .. id, tonumber(ARGV.tombstone_life)
 local how, ends = own_lease(token, time, user ~= '')
 if not how then
   -- A user may restore the lease here (U4), and any client a hold (F3).
   if tombstone_life > 0 and not is_error(ends) then
-    leave_tombstones({id}, nil, tombstone_life, time)
+    leave_tombstones({tombstone}, nil, tombstone_life, time)
   end
   return ends
 end
@@ -123,10 +123,10 @@ if user ~= '' or ARGV.may_have_users == '1' then
     return {WORD.gone, NUMBER.gone_released}
   else
     users.left = expire_in > 0 and time + expire_in or 0
-    -- It stops a late heal by the process that keeps this lease, which learns that the lease was
-    -- released, not lost. And if a user restores the lease here, it shows that the keeper has left.
+    -- It stops a late heal by the process that keeps this lease; by hand, that learns that the lease
+    -- was released, not lost. And if a user restores the lease, it shows that the keeper has left.
     if expire_in == 0 then
-      leave_tombstones({id}, nil, math.max(rest_of_lease(), tombstone_life), time)
+      leave_tombstones({tombstone}, nil, math.max(rest_of_lease(), tombstone_life), time)
     end
     local failure = end_hold(users)
     if failure then return failure end

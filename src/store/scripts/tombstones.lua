@@ -1,14 +1,16 @@
--- Follows prelude.lua: tombstones, for those whose lease is gone. A lease that was released by
--- hand, or beside users, leaves its id. A lease that was broken by force leaves BROKEN with its id,
--- and BREAKER with the owner record of the process that broke it, both with the same score. A lease
--- that was asked to stop leaves ENDED with its id when it is released. The score is the time when
--- they may be removed.
-local BROKEN, BREAKER, ENDED = 'broken:', '!', 'ended:'
+-- Follows prelude.lua: tombstones, for those whose lease is gone. A lease that was released by hand
+-- leaves its id, and one that its keeper left to possible users LEFT with its id. A lease that was
+-- broken by force leaves BROKEN with its id, and BREAKER with the owner record of the process that
+-- broke it, both with the same score. A lease that was asked to stop leaves ENDED with its id when
+-- it is released. The score is the time when they may be removed.
+local LEFT, BROKEN, BREAKER, ENDED = 'left:', 'broken:', '!', 'ended:'
 
--- Whether the keeper of the lease released it, and whether it was broken by force. An error ends
--- the script, as such a lease must not be restored (R11).
+-- Whether the lease was released by its keeper or by hand, and whether it was broken by force. An
+-- error ends the script, as such a lease must not be restored (R11).
 local function tombstones_of(id)
-  return redis.call('ZSCORE', KEYS.released, id), redis.call('ZSCORE', KEYS.released, BROKEN .. id)
+  local was_released = redis.call('ZSCORE', KEYS.released, id)
+    or redis.call('ZSCORE', KEYS.released, LEFT .. id)
+  return was_released, redis.call('ZSCORE', KEYS.released, BROKEN .. id)
 end
 
 -- The owner record of the process that broke this lease by force ('': it cannot be read), or nil.
