@@ -106,7 +106,7 @@ class Stopping {
   [[nodiscard]] std::string slot_problem(const Holder& holder) const {
     const std::string held = output::held_text(holder);
     if (holder.shared && !options_.slot)
-      return "choose a slot with --slot N; other shares cannot be stopped: " + held;
+      return "choose a slot with --slot SLOT; other shares cannot be stopped: " + held;
     const bool is_alone = !holder.foreign && holder.owner && holder.owner->slots == 0;
     if (options_.slot && is_alone) return "it has one holder: leave out --slot; " + held;
     return {};

@@ -104,7 +104,7 @@ class Attempt {
     clear_strays();
     ballot_->granted = true;
     Lease lease{order_.resource, token_, own_id(), fence, order_.ttl, deadline};
-    lease.hold = Hold{order_.mode.shared, tally().slots()};
+    lease.hold = hold_in(order_.mode, tally().slots());
     lease.provenance = Provenance{Duration::zero(), owner_.supervised(), owner_.text()};
     lease.place = place_of(order_);
     if (order_.once_per) lease.fresh = fresh_run(*order_.once_per);

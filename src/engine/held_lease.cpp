@@ -391,7 +391,9 @@ asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_ha
   result.t0 = server_set_.clock().now();
   if (*released_) co_return result;
   const auto round = std::make_shared<ExtendRound>(
-      server_set_, ExtendRequest{resource_, token_, ttl, hold_.slots, fence_, user_, is_new_user_},
+      server_set_,
+      ExtendRequest{resource_, token_, ttl, hold_.slots, fence_, user_, is_new_user_,
+                    hold_.slot_names},
       hold_, LeaseLinks{asked_, late_, claims_, released_}, result.t0);
   round->ask_all(std::min(end, result.t0 + server_set_.server_timeout()));
   co_await round->decided(end);

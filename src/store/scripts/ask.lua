@@ -1,11 +1,11 @@
 -- Sends a stop request to the process that keeps a lease (R12). The request becomes a field of the
 -- record of that lease only, and the reply to the next extend brings it to that process.
--- ARGV: the id of the lease ('': only inspect), a slot whose share to inspect or -1, the request as
---       a JSON object
+-- ARGV: the id of the lease ('': only inspect), the slot, a number or a name, whose share to
+--       inspect or -1, the request as a JSON object
 -- -> {'free', ended} | {'held', …, users, ended}, which describes that lease, or the share in the
 --    slot, if it is here, and the users of the lease, see REPLY.user | an error
 --    ended: 1 if the lease of this id is known to have been released after it was asked to stop
-local id, slot, time = ARGV.lease, tonumber(ARGV.slot), now()
+local id, slot, time = ARGV.lease, slot_of(ARGV.slot), now()
 local refused = refusal_of_writes()
 if refused then return refused end
 local state, value, type_name = lock_state(time)
@@ -14,7 +14,7 @@ local ended = type(redis.pcall('ZSCORE', KEYS.released, ENDED .. id)) == 'string
 if state == 'free' then return {WORD.free, ended} end
 
 if value == SHARED then
-  if slot >= 0 then
+  if slot ~= NO_SLOT then
     local reader, unreadable = reader_in(slot, time)
     if not reader then return unreadable or {WORD.free, ended} end
     -- If the lease takes several slots, its process reads the record of the first share.

@@ -1,7 +1,9 @@
 -- Breaks the lease that holds the lock; if the lock is shared, all shares.
 -- ARGV: the fence that the lease must still have, or '' for any; the owner record of the breaker;
---       the id of a foreign key that may be broken, from a 'foreign' reply, or ''
--- -> {'broken', …} as `held` | {'other', …} as `held` | {'free'} | an error
+--       the id of a foreign key that may be broken, from a 'foreign' reply, or '';
+--       the slot whose lease to break, a number or a name ('': all of the lock)
+-- -> {'broken', …} as `held` | {'other', …} as `held`, also for a lock without slots, if one is to
+--    be broken | {'free'} | an error
 --    | {'foreign', …, size or -1} as `held`: the key is not a lease of ours, and was left alone;
 --    size: of a string in bytes, otherwise in elements
 local SIZE_OF = {
@@ -15,6 +17,17 @@ if not state then return value end
 if state == 'free' then return {WORD.free} end
 
 local holder = describe(WORD.broken, value, type_name, time)
+local slot_id
+if ARGV.slot ~= '' and value == SHARED then
+  local reader, problem = reader_in(slot_of(ARGV.slot), time)
+  if not reader then return problem or {WORD.free} end
+  slot_id = string.match(reader, '^[^' .. WORD.part_sign .. ']+')
+  holder, problem = describe_share(WORD.broken, slot_id, share_end(slot_id, time) or time, time)
+  if problem then return problem end
+elseif ARGV.slot ~= '' then
+  holder[REPLY.holder.word] = WORD.other
+  return holder
+end
 if ARGV.fence ~= '' and holder[REPLY.holder.fence] ~= ARGV.fence then
   holder[REPLY.holder.word] = WORD.other
   return holder
@@ -24,6 +37,13 @@ if holder[REPLY.holder.ours] == 0 and holder[REPLY.holder.id] ~= ARGV.foreign th
   local size = count and redis.pcall(count, KEYS.lock)
   holder[REPLY.holder.word] = WORD.foreign
   holder[REPLY.holder.extra] = type(size) == 'number' and size or -1
+  return holder
+end
+if slot_id then
+  leave_tombstones({slot_id}, ARGV.breaker, holder[REPLY.holder.remaining_ms], time)
+  forget_share(slot_id)
+  bound_shares(time)
+  notify_next(lock_state(time), time)
   return holder
 end
 local broken = value == SHARED and redis.call('ZRANGE', KEYS.readers, 0, -1)
