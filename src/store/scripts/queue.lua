@@ -256,8 +256,8 @@ local function notify_first(entry, first, may_enter, time, except, polled)
 end
 
 -- The first waiter for which the lock has room, and its rank; or nil. Waiters for certain slots
--- that have no room, or are notified already, only keep their slots from those behind them. Looks
--- at a bounded number of waiters.
+-- that have no room, or are notified already, only keep their slots from waiters for slots behind
+-- them. Looks at a bounded number of waiters.
 local function first_with_room(state, time)
   local entry, left = first_in_queue(time), nil
   if not entry then return nil end
@@ -277,7 +277,7 @@ local function first_with_room(state, time)
       entry = living(id, time)
       if not entry then rank = rank - 1 end
     until entry
-  until false
+  until entry.mode ~= WORD.slotted
 end
 
 -- Notifies the first waiter for which the lock has room. Skips `except`, which is the caller.

@@ -1,5 +1,6 @@
 // A pool of named slots, at the embedded engine and at a real Redis.
 #include <set>
+#include <sstream>
 
 #include "../samples.hpp"
 #include "script_stores.hpp"
@@ -63,6 +64,15 @@ class NamedSlotsTest : public ::testing::TestWithParam<ScriptStoreKind> {
     return drive_.run(server_.heal(
         {deploy(), token(digit), ttl(), Fence(7), known, Hold{true, {}, std::move(names)}},
         drive_.soon()));
+  }
+  /// Whether the waiter is notified and has not polled since: see queue.lua.
+  bool is_notified(char digit) {
+    std::istringstream entry(
+        store_->run({"HGET", helper_.waiters(), std::string("waiter") + digit}).text);
+    std::string mode, polls, ends, notified;
+    entry >> mode >> polls >> ends >> notified;
+    EXPECT_NE(notified, "") << digit;
+    return notified != "0";
   }
   ReleaseVote release(char digit) {
     return drive_.run(server_.release({deploy(), token(digit)}, drive_.soon()));
@@ -182,6 +192,21 @@ TEST_P(NamedSlotsTest, WaitersForTheSameSlotAreServedInTurn) {
   EXPECT_EQ(take('e', pool({"y"}), 4), Names());
   EXPECT_EQ(take('d', pool({"x", "y"}), 3), Names());
   EXPECT_EQ(take('b', pool({"y"}), 1), Names{"y"});
+}
+
+TEST_P(NamedSlotsTest, AReleaseNotifiesTheFirstThatItHelps) {
+  EXPECT_EQ(take('a', pool({"y"})), Names{"y"});
+  EXPECT_EQ(take('b', pool({"y"}), 1), Names());
+  EXPECT_EQ(take('c', pool({"x"})), Names{"x"});
+  EXPECT_EQ(take('d', pool({"x"}), 2), Names());
+  EXPECT_EQ(take('e', pool({"x", "y"}), 3), Names());
+  EXPECT_TRUE(answers<Held>(acquire('f', {}, 4)));
+  EXPECT_TRUE(answers<Released>(release('c')));
+  EXPECT_TRUE(is_notified('d'));
+  for (const char other : {'b', 'e', 'f'}) EXPECT_FALSE(is_notified(other)) << other;
+  // What is offered to one keeps no other from its own.
+  EXPECT_TRUE(answers<Released>(release('a')));
+  EXPECT_TRUE(is_notified('b'));
 }
 
 TEST_P(NamedSlotsTest, AWriterBehindThemKeepsOthersOut) {
