@@ -24,6 +24,12 @@ bool is_digits(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
+/// Such as `3` or `3.0`.
+bool is_number(std::string text) {
+  if (const std::size_t point = text.find('.'); point != std::string::npos) text.erase(point, 1);
+  return is_digits(text);
+}
+
 }  // namespace
 
 std::vector<std::string_view> spellings_of(const OptionRow& option) {
@@ -88,7 +94,8 @@ bool OptionalNumberType::has_form(const std::string& text) {
 }
 
 ReadValue<Pool> PoolType::read(const std::string& text, const std::string& shown) const {
-  if (is_digits(text)) {
+  // A fraction is no pool of one slot with that name.
+  if (is_number(text)) {
     const auto size = NumberType{1, Mode::max_slots}.read(text, shown);
     if (!size) return unexpected(size.error());
     return Pool{static_cast<std::size_t>(*size)};

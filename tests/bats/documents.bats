@@ -572,7 +572,7 @@ END_OF_TEST
   assert_line --partial 'pixel-8: '
   assert_line --partial "free: pixel-7, s23"
   wait_background test
-  assert_equal "$status" 79
+  assert_equal "$status" 143
 }
 
 @test "make: a make below redlock-cli has the jobs of the one above" {
