@@ -80,9 +80,10 @@ inline constexpr Text reason{
      "The reason, which the holder reports; up to 512 bytes; release: with --force"},
     {"TEXT", max_owner_field}};
 
-inline constexpr Option<NumberType> slot{{"--slot", for_stop, OptionSource::line, Section::lock,
-                                          "Stop the holder of this slot of a lock with --slots"},
-                                         {0, Mode::max_slots - 1}};
+inline constexpr Option<SlotType> slot{
+    {"--slot", takes_lock | for_stop | for_release, OptionSource::line, Section::lock,
+     "Exactly this slot of a lock with --slots, a number or a name; release: with --force"},
+    {}};
 
 inline constexpr Flag stop_waiting{
     {"--waiting", for_stop, OptionSource::line, Section::lock,
@@ -117,15 +118,18 @@ inline constexpr Flag exclusive{{"-x,-e,--exclusive", takes_lock, OptionSource::
                                  Section::lock, "Hold the lock alone (the default)"},
                                 true};
 
-inline constexpr Option<NumberType> slots{
+inline constexpr Option<PoolType> slots{
     {"--slots", takes_lock | for_status, OptionSource::anywhere, Section::lock,
-     "The lock has N slots, for as many processes at once; N is at most 1000; REDLOCK_SLOT is the "
-     "slot, from 0"},
-    {1, Mode::max_slots}};
+     "The lock has slots, for as many processes at once: a number of them, at most 1000, and "
+     "REDLOCK_SLOT is the slot, from 0; or names, separated by commas, and REDLOCK_SLOT_NAME is "
+     "its "
+     "name"},
+    {}};
 
 inline constexpr Option<NumberType> take{
     {"--take", takes_lock, OptionSource::line, Section::lock,
-     "With --slots: take M of the N slots, all or none; REDLOCK_SLOT_LIST names them"},
+     "With --slots: take M of the slots, all or none; REDLOCK_SLOT_LIST or REDLOCK_SLOT_NAME_LIST "
+     "has them"},
     {1, Mode::max_slots, "M"}};
 
 inline constexpr Flag supersede{{"--supersede", takes_lock, OptionSource::line, Section::lock,

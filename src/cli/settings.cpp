@@ -23,8 +23,8 @@ constexpr std::string_view prefix = "REDLOCK_";
 
 /// The variables that redlock-cli itself sets for commands (commands/nesting.cpp), without the
 /// prefix.
-constexpr std::array<std::string_view, 7> exported_names{"KEY",  "TOKEN",     "FENCE", "LEASE",
-                                                         "SLOT", "SLOT_LIST", "HELD"};
+constexpr std::array<std::string_view, 9> exported_names{
+    "KEY", "TOKEN", "FENCE", "LEASE", "SLOT", "SLOT_LIST", "SLOT_NAME", "SLOT_NAME_LIST", "HELD"};
 
 /// The name of an option's variable without the prefix: `SERVER_TIMEOUT`.
 std::string_view variable_part(const OptionRow& option) {

@@ -126,6 +126,8 @@ std::vector<guard::Variable> lease_variables(const std::vector<Lease>& leases,
           {"REDLOCK_LEASE", values.lease},
           {"REDLOCK_SLOT", values.slot},
           {"REDLOCK_SLOT_LIST", values.slot_list},
+          {"REDLOCK_SLOT_NAME", values.slot_name},
+          {"REDLOCK_SLOT_NAME_LIST", values.slot_name_list},
           {"REDLOCK_HELD", held_variable(leases, servers)}};
 }
 

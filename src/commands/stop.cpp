@@ -107,7 +107,7 @@ class Stopping {
     const std::string held = output::held_text(holder);
     if (holder.shared && !options_.slot) {
       const bool has_slots = holder.owner && holder.owner->slots > 0;
-      return (has_slots ? "choose a slot with --slot N: "
+      return (has_slots ? "choose a slot with --slot SLOT: "
                         : "who shares a lock cannot be asked to stop: stop it on its host: ") +
              held;
     }

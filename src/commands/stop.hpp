@@ -15,7 +15,7 @@ enum class StopTarget { holder, waiters, all };
 struct StopOptions {
   Resource resource;
   StopTarget target = StopTarget::holder;
-  std::optional<std::size_t> slot{};
+  std::optional<std::string> slot{};  ///< by number or name
   std::optional<Fence> only_if{};
   std::optional<Duration> wait{};  ///< nullopt: the ttl of the holder
   StopRequest request{};

@@ -54,10 +54,11 @@ struct Owner {
   std::optional<Duration> renewed_for{};  ///< the ttl with which it is renewed; zero: it is not
                                           ///< renewed; nullopt: unknown
   std::optional<Finished> finished{};     ///< set once the command under the lease has ended
-  bool newer = false;      ///< written by a version with a higher protocol number than ours
-  std::size_t slots = 0;   ///< the number of slots of the lock; zero: it has no slots
-  std::size_t take = 1;    ///< how many slots the owner took, or waits for
-  unsigned priority = 0;   ///< --priority: higher ones acquire first; at most max_priority
+  bool newer = false;     ///< written by a version with a higher protocol number than ours
+  std::size_t slots = 0;  ///< the number of slots of the lock; zero: it has no slots
+  std::size_t take = 1;   ///< how many slots the owner took, or waits for
+  std::vector<std::string> only{};  ///< of a waiter: Mode::only, if it is short
+  unsigned priority = 0;            ///< --priority: higher ones acquire first; at most max_priority
   bool detached = false;   ///< it is bound to no process: the pid is that of the holder process
   bool stoppable = false;  ///< its holder process obeys a stop request
   std::optional<StopRequest> stop_request{};
@@ -324,6 +325,7 @@ struct Waiting {
 struct Share {
   Holder holder;
   std::optional<std::size_t> slot;
+  std::string slot_name{};  ///< in a pool by names; otherwise empty
 };
 
 /// How many slots of a lock are taken.
@@ -338,7 +340,9 @@ struct LockParties {
   std::vector<Waiting> first_waiters{};
   std::size_t shares = 0;
   std::vector<Share> first_shares{};
-  std::string free_slots{};  ///< a digit for each slot up to the last taken one, 1: it is free
+  /// A digit for each slot up to the last taken one, 1: it is free. All 0 if that is unknown, or if
+  /// the slots have names that the request did not name.
+  std::string free_slots{};
 };
 
 /// One server's answer to "count a skip".

@@ -104,7 +104,7 @@ class Attempt {
     clear_strays();
     ballot_->granted = true;
     Lease lease{order_.resource, token_, own_id(), fence, order_.ttl, deadline};
-    lease.hold = Hold{order_.mode.shared, tally().slots()};
+    lease.hold = hold_in(order_.mode, tally().slots());
     lease.provenance = Provenance{Duration::zero(), owner_.supervised(), owner_.text()};
     lease.place = place_of(order_);
     if (order_.once_per) lease.fresh = fresh_run(*order_.once_per);
@@ -236,7 +236,8 @@ class Attempt {
       const AcquireVote* vote = tally().vote_of(i);
       const auto* granted = vote != nullptr ? std::get_if<Granted>(vote) : nullptr;
       if (granted != nullptr && granted->slots != tally().slots())
-        server_set_.undo(i, order_.resource, token_, order_.ttl, std::nullopt, granted->slots);
+        server_set_.undo(i, order_.resource, token_, order_.ttl, std::nullopt,
+                         hold_in(order_.mode, granted->slots));
       if (options_.member == nullptr) continue;
       LockServer& server = server_set_.server(i);
       const std::string waiter = options_.member->entry(i).id;

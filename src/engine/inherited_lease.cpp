@@ -124,9 +124,16 @@ asio::awaitable<LeaseCheck> check(ServerSet& server_set, Resource resource, Leas
 bool is_enough(const Hold& hold, const Mode& mode) {
   if (!hold.shared) return true;
   if (!mode.shared) return false;
-  return mode.slots == 0 ||
-         (hold.slots.size() >= mode.take &&
-          std::ranges::all_of(hold.slots, [&](std::size_t slot) { return slot < mode.slots; }));
+  if (mode.slots == 0) return true;
+  const auto is_wanted = [&mode](const std::string& slot) {
+    return std::ranges::find(mode.only, slot) != mode.only.end();
+  };
+  const auto is_in_pool = [&](std::size_t slot) {
+    return mode.only.empty() ? slot < mode.slots : is_wanted(std::to_string(slot));
+  };
+  return hold.slots.size() + hold.slot_names.size() >= mode.take &&
+         std::ranges::all_of(hold.slots, is_in_pool) &&
+         std::ranges::all_of(hold.slot_names, is_wanted);
 }
 
 Inheritance unanswered(std::vector<ServerFault> faults) {
@@ -155,8 +162,10 @@ Lease lease_of(const AcquireOrder& order, const ParentClaim& claim, Instant dead
   Lease lease{order.resource, claim.token, claim.id,           claim.fence,
               order.ttl,      deadline,    Keeping::inherited, claim.hold};
   if (order.mode.slots > 0 && !claim.hold.shared) {
-    lease.hold.slots.resize(order.mode.take);
-    std::iota(lease.hold.slots.begin(), lease.hold.slots.end(), std::size_t{0});
+    Slots first(order.mode.take);
+    std::iota(first.begin(), first.end(), std::size_t{0});
+    lease.hold = hold_in(order.mode, first);
+    lease.hold.shared = false;
   }
   return lease;
 }

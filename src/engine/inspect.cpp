@@ -146,22 +146,22 @@ asio::awaitable<void> keep_broken(ServerSet& server_set, BreakRequest request,
 }  // namespace
 
 asio::awaitable<std::vector<InspectVote>> inspect(ServerSet& server_set, Resource resource,
-                                                  RunsTold runs) {
+                                                  InspectScope scope) {
   const Instant deadline = server_set.clock().now() + server_set.server_timeout();
-  return ask_each<InspectVote>(
-      server_set, [resource = std::move(resource), deadline, runs](LockServer& server) {
-        return server.inspect(resource, std::nullopt, deadline, runs);
-      });
+  return ask_each<InspectVote>(server_set, [resource = std::move(resource), deadline,
+                                            scope = std::move(scope)](LockServer& server) {
+    return server.inspect(resource, std::nullopt, deadline, scope);
+  });
 }
 
 asio::awaitable<void> inspect_all(ServerSet& server_set, const std::vector<Resource>& resources,
-                                  RunsTold runs, Inspected inspected) {
+                                  InspectScope scope, Inspected inspected) {
   std::vector<std::vector<InspectVote>> votes(resources.size());
   std::size_t next = 0;
   Interrupt uninterrupted;
   const auto inspect_one = [&](std::size_t i) -> asio::awaitable<void> {
     const Instant t0 = server_set.clock().now();
-    std::vector<InspectVote> found = co_await inspect(server_set, resources[i], runs);
+    std::vector<InspectVote> found = co_await inspect(server_set, resources[i], scope);
     co_await keep_hold(server_set, resources[i], shown_by(found), t0, uninterrupted);
     co_await find_awaited(server_set, resources[i], found);
     votes[i] = std::move(found);

@@ -96,7 +96,7 @@ class ServerSet {
   /// its grant of these slots, as the attempt succeeded with others; a repetition leaves a lease
   /// that has been healed there meanwhile.
   void undo(std::size_t server, const Resource& resource, const Token& token, Ttl ttl,
-            std::optional<Requeue> requeue = std::nullopt, Slots stray = {});
+            std::optional<Requeue> requeue = std::nullopt, Hold stray = {});
 
   /// Releases a leftover in the background, with back-off, until the server confirms it or
   /// Leftover::until has passed (R3). Leftovers of the same lock and server are released one after

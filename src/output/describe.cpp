@@ -102,6 +102,9 @@ std::string freeing_advice(const Resource& resource, const Holder& holder) {
 /// Why a free slot is not granted: an earlier waiter is collecting several slots, or waits for one
 /// of fewer slots.
 std::string collector_text(const Owner& owner) {
+  if (owner.take == 1 && !owner.only.empty()) {
+    return fmt::format("a slot is free, but {} waits for it and comes first", owner_text(owner));
+  }
   if (owner.take == 1) {
     return fmt::format("a slot is free, but {} waits for one of the first {} and comes first",
                        owner_text(owner), owner.slots);
@@ -405,7 +408,7 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
     case AcquireDecision::denied:
       return "denied: " + faults;
     case AcquireDecision::misconfigured:
-      return "wrong server: " + faults;
+      return "wrong configuration: " + faults;
     case AcquireDecision::duplicate:
       return "two of the servers are the same; name each server once";
     case AcquireDecision::guarded:
@@ -513,9 +516,13 @@ std::optional<TakenSlots> taken_slots(const LockParties& parties,
   const std::string& free = parties.free_slots;
   if (free.empty()) return std::nullopt;
   std::size_t limit = slots.value_or(0);
+  bool by_name = false;
   for (const Share& share : parties.first_shares) {
     if (!slots && share.holder.owner) limit = std::max(limit, share.holder.owner->slots);
+    by_name = by_name || !share.slot_name.empty();
   }
+  // Without their names, the servers cannot tell which slots are free.
+  if (by_name && !slots) return TakenSlots{parties.shares, limit};
   const auto end = limit > 0 && limit < free.size()
                        ? free.begin() + static_cast<std::ptrdiff_t>(limit)
                        : free.end();
@@ -526,16 +533,20 @@ std::vector<std::string> parties_lines(const LockParties& parties) {
   std::vector<std::string> lines;
   for (const Share& share : parties.first_shares) {
     const bool is_kept = share.holder.owner && share.holder.owner->finished;
-    lines.push_back((share.slot ? fmt::format("slot {}: ", *share.slot) : "shared: ") +
-                    (is_kept ? held_text(share.holder) : holder_text(share.holder)) +
+    const std::string where = !share.slot_name.empty() ? safe(share.slot_name) + ": "
+                              : share.slot             ? fmt::format("slot {}: ", *share.slot)
+                                                       : "shared: ";
+    lines.push_back(where + (is_kept ? held_text(share.holder) : holder_text(share.holder)) +
                     (share.holder.waits_for ? "; " + awaited_text(*share.holder.waits_for) : ""));
   }
   if (parties.shares > parties.first_shares.size())
     lines.push_back(fmt::format("and {} more", parties.shares - parties.first_shares.size()));
   for (const Waiting& waiting : parties.first_waiters) {
     const bool takes_several = waiting.owner && waiting.owner->take > 1;
+    const bool wants_one = waiting.owner && waiting.owner->only.size() == 1;
     const std::string what =
         takes_several ? fmt::format(" for {} slots", waiting.owner->take)
+        : wants_one   ? " for " + safe(waiting.owner->only.front())
                       : std::string(!waiting.shared                             ? ""
                                     : waiting.owner && waiting.owner->slots > 0 ? " for a slot"
                                                                                 : " to share it");

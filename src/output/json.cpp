@@ -147,6 +147,7 @@ void set_parties(Json& json, const LockParties& parties) {
     for (const Share& share : parties.first_shares) {
       Json entry = holder_json(share.holder);
       if (share.slot) entry["slot"] = *share.slot;
+      if (!share.slot_name.empty()) entry["slot_name"] = share.slot_name;
       shares["first"].push_back(std::move(entry));
     }
   }
@@ -238,9 +239,14 @@ Json vote_json(const std::string& server, const InspectVote& vote) {
 
 void set_hold(Json& json, const Hold& hold) {
   json["shared"] = hold.shared;
-  if (hold.slots.empty()) return;
-  json["slot"] = hold.slots.front();
-  json["slots"] = hold.slots;
+  if (!hold.slots.empty()) {
+    json["slot"] = hold.slots.front();
+    json["slots"] = hold.slots;
+  }
+  if (!hold.slot_names.empty()) {
+    json["slot_name"] = hold.slot_names.front();
+    json["slot_names"] = hold.slot_names;
+  }
 }
 
 /// The object that describes a lease: `json` itself for a single lease, else a new element of
@@ -479,6 +485,7 @@ void StatusJson::add(const KeyStatus& key) {
     lock["awaits_names"].push_back(to_valid_utf8(proc::process_name(process.pid)));
   }
   set_parties(lock, key.inspection.parties);
+  if (key.free_slot_names) lock["free_slot_names"] = *key.free_slot_names;
   set_runs(lock, key.inspection.runs);
   if (key.runs) {
     lock["runs"] = Json::array();

@@ -166,6 +166,8 @@ Lines details_of(const KeyStatus& key, Milliseconds now, bool with_servers) {
                     fmt::join(processes, ", ")));
   }
   append(lines, parties_lines(key.inspection.parties));
+  if (key.free_slot_names && !key.free_slot_names->empty())
+    lines.push_back(fmt::format("free: {}", fmt::join(*key.free_slot_names, ", ")));
   const auto moment = [now](Duration ago) { return ago_text(now, ago); };
   if (key.runs) {
     // Past holds are not recorded: as the last run they would hide whether the job succeeded.

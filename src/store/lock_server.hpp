@@ -34,7 +34,7 @@ struct AcquireRequest {
   Ttl ttl;
   OwnerRecord owner;
   Mode mode{};
-  Slots slots{};                      ///< the slots to acquire; empty: the lowest free ones
+  Slots slots{};                      ///< the slots to acquire; empty: the first free ones
   std::optional<QueueEntry> entry{};  ///< what to queue if the request is refused; nullopt: do not
                                       ///< queue, and acquire only if no waiter comes first
   bool supersedes = false;            ///< make older waiters that also have this flag give up
@@ -69,6 +69,7 @@ struct ExtendRequest {
                                     ///< another one; 0: unknown
   std::optional<LeaseUser> user{};  ///< who extends it; nullopt: its keeper, or a user by hand
   bool is_new = false;              ///< the user is not registered yet: refused if the keeper left
+  std::vector<std::string> slot_names{};  ///< as `slots`, in a pool by names
 
   /// Runs if the server answers after the deadline, at most once; null: such an answer is dropped.
   std::function<void(const ExtendVote&)> late{};
@@ -115,6 +116,7 @@ struct ReleaseRequest {
   /// Only a share with these slots: a stray grant, in whose place the lease may have been healed
   /// meanwhile. Empty: whatever there is.
   Slots slots{};
+  std::vector<std::string> slot_names{};  ///< as `slots`, in a pool by names
 };
 
 /// The request as it is to be sent at `now`.
@@ -135,13 +137,14 @@ struct BreakRequest {
   /// then no client can restore it.
   std::optional<LeaseId> hold{};
   Duration tombstone_life{};
+  std::optional<std::string> slot{};  ///< only the lease in this slot, by number or name
 };
 
 /// Sends a stop request to the holder of a lease, or only inspects the lease.
 struct AskRequest {
   Resource resource;
   std::optional<LeaseId> lease{};     ///< the lease whose holder to ask; nullopt: only inspect
-  std::optional<std::size_t> slot{};  ///< the slot whose share to inspect
+  std::optional<std::string> slot{};  ///< the slot whose share to inspect, by number or name
   StopRequest request{};
   bool exclusive = false;  ///< the lease is known to be no share
 };
@@ -158,6 +161,19 @@ enum class RunsTold {
   none,
   last,  ///< the last one, the last success and the skips
   kept,  ///< all that the server keeps, too: many times as long
+};
+
+/// What an inspection reports besides the holder, the waiters and the shares.
+struct InspectScope {
+  // Implicit, since most callers only choose the runs.
+  // cppcheck-suppress noExplicitConstructor
+  InspectScope(RunsTold told = RunsTold::last,  // NOLINT(google-explicit-constructor)
+               std::vector<std::string> names = {})
+      : runs(told), slot_names(std::move(names)) {}
+
+  RunsTold runs;
+  std::vector<std::string> slot_names;  ///< the slots of LockParties::free_slots, in this order;
+                                        ///< empty: the slots have numbers
 };
 
 /// Which locks a list contains.
@@ -217,8 +233,7 @@ class LockServer {
   /// `share`: the id of a lease. If that lease is a share of a shared lock, it is reported as the
   /// holder, instead of all shares together.
   virtual asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share,
-                                               Instant deadline,
-                                               RunsTold runs = RunsTold::last) = 0;
+                                               Instant deadline, InspectScope scope = {}) = 0;
 
   /// Counts a run that did not run its command, for `status` to show. `why`: one word.
   virtual asio::awaitable<SkipVote> count_skip(Resource /*resource*/, std::string /*why*/,

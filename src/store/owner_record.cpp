@@ -96,6 +96,15 @@ std::optional<StopRequest> stop_request_of(const Json& record) {
   return replacing && replacing->newer ? replacing : std::nullopt;
 }
 
+std::vector<std::string> only_field_of(const Json& record) {
+  const auto field = record.find(protocol::word::only_field);
+  if (field == record.end() || !field->is_string()) return {};
+  const std::string text = to_valid_utf8(field->get<std::string>());
+  std::vector<std::string> slots;
+  for (std::string_view rest = text; !rest.empty();) slots.emplace_back(next_word(rest, ','));
+  return slots;
+}
+
 /// Unless it is empty, or cannot be stored as it is: a shortened key would be another one.
 void set_key(Json& record, const char* name, const std::string& key) {
   if (!key.empty() && key.size() <= max_owner_field && key == to_valid_utf8(key))
@@ -140,6 +149,14 @@ std::string encode_owner(const Owner& owner) {
     if (owner.finished->signal) record["signal"] = *owner.finished->signal;
   }
   return record.dump();
+}
+
+std::string with_slots(std::string record, const std::vector<std::string>& only) {
+  if (only.empty()) return record;
+  record.pop_back();
+  record.append(",\"").append(protocol::word::only_field).append("\":\"");
+  for (std::size_t i = 0; i < only.size(); ++i) record.append(i == 0 ? "" : ",").append(only[i]);
+  return record.append("\"}");
 }
 
 std::string encode_stop_request(const StopRequest& request) {
@@ -191,6 +208,7 @@ std::optional<Owner> decode_owner(std::string_view record) {
   owner.slots = number_field(parsed, protocol::word::slots_field, Mode::max_slots).value_or(0);
   owner.take = std::max<std::size_t>(
       number_field(parsed, protocol::word::take_field, Mode::max_slots).value_or(1), 1);
+  owner.only = only_field_of(parsed);
   owner.priority = static_cast<unsigned>(
       number_field(parsed, protocol::word::priority_field, protocol::max_priority).value_or(0));
   if (const auto kept = duration_field(parsed, protocol::word::kept_field)) {

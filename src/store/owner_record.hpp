@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/vote.hpp"
 
@@ -18,6 +19,10 @@ namespace redlock {
 /// Scripts add "stop_request" (encode_stop_request()), and "replaced_by" for the request of a newer
 /// run. They replace "hold_ms" by "lifted_ms" (Owner::lifted).
 std::string encode_owner(const Owner& owner);
+
+/// The owner record of a client that wants certain slots (Mode::only), with the field "only": these
+/// slots, separated by commas. The servers remove it when they grant the lease.
+std::string with_slots(std::string record, const std::vector<std::string>& only);
 
 /// The value of the field "stop_request": {"host":…,"user":…,"reason":…}. The value of the field
 /// "replaced_by" has "place" as well.

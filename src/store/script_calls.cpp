@@ -51,11 +51,17 @@ std::string letter(bool shared) {
   return std::string(shared ? word::shared : word::alone);
 }
 
-/// `1,4`.
-std::string list(const Slots& slots) {
+std::string list(const std::vector<std::string>& slots) {
   std::string text;
-  for (const std::size_t slot : slots) text += (text.empty() ? "" : ",") + std::to_string(slot);
+  for (const std::string& slot : slots) text += (text.empty() ? "" : ",") + slot;
   return text;
+}
+
+/// `1,4`, or `phone1,phone2`.
+std::string list(const Slots& slots, const std::vector<std::string>& names = {}) {
+  std::vector<std::string> texts = names;
+  for (const std::size_t slot : slots) texts.push_back(std::to_string(slot));
+  return list(texts);
 }
 
 /// This many empty arguments, with room for the script's name.
@@ -95,7 +101,7 @@ ScriptCall acquire_call(const AcquireRequest& request) {
   arguments[at::token] = request.token.secret();
   arguments[at::ttl] = decimal(request.ttl);
   arguments[at::supervised] = flag(request.owner.supervised());
-  arguments[at::record] = request.owner.text();
+  arguments[at::record] = with_slots(request.owner.text(), request.mode.only);
   arguments[at::mode] = letter(request.mode.shared);
   arguments[at::slots] = std::to_string(request.mode.slots);
   arguments[at::wanted] = list(request.slots);
@@ -124,7 +130,7 @@ ScriptCall extend_call(const ExtendRequest& request) {
   Arguments arguments = empty_arguments(at::count);
   arguments[at::token] = request.token.secret();
   arguments[at::ttl] = decimal(request.ttl);
-  arguments[at::slots] = list(request.slots);
+  arguments[at::slots] = list(request.slots, request.slot_names);
   arguments[at::fence] = request.fence.text();
   if (request.user) {
     arguments[at::user] = request.user->id;
@@ -145,7 +151,7 @@ ScriptCall heal_call(const HealRequest& request) {
   arguments[at::supervised] = flag(from.supervised);
   arguments[at::record] = from.record;
   arguments[at::mode] = letter(request.hold.shared);
-  arguments[at::slots] = list(request.hold.slots);
+  arguments[at::slots] = list(request.hold.slots, request.hold.slot_names);
   if (request.user) {
     arguments[at::user] = request.user->id;
     arguments[at::user_record] = request.user->record;
@@ -166,7 +172,7 @@ ScriptCall release_call(const ReleaseRequest& request) {
   arguments[at::mode] =
       slotted ? std::string(word::slotted) : letter(requeue && requeue->mode.shared);
   if (requeue) {
-    arguments[at::record] = requeue->owner.text();
+    arguments[at::record] = with_slots(requeue->owner.text(), requeue->mode.only);
   } else if (request.finished) {
     arguments[at::record] = encode_owner(*request.finished);
   }
@@ -175,7 +181,7 @@ ScriptCall release_call(const ReleaseRequest& request) {
   arguments[at::may_have_users] = flag(request.by_hand || request.may_have_users);
   if (request.stop_users) arguments[at::request] = encode_stop_request(*request.stop_users);
   arguments[at::tombstone_life] = decimal(std::chrono::ceil<Milliseconds>(request.tombstone_life));
-  arguments[at::slots] = list(request.slots);
+  arguments[at::slots] = list(request.slots, request.slot_names);
   const Runs runs = request.run ? Runs::wanted : Runs::none;
   ScriptCall call = call_of(scripts::release, request.resource, std::move(arguments), runs);
   call.records_success = request.run && request.run->success && !request.run->passed_on &&
@@ -191,17 +197,19 @@ ScriptCall break_call(const BreakRequest& request) {
   if (request.foreign) arguments[at::foreign] = request.foreign->text;
   if (request.hold) arguments[at::hold] = request.hold->text;
   arguments[at::tombstone_life] = decimal(std::chrono::ceil<Milliseconds>(request.tombstone_life));
+  arguments[at::slot] = request.slot.value_or("");
   return call_of(scripts::break_lock, request.resource, std::move(arguments));
 }
 
 ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& share,
-                        RunsTold runs) {
+                        const InspectScope& scope) {
   namespace at = argument::inspect;
   Arguments arguments = empty_arguments(at::count);
   if (share) arguments[at::share] = share->text;
-  arguments[at::kept] = flag(runs == RunsTold::kept);
+  arguments[at::kept] = flag(scope.runs == RunsTold::kept);
+  arguments[at::slots] = list(scope.slot_names);
   return call_of(scripts::inspect, resource, std::move(arguments),
-                 runs == RunsTold::none ? Runs::none : Runs::wanted);
+                 scope.runs == RunsTold::none ? Runs::none : Runs::wanted);
 }
 
 ScriptCall skip_call(const Resource& resource, std::string why) {
@@ -217,7 +225,7 @@ ScriptCall ask_call(const AskRequest& request) {
     arguments[at::lease] = request.lease->text;
     arguments[at::request] = encode_stop_request(request.request);
   }
-  arguments[at::slot] = request.slot ? std::to_string(*request.slot) : "-1";
+  arguments[at::slot] = request.slot.value_or("-1");
   arguments[at::exclusive] = flag(request.exclusive);
   return call_of(scripts::ask, request.resource, std::move(arguments));
 }

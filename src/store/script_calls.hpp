@@ -19,7 +19,7 @@ ScriptCall heal_call(const HealRequest& request);
 ScriptCall release_call(const ReleaseRequest& request);
 ScriptCall break_call(const BreakRequest& request);
 ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& share,
-                        RunsTold runs);
+                        const InspectScope& scope);
 ScriptCall skip_call(const Resource& resource, std::string why);
 ScriptCall dismiss_call(const DismissRequest& request);
 ScriptCall ask_call(const AskRequest& request);

@@ -101,6 +101,7 @@ std::optional<std::vector<ShownUser>> users_of(const Reply& reply) {
 
 /// A slot number; -1: none.
 std::optional<std::size_t> slot_of(const Reply& reply) {
+  if (reply.type != Type::integer) return std::nullopt;
   if (reply.integer < 0 || reply.integer >= static_cast<std::int64_t>(Mode::max_slots))
     return std::nullopt;
   return static_cast<std::size_t>(reply.integer);
@@ -194,8 +195,10 @@ std::optional<LockParties> parties_of(const Reply& reply) {
     auto holder = holder_of(share.elements);
     if (!holder || share.elements.size() <= reply_at::holder::extra) return std::nullopt;
     holder->id.text = holder->id.text.substr(0, holder->id.text.find(word::part_sign));
+    const Reply& slot = share.elements[reply_at::holder::extra];
+    const bool has_name = slot.type == Type::text && is_slot_name(slot.text);
     parties.first_shares.push_back(
-        {std::move(*holder), slot_of(share.elements[reply_at::holder::extra])});
+        {std::move(*holder), has_name ? std::nullopt : slot_of(slot), has_name ? slot.text : ""});
   }
   parties.free_slots = part[at::free_slots].text;
   return parties;

@@ -65,12 +65,12 @@ asio::awaitable<BreakVote> ScriptedServer::break_lock(BreakRequest request, Inst
 
 asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource,
                                                      std::optional<LeaseId> share, Instant deadline,
-                                                     RunsTold runs) {
-  InspectVote vote = inspect_vote(co_await call(inspect_call(resource, share, runs), deadline));
+                                                     InspectScope scope) {
+  InspectVote vote = inspect_vote(co_await call(inspect_call(resource, share, scope), deadline));
   std::optional<Fault> unreadable;
   if (const Fault* const denial = denial_in(vote)) {
-    InspectVote rest =
-        inspect_vote(co_await call(inspect_call(resource, share, RunsTold::none), deadline));
+    scope.runs = RunsTold::none;
+    InspectVote rest = inspect_vote(co_await call(inspect_call(resource, share, scope), deadline));
     // If inspecting is denied even without the runs, return the first denial.
     if (std::holds_alternative<Fault>(rest)) co_return vote;
     unreadable = *denial;

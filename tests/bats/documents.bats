@@ -658,6 +658,24 @@ END_OF_TEST
   assert_output "0 for --small"
 }
 
+@test "devices: a test has one by its name, and one can be chosen, seen and freed" {
+  script recipes/gpus.md devices on-phone
+  run -0 ./on-phone sh -c 'echo "$ANDROID_SERIAL"'
+  assert_output pixel-7
+  program flash <<<$'#!/bin/sh\necho "flashed $1"'
+  cp "$(command -v flash)" ./flash
+  run -0 sh -c "$(block recipes/gpus.md one-device)"
+  assert_output "flashed pixel-8"
+  start_background test redlock-cli run -k phones --slots s23,pixel-8 --slot pixel-8 --note rack -- \
+    sh -c 'echo entered; exec sleep 60'
+  wait_for_stdout test entered
+  run -0 sh -c "$(block recipes/gpus.md device-status)"
+  assert_line --partial 'pixel-8: '
+  assert_line --partial "free: pixel-7, s23"
+  wait_background test
+  assert_equal "$status" 143
+}
+
 @test "make: a make below redlock-cli has the jobs of the one above" {
   mkdir sub
   block recipes/make.md jobserver | makefile

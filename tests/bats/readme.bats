@@ -139,12 +139,13 @@ END_OF_DEPLOY
   refute_output --partial "staging: deploy"
 }
 
-@test "a command knows its slot, and searches share their lock" {
+@test "a command knows its slot or device, and searches share their lock" {
   executable train <<<$'#!/bin/sh\necho "train $*"' >/dev/null
+  executable test <<<$'#!/bin/sh\necho "test $*"' >/dev/null
   executable search.sh >/dev/null \
     <<<$'#!/bin/sh\nredlock-cli run -k index --shared -n -- echo "searched twice"'
   run -0 paste slots
-  assert_output $'train --device 0\nsearched twice'
+  assert_output $'train --device 0\ntest --on phone1\nsearched twice'
 }
 
 @test "a script holds its lock until it ends" {

@@ -372,7 +372,8 @@ options_from_anywhere() {
 }
 
 # A valid value and an invalid one of an option for which those of its kind (see sample) will not do.
-declare -gA GOOD=([ttl]=40s [min-hold]=10ms [server-timeout]=700ms [user]=default [replicas]=0)
+declare -gA GOOD=([ttl]=40s [min-hold]=10ms [server-timeout]=700ms [user]=default [replicas]=0
+  [slots]=phone1,phone2)
 declare -gA BAD=(
   [max-hold]=0 [retry-delay]=0 [conflict-exit-code]=256 [fresh-exit-code]=256 [slots]=0
   [server]=nonsense [password-file]=/no/such/file

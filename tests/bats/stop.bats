@@ -189,7 +189,7 @@ has_stop_request() {
     sh -c 'echo ready; exec sleep 99'
   wait_for_stdout second ready
   run -64 stop
-  assert_regex "$output" "choose a slot with --slot N"
+  assert_regex "$output" "choose a slot with --slot SLOT"
   run -0 stop --slot 5
   assert_regex "$output" "nothing to stop: slot 5 is free"
   run -0 stop --slot 1

@@ -58,8 +58,8 @@ asio::awaitable<DismissVote> Witness::dismiss(DismissRequest request, Instant de
   return server_->dismiss(std::move(request), deadline);
 }
 asio::awaitable<InspectVote> Witness::inspect(Resource resource, std::optional<LeaseId> share,
-                                              Instant deadline, RunsTold runs) {
-  return server_->inspect(std::move(resource), std::move(share), deadline, runs);
+                                              Instant deadline, InspectScope scope) {
+  return server_->inspect(std::move(resource), std::move(share), deadline, std::move(scope));
 }
 asio::awaitable<Result<LockList, Fault>> Witness::list(ListRequest request) {
   return server_->list(std::move(request));

@@ -1,13 +1,14 @@
 -- Sends a stop request to the process that keeps a lease (R12). The request becomes a field of the
 -- record of that lease only, and the reply to the next extend brings it to that process.
 -- While a cluster moves the slot, a lease whose record is not here is not shown (D1).
--- ARGV: the id of the lease ('': only inspect), a slot whose share to inspect or -1, the request as
---       a JSON object, whether the lease of this id is exclusive (0 or 1)
+-- ARGV: the id of the lease ('': only inspect), the slot, a number or a name, whose share to
+--       inspect or -1, the request as a JSON object, whether the lease of this id is exclusive (0
+--       or 1)
 -- -> {'free', ended} | {'held', …, users, ended}, which describes that lease, or the share in the
 --    slot, if it is here, and the users of the lease, see REPLY.user | an error
 --    ended: 1 if the lease of this id is known to have been released after it was asked to stop
 forget_absent()
-local id, slot, time = ARGV.lease, tonumber(ARGV.slot), now()
+local id, slot, time = ARGV.lease, slot_of(ARGV.slot), now()
 local refused = refusal_of_writes()
 if refused then return refused end
 -- KEYS.lock is on no server of the cluster, so an exclusive lease is gone.
@@ -18,8 +19,10 @@ local ended = has_ended_by_release(id) and 1 or 0
 if state == 'free' then return {WORD.free, ended} end
 
 if value == SHARED then
-  if not KEYS.shares or slot >= 0 and not KEYS.slots then return redis.error_reply(ELSEWHERE) end
-  if slot >= 0 then
+  if not KEYS.shares or slot ~= NO_SLOT and not KEYS.slots then
+    return redis.error_reply(ELSEWHERE)
+  end
+  if slot ~= NO_SLOT then
     local reader, unreadable = reader_in(slot, time)
     if not reader then return unreadable or {WORD.free, ended} end
     -- If the lease takes several slots, its process reads the record of the first share.

@@ -3,9 +3,10 @@
 -- ARGV: the fence that the lease must still have, or '' for any; the owner record of the breaker;
 --       the id of a foreign key that may be broken, from a 'foreign' reply, or '';
 --       the id of a hold, the only lease to be broken, or '', and for how many ms it must not
---       return, even if it is not here
--- -> {'broken', …} as `held` | {'other', …} as `held` | {'free'}: also if that hold is not here
---    | an error
+--       return, even if it is not here;
+--       the slot whose lease to break, a number or a name ('': all of the lock)
+-- -> {'broken', …} as `held` | {'other', …} as `held`, also for a lock without slots, if one is to
+--    be broken | {'free'}: also if that hold is not here | an error
 --    | {'foreign', …, size or -1} as `held`: the key is not a lease of ours, and was left alone;
 --    size: of a string in bytes, otherwise in elements
 local SIZE_OF = {
@@ -28,6 +29,17 @@ if value == SHARED then source = KEYS.shares end
 if not source then return redis.error_reply(ELSEWHERE) end
 
 local holder = describe(WORD.broken, value, type_name, time)
+local slot_id
+if ARGV.slot ~= '' and value == SHARED then
+  local reader, problem = reader_in(slot_of(ARGV.slot), time)
+  if not reader then return problem or {WORD.free} end
+  slot_id = string.match(reader, '^[^' .. WORD.part_sign .. ']+')
+  holder, problem = describe_share(WORD.broken, slot_id, share_end(slot_id, time) or time, time)
+  if problem then return problem end
+elseif ARGV.slot ~= '' then
+  holder[REPLY.holder.word] = WORD.other
+  return holder
+end
 if ARGV.fence ~= '' and holder[REPLY.holder.fence] ~= ARGV.fence then
   holder[REPLY.holder.word] = WORD.other
   return holder
@@ -41,6 +53,13 @@ if holder[REPLY.holder.ours] == 0 and holder[REPLY.holder.id] ~= ARGV.foreign th
 end
 if holder[REPLY.holder.ours] == 1 and not KEYS.released then
   return redis.error_reply(ELSEWHERE)
+end
+if slot_id then
+  leave_tombstones({slot_id}, ARGV.breaker, holder[REPLY.holder.remaining_ms], time)
+  forget_share(slot_id)
+  bound_shares(time)
+  notify_next(lock_state(time), time)
+  return holder
 end
 local broken = value == SHARED and redis.call('ZRANGE', KEYS.readers, 0, -1)
   or {holder[REPLY.holder.id]}

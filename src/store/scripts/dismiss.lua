@@ -21,7 +21,8 @@ for i = 1, #entries, 2 do
   local is_concerned = entry and (not ticket or its_ticket <= ticket)
   if is_concerned and not (ticket and deliver(entry, WORD.recheck) == false) then
     queued = queued + 1
-    if queued <= MOST and not entry.opaque then records[#records + 1] = entry.record end
+    local is_shown = queued <= MOST and not entry.opaque
+    if is_shown then records[#records + 1] = shown_record(entry.record) end
   end
 end
 largest = math.max(largest, newest_superseder() or 0)

@@ -4,8 +4,8 @@
 -- A user of the lease gets an end of its own, the largest of all ends of the lease, which it may
 -- rely on whatever others do (U2). It cannot come once the keeper has left. Beside users, the own
 -- end of a keeper that renews the lease is stored, too: when they have ended, the lease ends with it.
--- ARGV: token, ttl, slots as '1,4' or '', fence or 0 (unknown to the caller), the user's id ('':
---       the keeper, or a request by hand) and record, whether it is new (0 or 1)
+-- ARGV: token, ttl, slots as '1,4' or 'a,b' or '', fence or 0 (unknown to the caller), the user's
+--       id ('': the keeper, or a request by hand) and record, whether it is new (0 or 1)
 -- -> {'extended', …} as `held`, which describes our own lease, with the first slot at the end if it
 --    is a share; the remaining time is the user's
 --    | {'gone', …} | {'held', …} | an error
@@ -78,14 +78,14 @@ local slots = slots_in(ARGV.slots)
 local parts = {}
 -- All shares must be here, or the lease counts as not ours (M4).
 for nth = 1, math.max(#slots, 1) do
-  local part, slot = part_id(id, nth), slots[nth] or -1
+  local part, slot = part_id(id, nth), slots[nth] or NO_SLOT
   local its_end = nth == 1 and ends or share_end(part, time)
   if not its_end then return {WORD.gone, NUMBER.gone_unknown} end
   local share, unreadable = describe_share('', part, its_end, time)
   if share[REPLY.holder.extra] ~= slot then
     return unreadable or {WORD.gone, NUMBER.gone_unknown}
   end
-  if slot >= 0 then
+  if slot ~= NO_SLOT then
     if not KEYS.slots then return redis.error_reply(ELSEWHERE) end
     -- The table of slots may have been lost, and the slot granted to another client (M2).
     local other_end, there = end_of_other_in(slot, part, time)

@@ -3,8 +3,8 @@
 -- stop request. A user of the lease also restores its own entry if the record was lost (U4), even
 -- after the keeper has released the lease there. A hold lasts until its own end, whichever process
 -- restores it (F2).
--- ARGV: token, ttl, fence, age, supervised, owner record, mode (x or s), slots as '1,4' or '',
---       the user's id ('': the keeper) and record
+-- ARGV: token, ttl, fence, age, supervised, owner record, mode (x or s), slots as '1,4' or
+--       'a,b' or '', the user's id ('': the keeper) and record
 -- -> {'healed'} | {'gone', …} if it was released by hand or broken meanwhile
 --    | {'held', …} | an error
 local token, ttl, slots = ARGV.token, tonumber(ARGV.ttl), slots_in(ARGV.slots)

@@ -14,8 +14,8 @@
 --                part_id()
 -- KEYS.shares    shares: a hash, a reader's id -> the data of its share, see shares.lua; and the
 --                users of shares, see users.lua
--- KEYS.slots     slots: a hash, a slot number -> the id of the reader in it; the slot is free when
---                that id is no longer a reader
+-- KEYS.slots     slots: a hash, a slot's number or name -> the id of the reader in it; the slot is
+--                free when that id is no longer a reader
 -- KEYS.queue     queue: a sorted set, ids of waiters, scored with their classes and tickets, see
 --                score_of()
 -- KEYS.waiters   waiters: a hash, a waiter's id -> its entry, see queue.lua

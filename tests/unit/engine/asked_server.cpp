@@ -80,9 +80,9 @@ asio::awaitable<BreakVote> AskedServer::break_lock(BreakRequest request, Instant
 }
 
 asio::awaitable<InspectVote> AskedServer::inspect(Resource resource, std::optional<LeaseId> share,
-                                                  Instant deadline, RunsTold runs) {
+                                                  Instant deadline, InspectScope scope) {
   note(Question::inspect);
-  return server_->inspect(std::move(resource), std::move(share), deadline, runs);
+  return server_->inspect(std::move(resource), std::move(share), deadline, std::move(scope));
 }
 
 asio::awaitable<InspectVote> AskedServer::ask_holder(AskRequest request, Instant deadline) {

@@ -631,7 +631,7 @@ TEST(Queue, NothingIsLeftInItForEver) {
 
 // --- shared locks and slots ---
 
-constexpr Mode shared{true, 0};
+const Mode shared{true, 0};
 
 void expect_superseded(const Crowd::Member& member, const std::string& by) {
   ASSERT_TRUE(member.ended);
@@ -1188,8 +1188,8 @@ TEST(Slots, ThatManyWaitForAreNotInAReadersWay) {
   EXPECT_TRUE(late.ended);
 }
 
-constexpr Mode one_of_four{true, 4};
-constexpr Mode two_of_four{true, 4, 2};
+const Mode one_of_four{true, 4};
+const Mode two_of_four{true, 4, 2};
 
 TEST(SeveralSlots, AreTakenAllOrNone) {
   for (const std::size_t servers : {1U, 3U, 5U}) {

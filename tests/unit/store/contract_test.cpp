@@ -335,7 +335,7 @@ TEST_P(ContractOfScriptsTest, OnlyTheReleaseOfALeaseThatWasAskedToStopIsKnownAsS
     return std::get<Granted>(vote).id;
   };
   char digit = '0';
-  for (const Mode mode : {Mode{}, Mode{/*shared=*/true, 0}, Mode{/*shared=*/true, 2}}) {
+  for (const Mode& mode : {Mode{}, Mode{/*shared=*/true, 0}, Mode{/*shared=*/true, 2}}) {
     const LeaseId asked = take(++digit, mode);
     EXPECT_FALSE(ended(ask(asked)));
     EXPECT_TRUE(is<Released>(release(digit)));

@@ -32,6 +32,14 @@ TEST(OwnerRecord, GivesEveryFieldBack) {
   EXPECT_EQ(back->pid, owner.pid);
 }
 
+TEST(OwnerRecord, EndsWithTheSlotsOfAWaiter) {
+  const std::string record = encode_owner(some_owner());
+  EXPECT_EQ(with_slots(record, {}), record);
+  const std::string waiting = with_slots(record, {"phone1", "a:b"});
+  EXPECT_TRUE(waiting.ends_with(R"(,"only":"phone1,a:b"})")) << waiting;
+  EXPECT_EQ(decode_owner(waiting)->only, (std::vector<std::string>{"phone1", "a:b"}));
+}
+
 TEST(OwnerRecord, IsOneLine) {
   Owner owner = some_owner();
   owner.note = "a\nb\rc";

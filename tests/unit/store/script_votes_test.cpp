@@ -204,25 +204,31 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
 
   EXPECT_EQ(break_call({resource()}).script, &scripts::break_lock);
   EXPECT_EQ(break_call({resource()}).arguments,
-            (Strings{"", encode_owner({}), "", "", "0", "break_lock"}));
+            (Strings{"", encode_owner({}), "", "", "0", "", "break_lock"}));
   EXPECT_EQ(break_call({resource(), Fence(42)}).arguments,
-            (Strings{"42", encode_owner({}), "", "", "0", "break_lock"}));
+            (Strings{"42", encode_owner({}), "", "", "0", "", "break_lock"}));
   BreakRequest missing{resource()};
   missing.hold = LeaseId{"id"};
   missing.tombstone_life = 1h;
   EXPECT_EQ(break_call(missing).arguments,
-            (Strings{"", encode_owner({}), "", "id", "3600000", "break_lock"}));
+            (Strings{"", encode_owner({}), "", "id", "3600000", "", "break_lock"}));
+  BreakRequest in_slot{resource()};
+  in_slot.slot = "phone1";
+  EXPECT_EQ(break_call(in_slot).arguments,
+            (Strings{"", encode_owner({}), "", "", "0", "phone1", "break_lock"}));
 
-  EXPECT_EQ(ask_call({resource(), {}, 7}).script, &scripts::ask);
-  EXPECT_EQ(ask_call({resource(), {}, 7}).arguments, (Strings{"", "7", "", "0", "ask"}));
+  EXPECT_EQ(ask_call({resource(), {}, "7"}).script, &scripts::ask);
+  EXPECT_EQ(ask_call({resource(), {}, "phone1"}).arguments,
+            (Strings{"", "phone1", "", "0", "ask"}));
   EXPECT_EQ(ask_call({resource(), LeaseId{"id"}, {}, {"web1", "alice", "why"}}).arguments,
             (Strings{"id", "-1", R"({"host":"web1","reason":"why","user":"alice"})", "0", "ask"}));
 
   EXPECT_EQ(inspect_call(resource(), std::nullopt, RunsTold::last).script, &scripts::inspect);
   EXPECT_EQ(inspect_call(resource(), std::nullopt, RunsTold::last).arguments,
-            (Strings{"", "0", "inspect"}));
-  EXPECT_EQ(inspect_call(resource(), LeaseId{"id"}, RunsTold::kept).arguments,
-            (Strings{"id", "1", "inspect"}));
+            (Strings{"", "0", "", "inspect"}));
+  const InspectScope scope{RunsTold::kept, {"phone1", "phone2"}};
+  EXPECT_EQ(inspect_call(resource(), LeaseId{"id"}, scope).arguments,
+            (Strings{"id", "1", "phone1,phone2", "inspect"}));
 }
 
 TEST(AcquireVote, IsReadFromEveryReply) {

@@ -1031,23 +1031,23 @@ TEST_F(SharedHolderTest, IsAskedToStopByTheSlotOfItsShare) {
   const Mode slots{true, 3};
   share('a', 30s, slots);
   share('b', 30s, slots);
-  const auto ask = [&](std::optional<LeaseId> lease, std::optional<std::size_t> slot) {
+  const auto ask = [&](std::optional<LeaseId> lease, std::optional<std::string> slot) {
     const StopRequest request{"web1", "alice", "why"};
     return drive_.run(
-        server_.ask_holder({resource_, std::move(lease), slot, request}, drive_.soon()));
+        server_.ask_holder({resource_, std::move(lease), std::move(slot), request}, drive_.soon()));
   };
-  EXPECT_TRUE(std::holds_alternative<Free>(ask({}, 2)));
+  EXPECT_TRUE(std::holds_alternative<Free>(ask({}, "2")));
   // The table of slots may have been lost.
   redis_({"DEL", helper_.slots()});
-  const auto seen = ask({}, 1);
+  const auto seen = ask({}, "1");
   ASSERT_TRUE(std::holds_alternative<Taken>(seen));
   const Holder second = std::get<Taken>(seen).holder;
   EXPECT_EQ(second.owner->pid, 'b');
   EXPECT_FALSE(second.shared);
 
   ask(second.id, {});
-  EXPECT_TRUE(std::get<Taken>(ask({}, 1)).holder.owner->stop_request);
-  EXPECT_FALSE(std::get<Taken>(ask({}, 0)).holder.owner->stop_request);
+  EXPECT_TRUE(std::get<Taken>(ask({}, "1")).holder.owner->stop_request);
+  EXPECT_FALSE(std::get<Taken>(ask({}, "0")).holder.owner->stop_request);
   const auto extended = [&](char digit, std::size_t slot) {
     return std::get<Extended>(
         drive_.run(server_.extend({resource_, token(digit), ttl(), Slots{slot}}, drive_.soon())));
@@ -1057,7 +1057,7 @@ TEST_F(SharedHolderTest, IsAskedToStopByTheSlotOfItsShare) {
   EXPECT_TRUE(std::get<Taken>(ask(LeaseId{"another"}, {})).holder.shared);
 
   redis_({"SET", helper_.shares(), "no hash"});
-  EXPECT_TRUE(std::holds_alternative<Fault>(ask({}, 1))) << "not a free slot";
+  EXPECT_TRUE(std::holds_alternative<Fault>(ask({}, "1"))) << "not a free slot";
 }
 
 TEST_F(SharedHolderTest, IsUnknownWithoutReadableShares) {
@@ -1139,7 +1139,7 @@ TEST_F(ScriptsTest, WithoutMemoryARunIsRecorded) {
 }
 
 TEST_F(ScriptsTest, WithoutMemorySharesLiveOn) {
-  for (const Mode mode : {Mode{true, 0}, Mode{true, 2}}) {
+  for (const Mode& mode : {Mode{true, 0}, Mode{true, 2}}) {
     redis_({"CONFIG", "SET", "maxmemory", "0"});
     const Slots slots = mode.slots > 0 ? Slots{0} : Slots();
     const auto share = drive_.run(
