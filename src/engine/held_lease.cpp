@@ -448,11 +448,11 @@ std::shared_ptr<HeldLease::ExtendRound> HeldLease::begin_round(Ttl ttl, Instant 
     notify();
     if (const auto newer = waiting->lock()) newer->interrupt();
   };
-  auto round = std::make_shared<ExtendRound>(
-      server_set_,
-      ExtendRequest{resource_, token_, ttl, hold_.slots, fence_, user_, is_new_user_,
-                    hold_.slot_names},
-      hold_, LeaseLinks{asked_, late, claims_, released_}, t0);
+  auto round =
+      std::make_shared<ExtendRound>(server_set_,
+                                    ExtendRequest{resource_, token_, ttl, hold_.slots, fence_,
+                                                  user_, is_new_user_, hold_.slot_names},
+                                    hold_, LeaseLinks{asked_, late, claims_, released_}, t0);
   round->ask_all(std::min(end, t0 + server_set_.server_timeout()));
   return round;
 }
