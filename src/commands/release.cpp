@@ -197,8 +197,8 @@ output::Outcome outcome_of_break(const BreakRequest& request, const std::vector<
 asio::awaitable<ExitAs> break_all(Session& session, const BreakOptions& options) {
   KeyReport report(session);
   for (const Resource& resource : options.resources) {
-    const BreakRequest request{resource, options.only_if, options.breaker, std::nullopt,
-                               options.slot};
+    BreakRequest request{resource, options.only_if, options.breaker};
+    request.slot = options.slot;
     std::vector<BreakVote> votes = co_await break_lock(session.server_set(), request);
     const std::vector<std::string> servers = session.server_set().names();
     const std::vector<ForeignAt> foreign = foreign_keys_in(votes, servers);

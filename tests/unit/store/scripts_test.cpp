@@ -1779,7 +1779,7 @@ TEST_F(ScriptsAloneTest, AShareIsAskedToStopOnlyWhereItsDataIs) {
   namespace key = protocol::key;
   const AcquireRequest share{resource_, token(), ttl(), some_owner(), Mode{true, 2}};
   ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire(share, drive_.soon()))));
-  const AskRequest first{resource_, {}, 0};
+  const AskRequest first{resource_, {}, "0"};
   expect_elsewhere(partial(ask_call(first), {key::owner}));
   expect_elsewhere(partial(ask_call(first), {key::readers, key::slots}));
   expect_elsewhere(partial(ask_call(first), {key::readers, key::shares}));
