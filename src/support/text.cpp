@@ -131,11 +131,13 @@ std::string shell_quote(std::string_view text) {
     if (quoted != whether) word += '\'';
     quoted = whether;
   };
-  for (const char c : text) {
-    const bool escaped = c == '\'' || c == '\\';
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char next = i + 1 < text.size() ? text[i + 1] : '\'';
+    const bool escapes_in_fish = text[i] == '\\' && (next == '\\' || next == '\'');
+    const bool escaped = text[i] == '\'' || escapes_in_fish;
     quote(!escaped);
     if (escaped) word += '\\';
-    word += c;
+    word += text[i];
   }
   quote(false);
   return word.empty() ? "''" : word;

@@ -82,6 +82,8 @@ EVENTS = [
     "hang-up",
 ]
 BREAKS_LOCK = ("lost key", "broken lock")
+# Of the witness, which forks as well.
+WITNESS_FAILED = 9
 LOST, NO_PROCESS, UNAVAILABLE, UNCONFIRMED, HELD_LONG = 79, 71, 69, 80, 124
 
 
@@ -454,7 +456,7 @@ class Cell:
         if self.event in ("silent", "gone", "restarted"):
             codes |= {UNAVAILABLE}
         if self.event == "fork fails":
-            codes |= {NO_PROCESS, UNCONFIRMED}
+            codes |= {NO_PROCESS, UNCONFIRMED, WITNESS_FAILED}
         if self.event == "hang-up":
             codes |= {-signal.SIGHUP}
         return codes

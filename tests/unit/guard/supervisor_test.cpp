@@ -463,7 +463,8 @@ TEST(Supervisor, AnEarlierSignalDoesNotTellWhatHasTheStopSignal) {
                            "  while [ $i -lt 100 ]; do sleep 0.01; i=$((i + 1)); done\n"
                            "  exit\n"
                            "fi\n"
-                           "sh \"$0\" rest & trap 'exit 0' TERM; while :; do sleep 0.01; done\n";
+                           "sh \"$0\" rest & trap 'sleep 0.3; exit 0' TERM\n"
+                           "while :; do sleep 0.01; done\n";
   StopPlan killing = plan;
   killing.descendants = Descendants::kill;
   supervise(
@@ -472,6 +473,7 @@ TEST(Supervisor, AnEarlierSignalDoesNotTellWhatHasTheStopSignal) {
         scene.supervisor.pass_on(SIGUSR1, Reached::none);
         ASSERT_TRUE(eventually([&] { return std::filesystem::exists(heard); }));
         ::kill(-scene.supervisor.command(), SIGTERM);
+        scene.supervisor.note_signals(proc::mask_of(SIGTERM));
         scene.supervisor.pass_on(SIGTERM, Reached::everything);
       },
       [&](const CommandEnd& ending, const SharedPage&) {

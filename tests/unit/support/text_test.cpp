@@ -132,14 +132,16 @@ TEST(Shortened, EndsBetweenCharacters) {
   EXPECT_EQ(shortened("long", 3), "…");
 }
 
-TEST(ShellQuote, QuotesAllButQuotesAndBackslashes) {
+TEST(ShellQuote, QuotesAllButQuotesAndWhatEscapesInFish) {
   const Rows rows{{"", "''"},
                   {"a", "'a'"},
                   {"it's", "'it'\\''s'"},
                   {"'", "\\'"},
                   {"a\\", "'a'\\\\"},
                   {"\\'x", "\\\\\\''x'"},
-                  {"a b$c`d\"\n!*", "'a b$c`d\"\n!*'"}};
+                  {"a\\b", "'a\\b'"},
+                  {"a\\\\b", "'a'\\\\'\\b'"},
+                  {"a b$c`d\"\\\n!*", "'a b$c`d\"\\\n!*'"}};
   for (const auto& [text, word] : rows) EXPECT_EQ(shell_quote(text), word);
 }
 
