@@ -133,8 +133,8 @@ means() {
   means 69 "no answer within " stay ''
   means 69 "no answer within " stay '$99999999999\r\n'
   means 69 "no answer within " drip \
-    '*6\r\n$7\r\ngranted\r\n$1\r\n1\r\n$2\r\nid\r\n$0\r\n\r\n*12\r\n$1\r\n1\r\n$0\r\n\r\n'\
-':0\r\n:0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:-1\r\n$0\r\n\r\n'
+    '*6\r\n$7\r\ngranted\r\n$1\r\n1\r\n$2\r\nid\r\n$0\r\n\r\n*13\r\n$1\r\n1\r\n$0\r\n\r\n'\
+':0\r\n:0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:-1\r\n$0\r\n\r\n$0\r\n\r\n'
 }
 
 @test "a server that never stops sending is disconnected" {

@@ -59,7 +59,7 @@ void expect_ours(const Holder& holder, bool supervised = false) {
 Reply queue() {
   return array({text("1700000000000"), text("1699999999999"), integer(2), integer(1), integer(1500),
                 text("010"), integer(1), integer(1), text("w7"), text(std::string(record)),
-                integer(3), text("")});
+                integer(3), text(""), text(R"({"host":"web1","reason":"why","user":"alice"})")});
 }
 Reply with_queue(Reply reply) {
   reply.elements.push_back(queue());
@@ -255,6 +255,8 @@ TEST(AcquireVote, IsReadFromEveryReply) {
   EXPECT_TRUE(word.cannot_publish);
   EXPECT_EQ(word.superseder, "w7");
   EXPECT_EQ(word.others, 3U);
+  ASSERT_TRUE(word.dismissal.has_value());
+  EXPECT_EQ(word.dismissal->user, "alice");
   ASSERT_TRUE(word.superseded_by.has_value());
   EXPECT_EQ(word.superseded_by->host, "web1");
 
