@@ -94,7 +94,7 @@ replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) 
     run -69 --separate-stderr redlock-cli release demo --force
     assert_regex "$stderr" "its cluster is moving this key"
     run -0 --separate-stderr redlock-cli stop demo -w 30s
-    assert_regex "$stderr" "demo: released within"
+    assert_regex "$stderr" "demo: stopped; released after"
     wait_background "$where"
     assert_equal "$status" 143
     for i in 0 1; do redis "$i" flushall >/dev/null; done

@@ -202,6 +202,9 @@ class Cell:
         return [*words, "exclusive", str(round(hold * 1000)), beside]
 
     def enter(self):
+        # nohup, or a shell's `&`, may have ignored them for this process.
+        for number in ENDING.values():
+            signal.signal(number, signal.SIG_DFL)
         if self.terminal:
             fcntl.ioctl(self.ends[1], termios.TIOCSCTTY, 0)
         if self.shielded:
