@@ -150,7 +150,7 @@ rest of its process group has ended: step $STEP"
   run -0 --separate-stderr redlock-cli run -k demo -- \
     sh -c 'sleep 1000 >/dev/null 2>&1 3>&- & echo $!'
   assert is_alive "$output"
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
   assert_regex "$stderr" "processes that the command left running: sleep $output;"
   kill -KILL "$output"
 }
