@@ -17,7 +17,7 @@ setup() { setup_settings; }
 }
 
 @test "a variable that resembles a setting is refused, any other is left alone" {
-  assert_refused 78 "no setting; did you mean REDLOCK_CONFLICT_EXIT_CODE?" \
+  assert_refused 78 "unknown setting; did you mean REDLOCK_CONFLICT_EXIT_CODE?" \
     env REDLOCK_CONFLICT_EXITCODE=13 redlock-cli run -k demo -- true
   assert_refused 78 "REDLOCK_SERVERS: unknown setting; did you mean REDLOCK_SERVER?" \
     env -u REDLOCK_SERVER REDLOCK_SERVERS="$SERVERS" redlock-cli status
