@@ -34,12 +34,17 @@ readonly DEPENDENCIES_SH=${BASH_SOURCE[0]}
 # sysexits(3) EX_UNAVAILABLE: something that is needed is not there.
 readonly EX_UNAVAILABLE=69
 
-# Prints those of the packages named that are not installed, one a line.
+# Prints those of the packages named that are not installed, one a line. A name without an
+# architecture is that of this machine's.
 missing_packages() {
-  local package
+  local package architecture native
   local -A installed=()
-  while read -r package; do installed[$package]=1; done < <(
-    dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null |
+  native=$(dpkg --print-architecture)
+  while read -r package architecture; do
+    installed[$package:$architecture]=1
+    [[ $architecture != "$native" && $architecture != all ]] || installed[$package]=1
+  done < <(
+    dpkg-query -W -f '${Package} ${Architecture} ${db:Status-Status}\n' "$@" 2>/dev/null |
       sed -n 's/ installed$//p')
   for package; do
     [[ -v installed[$package] ]] || printf '%s\n' "$package"

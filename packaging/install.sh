@@ -90,6 +90,8 @@ choose_directory() {
     [ -n "${HOME-}" ] || die 78 "HOME is not set; name a directory with --dir"
     dir=$HOME/.local/bin
   fi
+  # As packages know it: /bin may lead to /usr/bin.
+  [ ! -d "$dir" ] || dir=$(cd -- "$dir" && pwd -P)
   target=$dir/redlock-cli
   if [ -e "$target" ] || [ -h "$target" ]; then
     grep -q REDLOCK_HELD "$target" 2>/dev/null ||
@@ -145,6 +147,7 @@ choose_file() {
 check_signature() {
   if ! fetch SHA256SUMS.asc 2>/dev/null; then
     [ -z "$key" ] || die 77 "there is no signature at $from"
+    say "the signature was not checked: there is none at $from"
     return 0
   fi
   if ! has gpg; then
@@ -166,7 +169,10 @@ check_signature() {
     *'[GNUPG:] EXPKEYSIG '* | *'[GNUPG:] REVKEYSIG '* | *'[GNUPG:] EXPSIG '*)
       die 77 "the signature of SHA256SUMS, or its key, has expired or is revoked"
       ;;
-    *'[GNUPG:] VALIDSIG '*) say "the signature is right" ;;
+    *'[GNUPG:] VALIDSIG '*) 
+      signer=${told#*'[GNUPG:] VALIDSIG '}
+      say "the signature is right, by the key ${signer%% *}"
+      ;;
     *)
       [ -z "$key" ] || die 77 "SHA256SUMS is not signed with $key"
       say "the signature was not checked: gpg does not know its key"

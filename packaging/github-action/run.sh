@@ -75,7 +75,7 @@ command -v redlock-cli >/dev/null ||
   die 64 "redlock-cli is not installed on this runner; leave out the input package"
 
 arguments=(--note "${GITHUB_SERVER_URL-}/${GITHUB_REPOSITORY-}/actions/runs/${GITHUB_RUN_ID-}")
-for key in "${keys[@]}"; do arguments+=(-k "$key"); done
+for key in "${keys[@]}"; do arguments+=("--key=$key"); done
 [[ -z ${LOCK_WAIT-} ]] || arguments+=(-w "$LOCK_WAIT")
 lines_of "${LOCK_OPTIONS-}"
 for option in "${lines[@]}"; do

@@ -66,16 +66,12 @@ std::string users_of(pid_t pid) {
   return status->substr(begin, status->find('\n', begin + 1) - begin);
 }
 
-/// One file may be many programs, which go by argv[0] (busybox): then that must be `cat`.
-const char* name_for(const std::string& file) {
-  return file.ends_with("/cat") ? "lock-witness" : "cat";
-}
-
-/// Async-signal-safe.
-[[noreturn]] void become_witness(pid_t parent, int program, int input, int null,
-                                 const char* name) noexcept {
+/// Async-signal-safe. Nothing but its place in the tree may connect it with our other processes, or
+/// whoever signals all that have something in common would seem to walk the tree: a word of their
+/// command lines (`pkill -f lock`), or their directory (`fuser -k`).
+[[noreturn]] void become_witness(pid_t parent, int program, int input, int null) noexcept {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  if (::getppid() != parent) ::_exit(0);
+  if (::getppid() != parent || ::chdir("/") != 0) ::_exit(0);
   constexpr rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
 
@@ -89,7 +85,7 @@ const char* name_for(const std::string& file) {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  const std::array<const char*, 2> arguments{name, nullptr};
+  const std::array<const char*, 2> arguments{"cat", nullptr};
   const std::array<const char*, 1> environment{nullptr};
   ::execve("/proc/self/fd/3", const_cast<char* const*>(arguments.data()),
            const_cast<char* const*>(environment.data()));
@@ -127,15 +123,9 @@ bool TreeWitness::start() {
   const UniqueFd input(ends[0]);
   lifeline_.reset(ends[1]);
 
-  std::array<char, PATH_MAX> target{};
-  const std::string link = "/proc/self/fd/" + std::to_string(program_.get());
-  const ssize_t length = ::readlink(link.c_str(), target.data(), target.size() - 1);
-  if (length <= 0) return false;
-  const char* const name = name_for(target.data());
-
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
-  if (child == 0) become_witness(parent, program_.get(), input.get(), null.get(), name);
+  if (child == 0) become_witness(parent, program_.get(), input.get(), null.get());
   if (child < 0) return false;
   pid_ = child;
   return true;

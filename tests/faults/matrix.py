@@ -525,8 +525,9 @@ class Results:
 def play(directory, todo, seed, results):
     os.mkdir(directory)
     os.chmod(directory, 0o755)
-    store = Store(directory)
+    cell, store = None, None
     try:
+        store = Store(directory)
         while not results.failures:
             with results.lock:
                 if not todo:
@@ -545,7 +546,8 @@ def play(directory, todo, seed, results):
     except Exception as failure:  # of a thread: it would be printed, and nothing more
         results.failures.append(f"{cell}: {failure!r}")
     finally:
-        store.close()
+        if store is not None:
+            store.close()
 
 
 def print_table(results):
@@ -602,7 +604,8 @@ def main():
     for failure in results.failures:
         print(f"matrix: {failure}", file=sys.stderr)
     print(f"matrix: {results.cells()} cells, {len(results.wrong)} wrong")
-    sys.exit(1 if results.wrong or results.failures else 0)
+    is_complete = results.cells() + len(results.wrong) == options.cells
+    sys.exit(0 if is_complete and not results.wrong and not results.failures else 1)
 
 
 if __name__ == "__main__":

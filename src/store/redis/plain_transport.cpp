@@ -172,7 +172,7 @@ class PlainTransport final : public Transport {
       if (!error) co_return std::nullopt;
     }
     std::string why = "cannot connect: " + error.message();
-    if (error == asio::error::connection_refused)
+    if (error == asio::error::connection_refused && endpoint_.path.empty())
       why += "; is it running, and does its bind include this address?";
     co_return Fault{FaultKind::silent, std::move(why)};
   }
