@@ -169,7 +169,7 @@ check_signature() {
     *'[GNUPG:] EXPKEYSIG '* | *'[GNUPG:] REVKEYSIG '* | *'[GNUPG:] EXPSIG '*)
       die 77 "the signature of SHA256SUMS, or its key, has expired or is revoked"
       ;;
-    *'[GNUPG:] VALIDSIG '*) 
+    *'[GNUPG:] VALIDSIG '*)
       signer=${told#*'[GNUPG:] VALIDSIG '}
       say "the signature is right, by the key ${signer%% *}"
       ;;
