@@ -43,7 +43,7 @@ commands::StopOptions read_stop_options(const Settings& settings) {
   if (const auto fence = settings.get(option::if_fence)) options.only_if = Fence(*fence);
   const bool waiting = settings.get(option::stop_waiting);
   const bool all = settings.get(option::stop_all);
-  if (all) refuse_beside(settings, option::stop_all, {&option::stop_waiting, &option::slot});
+  if (all) refuse_beside(settings, option::stop_all, {&option::stop_waiting});
   if (waiting) {
     refuse_beside(settings, option::stop_waiting,
                   {&option::slot, &option::if_fence, &option::stop_wait});

@@ -46,7 +46,20 @@ class Stopping {
   }
 
  private:
+  /// Why the holder would not be asked to stop, so that nobody is sent away either.
+  asio::awaitable<std::optional<output::Outcome>> refusal() {
+    const AskRequest question{options_.resource, std::nullopt, options_.slot};
+    votes_ = co_await read_holder(session_.server_set(), question);
+    const Inspection found = summarize(votes_);
+    if (!found.holder) co_return std::nullopt;
+    co_return mismatch(*found.holder);
+  }
+
   asio::awaitable<output::Outcome> dismiss() {
+    if (options_.target == StopTarget::all) {
+      const std::optional<output::Outcome> refused = co_await refusal();
+      if (refused) co_return *refused;
+    }
     const Dismissal dismissal =
         co_await dismiss_waiters(session_.server_set(), options_.resource, options_.request);
     const auto outcome_for = [&](CommandResult result, std::string message) {
@@ -70,6 +83,7 @@ class Stopping {
     if (options_.target == StopTarget::all) {
       session_.console().notice(fmt::format("{}: {}", key, text));
       outcome = co_await stop();
+      if (outcome.faults.empty()) outcome.faults = dismissal.faults;
     }
     outcome.sent_away = dismissal.waiters;
     co_return outcome;
@@ -85,13 +99,7 @@ class Stopping {
                                    : "nothing to stop: the lock is free");
     }
     const Holder holder = *found.holder;
-    if (const std::string why = slot_problem(holder); !why.empty())
-      co_return outcome_of(CommandResult::usage, why, holder);
-    if (options_.only_if && holder.fence != options_.only_if) {
-      co_return outcome_of(CommandResult::lost,
-                           "left alone, it has another fence: " + output::held_text(holder),
-                           holder);
-    }
+    if (const auto refused = mismatch(holder)) co_return *refused;
     if (is_gone(votes_, holder.id)) {
       const bool is_kept = holder.owner && holder.owner->finished;
       co_return free("nothing to stop: " +
@@ -100,6 +108,15 @@ class Stopping {
     if (const std::string why = obstacle(holder); !why.empty())
       co_return outcome_of(CommandResult::busy, why, holder);
     co_return co_await ask(holder);
+  }
+
+  /// The outcome if this is not the holder that is meant.
+  [[nodiscard]] std::optional<output::Outcome> mismatch(const Holder& holder) const {
+    if (const std::string why = slot_problem(holder); !why.empty())
+      return outcome_of(CommandResult::usage, why, holder);
+    if (!options_.only_if || holder.fence == options_.only_if) return std::nullopt;
+    return outcome_of(CommandResult::lost,
+                      "left alone, it has another fence: " + output::held_text(holder), holder);
   }
 
   /// Why --slot, or its absence, does not match the lock; empty if it does.

@@ -292,7 +292,7 @@ enum class Notification {
 struct Released {
   bool recorded = false;       ///< the server has recorded the run that ended with it
   bool left_to_users = false;  ///< it stays there until its users end
-  Duration rest{};  ///< for how long the lease would have lasted; only if it was released by hand
+  Duration rest{};  ///< for how long the lease would have lasted; only if it may have users
 };
 struct Supervised {
   Holder holder;  ///< a living `run` holds this lease: it is not to be released by hand (R9)

@@ -396,15 +396,21 @@ bool is_not_there(const ReleaseVote& vote) {
   return not_ours != nullptr && not_ours->why != NotOurs::Why::released;
 }
 
-/// After a release by hand, which did not know for how long the servers have the lease: makes those
-/// where it was not remember the release for as long.
-asio::awaitable<void> leave_tombstones(ServerSet& server_set, ReleaseRequest request,
-                                       const std::vector<ReleaseVote>& votes) {
+/// For how long the servers had the lease that was released, at most.
+Duration longest_rest(const std::vector<ReleaseVote>& votes) {
+  Duration longest{};
   for (const ReleaseVote& vote : votes) {
     const auto* released = std::get_if<Released>(&vote);
-    if (released != nullptr)
-      request.tombstone_life = std::max(request.tombstone_life, released->rest);
+    if (released != nullptr) longest = std::max(longest, released->rest);
   }
+  return longest;
+}
+
+/// After a release that did not know for how long the servers have the lease, as its users or a
+/// release by hand do not tell: makes those where it was not remember the release for as long.
+asio::awaitable<void> leave_tombstones(ServerSet& server_set, ReleaseRequest request,
+                                       const std::vector<ReleaseVote>& votes) {
+  request.tombstone_life = longest_rest(votes);
   const auto ballot = std::make_shared<Ballot<VoteList<ReleaseVote>>>(server_set);
   const Instant now = server_set.clock().now();
   const Instant answer_by = now + server_set.server_timeout();
@@ -535,11 +541,12 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, ReleaseTerms ter
   const Instant until = std::max(granted_until_, claims_->deadline().value_or(granted_until_));
   if (retention && user_) retention = std::max(*retention, until - request.as_of);
   const bool is_left = request.may_have_users && !user_ && terms.expire_in == Duration::zero();
-  if (is_left && retention) request.tombstone_life = *retention;
+  if (is_left && retention) request.tombstone_life = std::max(request.tombstone_life, *retention);
   ReleaseRound round(server_set_, request, retention);
   const std::vector<ReleaseVote> votes = co_await round.run();
-  const bool was_by_hand = by_hand && decide_release(votes) == ReleaseDecision::released;
-  if (was_by_hand && request.tombstone_life == Duration::zero())
+  const bool is_done = decide_release(votes) == ReleaseDecision::released;
+  const bool is_longer = longest_rest(votes) > request.tombstone_life;
+  if (is_done && is_longer && (by_hand || is_left))
     co_await leave_tombstones(server_set_, std::move(request), votes);
 
   const auto vote_of = [&](std::size_t i) { return &votes[i]; };

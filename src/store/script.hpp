@@ -28,7 +28,7 @@ extern const Script end_sign;
 extern const Script extend;
 extern const Script heal;
 extern const Script inspect;
-extern const Script keep_ttl;
+extern const Script keep_record;
 extern const Script leave;
 extern const Script raise_fence;
 extern const Script release;

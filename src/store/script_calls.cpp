@@ -283,12 +283,15 @@ std::optional<ScriptCall> rest_of(const ScriptCall& call, const Reply& reply) {
                     {std::move(lease), flag(leaves)});
   };
   const auto& part = reply.elements;
-  const bool lacks_record =
-      call.keys.size() <= key::owner || call.keys[key::owner] == call.keys[key::lock];
-  if (call.script == &scripts::extend && lacks_record && part[0].text == word::extended) {
-    return with_key(
-        scripts::keep_ttl, key::owner, HelperKeys(*resource).owner(),
-        {sha1_hex(call.arguments[argument::extend::token]), call.arguments[argument::extend::ttl]});
+  const bool is_share = part.size() > protocol::reply::holder::extra;
+  const std::size_t record = is_share ? key::shares : key::owner;
+  const bool lacks_record = call.keys.size() <= record || call.keys[record] == call.keys[key::lock];
+  if (call.script == &scripts::extend && lacks_record && part[0].text == word::extended &&
+      call.arguments[argument::extend::user].empty()) {
+    const HelperKeys helpers(*resource);
+    return with_key(scripts::keep_record, record, is_share ? helpers.shares() : helpers.owner(),
+                    {sha1_hex(call.arguments[argument::extend::token]),
+                     call.arguments[argument::extend::ttl], flag(is_share)});
   }
   namespace released = protocol::reply::released;
   if (call.script == &scripts::release && part.size() > released::left &&

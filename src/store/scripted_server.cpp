@@ -20,7 +20,13 @@ ExtendVote extend_vote_from(const ScriptReply& reply, const ServerFacts& server)
 
 asio::awaitable<AcquireVote> ScriptedServer::acquire(AcquireRequest request, Instant deadline) {
   AcquireVote vote = acquire_vote(co_await call(acquire_call(request), deadline));
-  if (auto* granted = std::get_if<Granted>(&vote)) granted->server = facts();
+  if (auto* granted = std::get_if<Granted>(&vote)) {
+    const Mode& mode = request.mode;
+    const std::size_t limit = mode.only.empty() ? mode.slots : mode.only.size();
+    if (!granted->slots.empty() && granted->slots.back() >= limit)
+      co_return Fault{FaultKind::garbage, "it granted a slot that it was not asked for"};
+    granted->server = facts();
+  }
   co_return vote;
 }
 

@@ -105,6 +105,19 @@ again: $(id -un)@$(hostname) \(run pid $front: sh\), \"frozen\"$"
   assert_equal "$(cat "$BATS_TEST_TMPDIR/ran" 2>/dev/null)" ""
 }
 
+@test "--all sends nobody away if it would not stop the holder" {
+  start_background first redlock-cli run -k demo --slots 1 -- sh -c 'echo ready; exec sleep 99'
+  wait_for_stdout first ready
+  waits second --slots 1
+  assert_refused 64 "choose a slot with --slot" redlock-cli stop demo --all
+  run -79 redlock-cli stop demo --all --slot 0 --if-fence 7
+  note_waits second
+  run -0 redlock-cli stop demo --all --slot 0 --reason "bad commit"
+  assert_sent_away second
+  wait_background first
+  assert_equal "$status" 143
+}
+
 @test "if nobody waits, it says so; without a quorum it exits with 69" {
   run --separate-stderr redlock-cli stop demo --waiting
   assert_success

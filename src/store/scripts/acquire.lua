@@ -67,19 +67,19 @@ end
 
 local supersedes = ARGV.supersedes == '1'
 local needs_ticket = supersedes and waiter == ''
-local superseder, superseder_record, failure
-if supersedes and waiter ~= '' then
-  superseder, superseder_record, failure = supersede(waiter, ticket, ARGV.record, state, time)
-  if not failure and not superseder and ARGV.replacement ~= '' and state == 'held' then
-    failure = ask_older(value, waiter, ticket, ARGV.replacement)
-  end
-  if failure then return failure end
-end
 local dismissed_up_to, dismissal = 0, nil
 if waiter ~= '' then
   dismissed_up_to, dismissal = last_dismissal()
   if ticket > dismissed_up_to then dismissal = nil end
   if dismissal then send_away(waiter, state, time) end
+end
+local superseder, superseder_record, failure
+if supersedes and waiter ~= '' and not dismissal then
+  superseder, superseder_record, failure = supersede(waiter, ticket, ARGV.record, state, time)
+  if not failure and not superseder and ARGV.replacement ~= '' and state == 'held' then
+    failure = ask_older(value, waiter, ticket, ARGV.replacement)
+  end
+  if failure then return failure end
 end
 if ARGV.life == '0' then waiter = '' end
 local max_waiting = waiter ~= '' and tonumber(ARGV.max_waiting) or 0

@@ -20,17 +20,19 @@ local state, value, type_name = lock_state(time)
 if not state then return value end
 local is_here = state == 'held' and not type_name
 if ARGV.hold ~= '' and not (is_here and redis.sha1hex(value) == ARGV.hold) then
+  if not KEYS.released then return redis.error_reply(ELSEWHERE) end
   leave_tombstones({ARGV.hold}, ARGV.breaker, tonumber(ARGV.tombstone_life), time)
   return {WORD.free}
 end
 if state == 'free' then return {WORD.free} end
 local source = KEYS.owner
 if value == SHARED then source = KEYS.shares end
-if not source then return redis.error_reply(ELSEWHERE) end
+local needs_slots = ARGV.slot ~= '' and value == SHARED
+if not source or needs_slots and not KEYS.slots then return redis.error_reply(ELSEWHERE) end
 
 local holder = describe(WORD.broken, value, type_name, time)
 local slot_id
-if ARGV.slot ~= '' and value == SHARED then
+if needs_slots then
   local reader, problem = reader_in(slot_of(ARGV.slot), time)
   if not reader then return problem or {WORD.free} end
   slot_id = string.match(reader, '^[^' .. WORD.part_sign .. ']+')
@@ -58,7 +60,9 @@ if slot_id then
   leave_tombstones({slot_id}, ARGV.breaker, holder[REPLY.holder.remaining_ms], time)
   forget_share(slot_id)
   bound_shares(time)
-  notify_next(lock_state(time), time)
+  local state_now = lock_state(time)
+  notify_next(state_now, time)
+  if state_now and state_now ~= 'free' then notify_first_of_end(state_now, time) end
   return holder
 end
 local broken = value == SHARED and redis.call('ZRANGE', KEYS.readers, 0, -1)

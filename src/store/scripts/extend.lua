@@ -33,17 +33,8 @@ local function keep_ends(before, its_end)
     users.keeper = users.keeper or users.is_renewed and known or nil
     return put_user(how, id, users, user, end_of_user(its_end), ARGV.user_record, time)
   end
-  if not users or not users.keeper then return end
-  users.keeper = math.max(users.keeper, time + ttl)
-  return write_users(how, id, users)
-end
-
--- A user does not move the end of a hold, but the keeper may (F1).
-local function lengthen_hold()
-  if user ~= '' or not users or not users.hold or users.hold >= time + ttl then return end
-  local owner = read_owner()
-  local record = with_length(owner.record, time + ttl - tonumber(owner.since))
-  return first_error(redis.pcall('HSET', KEYS.owner, 'record', record))
+  -- If the record is elsewhere, keep_record.lua does it there.
+  return users and move_keeper(how, id, users, ttl, time)
 end
 
 -- A server that granted the lease late gave it another fence (R6). A server that cannot store the
@@ -62,7 +53,7 @@ if how == 'exclusive' then
   redis.call('PEXPIRE', KEYS.lock, decimal(life))
   redis.pcall('PEXPIRE', KEYS.owner, decimal(life))
   local failure = raise_max_ttl(how, id, users and users.max_ttl, ttl)
-    or keep_ends(time + (rest > 0 and rest or life), time + life) or lengthen_hold()
+    or keep_ends(time + (rest > 0 and rest or life), time + life)
   if failure then return failure end
   keep_fence()
   local reply = describe(WORD.extended, ARGV.token, nil, time)

@@ -22,7 +22,7 @@
 -- KEYS.last      the last runs: a string, see runs.lua; only for a client that needs them
 -- While a cluster moves the keys to another server, acquire, extend, release, inspect, ask and
 -- break_lock get only the keys on the server that has KEYS.lock, see forget_absent() in lock.lua;
--- undo gets KEYS.lock alone, end_sign and keep_ttl get another key alone (D1).
+-- undo gets KEYS.lock alone, end_sign and keep_record get another key alone (D1).
 -- The public name of a lease is its id, the SHA-1 of its token. All shares of a lock together are
 -- named 'shared'.
 -- Times and durations are in ms; times are this server's.
@@ -103,9 +103,10 @@ end
 -- The owner record: the id of its lease (if another lease holds the lock, the record is stale), the
 -- lease's fence, the time when it was acquired, supervised (0 or 1: a `run` keeps it), a record to
 -- show, mute (0 or 1: it cannot publish), the users of the lease, see users.lua, and the longest ttl
--- that was requested for the lease, see max_life(). In a shared lock, the lease is WORD.all_shares, `since` is when it became shared, and the other fields are
--- from the reader that came last. Fields that are absent or cannot be read are false or nil. -> the
--- record, and an error if it cannot be read
+-- that was requested for the lease, see max_life(). In a shared lock, the lease is WORD.all_shares,
+-- `since` is when it became shared, and the other fields are from the reader that came last. Fields
+-- that are absent or cannot be read are false or nil. -> the record, and an error if it cannot be
+-- read
 local function read_owner()
   local stored =
     redis.pcall('HMGET', KEYS.owner, 'lease', 'fence', 'since', 'supervised', 'record', 'mute',

@@ -67,7 +67,8 @@ local function class_in(record)
   return math.min(number_in(record, WORD.priority_field) or 0, NUMBER.max_priority)
 end
 
--- The position in the queue, as the score in KEYS.queue: first the class counts, then the ticket.
+-- The position in the queue, as the score in KEYS.queue: first the class counts, then the ticket
+-- (Q14).
 local function score_of(class, ticket)
   return math.min(ticket, NUMBER.class_span - 1) - class * NUMBER.class_span
 end
@@ -494,6 +495,7 @@ end
 local function send_away(id, state, time)
   local rank = redis.call('ZRANK', KEYS.queue, id)
   drop(id)
+  notify_next(state, time)
   if rank == 0 then notify_first_of_end(state, time) end
 end
 

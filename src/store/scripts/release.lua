@@ -15,8 +15,8 @@
 --       as the lease, and only if it is here),
 --       the slots of a stray grant as '1,4', which alone is to be released ('': any lease)
 -- -> {'released', whether the run is recorded, 0 or NUMBER.left_to_users if the lease is left to its
---    users or NUMBER.sign_is_due if leave_end() could not leave its sign, by hand for how many ms the
---    lease would have lasted}
+--    users or NUMBER.sign_is_due if leave_end() could not leave its sign, for how many ms the lease
+--    would have lasted if it may have users}
 --    | {'supervised', …} as `held` | {'gone', …} | {'held', …} | an error
 forget_absent()
 local token, by_hand, expire_in = ARGV.token, ARGV.by_hand == '1', tonumber(ARGV.expire_in)
@@ -65,9 +65,9 @@ end
 local function rest_of_lease()
   return how == 'shared' and ends - time or remaining_ms(time)
 end
-local rest_by_hand = by_hand and math.max(0, rest_of_lease()) or nil
+local rest_before = ARGV.may_have_users == '1' and math.max(0, rest_of_lease()) or nil
 local function released(recorded, what)
-  return {WORD.released, recorded, what or 0, rest_by_hand}
+  return {WORD.released, recorded, what or 0, rest_before}
 end
 -- Makes the lease expire then, and informs the first waiter, which waits for its end.
 local function expire_after(rest)

@@ -122,6 +122,20 @@ local function raise_max_ttl(how, id, max_ttl, ttl)
   return first_error(redis.pcall('HSET', key, field, decimal(ttl)))
 end
 
+-- Moves the own end of a keeper that has extended its lease, beside users or of a hold, in the
+-- record. -> an error or nil
+local function move_keeper(how, id, users, ttl, time)
+  local failure
+  if users.keeper then
+    users.keeper = math.max(users.keeper, time + ttl)
+    failure = write_users(how, id, users)
+  end
+  if failure or not users.hold or users.hold >= time + ttl then return failure end
+  local owner = read_owner()
+  local record = with_length(owner.record, time + ttl - tonumber(owner.since))
+  return first_error(redis.pcall('HSET', KEYS.owner, 'record', record))
+end
+
 -- Appends REPLY.user of the first users to a list.
 local function describe_users(described, users, time)
   for _, user in ipairs(users or {}) do

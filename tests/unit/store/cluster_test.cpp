@@ -331,7 +331,7 @@ TEST_F(ClusterTest, DoesNotCountAnExtensionWhoseTtlIsNotRemembered) {
           "+OK\r\n*9\r\n$8\r\nextended\r\n$1\r\n1\r\n$6\r\nstring\r\n:30000\r\n:0\r\n$0\r\n"
           "\r\n:-1\r\n:0\r\n$0\r\n\r\n");
       const Command rest = co_await a.read_command();
-      EXPECT_EQ(rest.back(), scripts::keep_ttl.name);
+      EXPECT_EQ(rest.back(), scripts::keep_record.name);
       EXPECT_EQ(rest.at(3), "redlock:owner:{deploy}");
       co_await a.send(is_remembered ? ":1\r\n" : "-ERR anything\r\n");
       const ExtendVote answer = co_await vote.get();

@@ -1837,6 +1837,41 @@ TEST_F(ScriptsAloneTest, TheTtlOfAnExtensionIsRememberedWhereTheRecordIs) {
   EXPECT_GT(pttl("deploy"), 9 * 60'000);
 }
 
+/// The keeper extends its lease while the record is elsewhere: the end of its last user must not
+/// take the lease from it.
+TEST_F(ScriptsAloneTest, TheEndOfTheKeeperIsMovedWhereTheRecordIs) {
+  for (const bool shared : {false, true}) {
+    redis_({"FLUSHALL"});
+    AcquireRequest request{resource_, token(), ttl(10s), some_owner(), Mode{shared}};
+    Owner owner = some_owner();
+    owner.renewed_for = 10s;
+    request.owner = owner;
+    ASSERT_TRUE(
+        std::holds_alternative<Granted>(drive_.run(server_.acquire(request, drive_.soon()))));
+    ExtendRequest user{resource_, token(), ttl(1min)};
+    user.user = LeaseUser{"user", encode_owner(some_owner())};
+    user.is_new = true;
+    ASSERT_TRUE(std::holds_alternative<Extended>(drive_.run(server_.extend(user, drive_.soon()))));
+
+    namespace key = protocol::key;
+    const ScriptCall call = extend_call({resource_, token(), ttl(30s)});
+    std::vector<bool> here(key::count, true);
+    here[shared ? key::shares : key::owner] = false;
+    const ScriptCall part = with_keys_that_are(here, call);
+    const ScriptReply reply = run(part);
+    ASSERT_TRUE(std::holds_alternative<Extended>(extend_vote(reply))) << shared;
+    const auto rest = rest_of(part, *reply);
+    ASSERT_TRUE(rest) << shared;
+    EXPECT_EQ(run(*rest).integer, 1) << shared;
+
+    ReleaseRequest end{resource_, token()};
+    end.user = "user";
+    ASSERT_TRUE(std::holds_alternative<Released>(drive_.run(server_.release(end, drive_.soon()))));
+    EXPECT_GT(pttl("deploy"), 20'000) << shared;
+    EXPECT_LE(pttl("deploy"), 30'000) << shared;
+  }
+}
+
 TEST_F(ScriptsAloneTest, ALockIsBrokenOnlyWhereItsRecordAndTheTombstonesAre) {
   namespace key = protocol::key;
   const Fence fence = acquired(token());
