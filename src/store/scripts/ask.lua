@@ -12,7 +12,9 @@ local id, slot, time = ARGV.lease, slot_of(ARGV.slot), now()
 local refused = refusal_of_writes()
 if refused then return refused end
 -- KEYS.lock is on no server of the cluster, so an exclusive lease is gone.
-if not KEYS.readers and ARGV.exclusive == '1' and read_lock() == false then return {WORD.free, 0} end
+if not KEYS.readers and ARGV.exclusive == '1' and read_lock() == false then
+  return {WORD.free, 0}
+end
 local state, value, type_name = lock_state(time)
 if not state then return value end
 local ended = has_ended_by_release(id) and 1 or 0

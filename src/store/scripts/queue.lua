@@ -85,8 +85,8 @@ local function largest_ticket(class)
   local last = redis.call('ZRANGE', KEYS.queue, -1, -1, 'WITHSCORES')
   local score = tonumber(last[2])
   if score and score > end_of_class(class) then
-    local lower = redis.call('ZRANGEBYSCORE', KEYS.queue, '(' .. decimal(end_of_class(class)), '+inf',
-      'LIMIT', 0, 1)[1]
+    local after = '(' .. decimal(end_of_class(class))
+    local lower = redis.call('ZRANGEBYSCORE', KEYS.queue, after, '+inf', 'LIMIT', 0, 1)[1]
     local rank = redis.call('ZRANK', KEYS.queue, lower)
     if rank == 0 then return nil end
     score = tonumber(redis.call('ZRANGE', KEYS.queue, rank - 1, rank - 1, 'WITHSCORES')[2])
