@@ -6,7 +6,9 @@ include(CheckCXXCompilerFlag)
 # Not CMAKE_POSITION_INDEPENDENT_CODE: the layers are libraries only while building, and -fPIC would
 # cost them what only shared ones need.
 target_compile_options(redlock-flags INTERFACE -fPIE)
-target_link_options(redlock-flags INTERFACE -pie)
+if(NOT REDLOCK_STATIC) # there src/CMakeLists.txt chooses
+  target_link_options(redlock-flags INTERFACE -pie)
+endif()
 
 # Indirect jumps only where the compiler meant them to go: by processor.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|i[3-6]86)$")

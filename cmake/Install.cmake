@@ -32,6 +32,10 @@ install(FILES packaging/tmpfiles.d/redlock-cli.conf DESTINATION lib/tmpfiles.d)
 
 install(FILES README.md CHANGELOG.md SECURITY.md LICENSE packaging/THIRD-PARTY-LICENSES
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(REDLOCK_STATIC)
+  install(FILES packaging/licences/Apache-2.0 packaging/licences/LGPL-2.1
+          DESTINATION ${CMAKE_INSTALL_DOCDIR}/licences)
+endif()
 install(FILES packaging/redlock-cli.toml DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
 # For users, where the links of README.md lead; how the program is made stays with its source.
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR}

@@ -1,6 +1,6 @@
-# What `cpack` packs: a tarball to be unpacked anywhere (TGZ), a .deb and a .rpm.
-# packaging/release.sh makes all of them; packaging/cpack.cmake is what a Debian package wants
-# otherwise than `cmake --install` lays it out.
+# What `cpack` packs: a tarball to be unpacked anywhere (TGZ, of preset static), a .deb and a .rpm
+# (of preset release). packaging/release.sh makes all of them; packaging/cpack.cmake is what a
+# Debian package wants otherwise than `cmake --install` lays it out.
 set(CPACK_PACKAGE_VENDOR "the redlock-cli authors")
 # Debian and Red Hat want the packager: DEBFULLNAME and DEBEMAIL, as for Debian's own tools.
 set(packager "the redlock-cli authors")
@@ -32,6 +32,14 @@ set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/packaging/cpack.cmake)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
+# Of what is built; cpack would take this machine's.
+set(CPACK_RPM_PACKAGE_ARCHITECTURE ${CMAKE_SYSTEM_PROCESSOR})
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+elseif(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE amd64)
+endif()
+
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_PACKAGE_SECTION admin)
@@ -56,6 +64,7 @@ set(CPACK_RPM_EXCLUDE_FROM_AUTO_FILELIST_ADDITION
 set(CPACK_RPM_SPEC_MORE_DEFINE
 "Recommends: openssl-libs
 Recommends: ca-certificates
+%define __strip ${CMAKE_STRIP}
 %define _buildhost localhost
 %define use_source_date_epoch_as_buildtime 1
 %define clamp_mtime_to_source_date_epoch 1

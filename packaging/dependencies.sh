@@ -5,6 +5,7 @@
 #   packaging/dependencies.sh            install what all tests need
 #   packaging/dependencies.sh build      … what building needs, and the unit tests and most bats tests
 #   packaging/dependencies.sh program    … what building the program needs
+#   packaging/dependencies.sh cross      … what building it for 64-bit ARM needs, too
 #   . packaging/dependencies.sh          only define BUILD_PACKAGES, FIRST_TEST_PACKAGES,
 #                                        TEST_PACKAGES, ensure_packages, ensure_test_packages
 
@@ -22,7 +23,7 @@ FIRST_TEST_PACKAGES=(lld libgtest-dev redis-server bats bats-assert bats-support
 # ensure_test_packages.
 TEST_PACKAGES=(
   "${FIRST_TEST_PACKAGES[@]}"
-  python3-redis python3-jsonschema jq
+  python3-redis python3-jsonschema python3-yaml jq
   zsh fish bash-completion dash mandoc groff-base binutils clang clang-format clangd iproute2 procps util-linux
   strace spin tcc less openssl
   make sqlite3 postgresql tmux
@@ -33,12 +34,17 @@ readonly DEPENDENCIES_SH=${BASH_SOURCE[0]}
 # sysexits(3) EX_UNAVAILABLE: something that is needed is not there.
 readonly EX_UNAVAILABLE=69
 
-# Prints those of the packages named that are not installed, one a line.
+# Prints those of the packages named that are not installed, one a line. A name without an
+# architecture is that of this machine's.
 missing_packages() {
-  local package
+  local package architecture native
   local -A installed=()
-  while read -r package; do installed[$package]=1; done < <(
-    dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null |
+  native=$(dpkg --print-architecture)
+  while read -r package architecture; do
+    installed[$package:$architecture]=1
+    [[ $architecture != "$native" && $architecture != all ]] || installed[$package]=1
+  done < <(
+    dpkg-query -W -f '${Package} ${Architecture} ${db:Status-Status}\n' "$@" 2>/dev/null |
       sed -n 's/ installed$//p')
   for package; do
     [[ -v installed[$package] ]] || printf '%s\n' "$package"
@@ -82,6 +88,28 @@ ensure_test_packages() {
   local runtime
   runtime=$(clang_runtime_package) || return
   [[ -z $runtime ]] || ensure_packages "$runtime"
+}
+
+# Prints what to install to build for ARCHITECTURE, as Debian names it: of the packages that both
+# may have installed, that one's; headers and tools of this machine.
+cross_packages() {
+  local package
+  for package in "${BUILD_PACKAGES[@]}"; do
+    [[ $package != g++ ]] || continue
+    if apt-cache show --no-all-versions "$package" | grep -qx "Multi-Arch: same"; then
+      package+=:$1
+    fi
+    echo "$package"
+  done
+}
+
+# As root, since another architecture changes what apt knows.
+ensure_cross_packages() {
+  local packages
+  ((EUID == 0)) || { echo "${0##*/}: needs root, for dpkg --add-architecture" >&2; return 77; }
+  dpkg --add-architecture arm64 && apt-get -q=2 update || return
+  mapfile -t packages < <(cross_packages arm64)
+  apt_install "${packages[@]}" g++-aarch64-linux-gnu qemu-user
 }
 
 # The package with clang's sanitizer and fuzzer libraries; nothing when clang already finds them.
@@ -157,11 +185,12 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   set -euo pipefail
   case ${1-test} in
     program) ensure_packages "${BUILD_PACKAGES[@]}" ;;
+    cross) ensure_cross_packages ;;
     build) ensure_packages "${BUILD_PACKAGES[@]}" "${FIRST_TEST_PACKAGES[@]}" ;;
     test) ensure_test_packages ;;
     install-as-root) install_as_root "${@:2}" ;;
     *)
-      echo "usage: ${0##*/} [program|build|test]" >&2
+      echo "usage: ${0##*/} [program|cross|build|test]" >&2
       exit 64
       ;;
   esac

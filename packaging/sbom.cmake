@@ -1,7 +1,7 @@
 # Writes the software bill of materials of a program, as SPDX 2.3:
-# cmake -DPROGRAM=… -DVERSION=… -DOUTPUT=… -P sbom.cmake What it is made of, the program says
-# itself; when, SOURCE_DATE_EPOCH.
-execute_process(COMMAND ${PROGRAM} --version OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
+# cmake -DPROGRAM=… [-DEMULATOR=…] -DVERSION=… -DOUTPUT=… -P sbom.cmake
+# What it is made of, the program says itself, if need be in an emulator; when, SOURCE_DATE_EPOCH.
+execute_process(COMMAND ${EMULATOR} ${PROGRAM} --version OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)
 file(SHA256 ${PROGRAM} digest)
 string(TIMESTAMP created "%Y-%m-%dT%H:%M:%SZ" UTC)
 

@@ -2,7 +2,7 @@
 # Tries what packaging/container makes, without a container engine: the same root file system, the
 # same user, redlock-cli as process 1 of a pid namespace, and a server on loopback, with and without
 # TLS.
-# usage: tests/container.sh PROGRAM   (as root; PROGRAM: of a release)
+# usage: tests/container.sh PROGRAM   (as root; PROGRAM: the static file of a release)
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export LC_ALL=C.UTF-8
@@ -35,8 +35,9 @@ check() {
 }
 
 packaging/container/rootfs.sh "$program" "$root"
+# Of the last image, which is built unless another is named.
 user=$(sed -n 's/^USER //p' packaging/container/Dockerfile)
-entry=$(sed -n 's/^ENTRYPOINT \["\(.*\)"\]$/\1/p' packaging/container/Dockerfile)
+entry=$(sed -n 's/^ENTRYPOINT \["\(.*\)"\]$/\1/p' packaging/container/Dockerfile | tail -n 1)
 
 # A server that every user may reach, whose certificate is by a CA that the image trusts.
 openssl req -x509 -newkey rsa:2048 -nodes -keyout "$work/key" -out "$work/cert" -days 2 \
@@ -86,6 +87,8 @@ exits_with() {
   ((code == expected)) || { echo "exit status $code"; return 1; }
 }
 
+# As COPY --from takes it into another image.
+check "the program lies where the documents say" test -f "$root/redlock-cli" -a ! -L "$root/redlock-cli"
 check "--version" contained -- --version
 check "no server is configured" exits_with 78 contained -- status
 check "the lock of a command, which sees it" exits_with 75 contained "$plain" -- run -k a \

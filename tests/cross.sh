@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds for 64-bit ARM with packaging/aarch64-linux-gnu.cmake, in a clean Debian 12, and tries the
-# program of the tarball there, under qemu-aarch64.
+# Makes a release for 64-bit ARM with packaging/aarch64-linux-gnu.cmake, in a clean Debian 12, and
+# tries its static file there, under qemu-aarch64.
 # usage: tests/cross.sh   (as root)
 # On demand, as it takes minutes: `cmake --build --preset release --target check-cross`. The root
 # comes from the mirror that this machine's apt uses. What is built is the last commit.
@@ -19,7 +19,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export LC_ALL=C.UTF-8
 
 ((EUID == 0)) || { echo "cross.sh: needs root, to make a root" >&2; exit 77; }
-ensure_packages debootstrap git binutils file
+ensure_packages debootstrap git binutils file dpkg-dev rpm
 
 work=$(mktemp -d /tmp/redlock-cross.XXXXXX)
 chmod 755 "$work"
@@ -38,34 +38,35 @@ version=$(sed -En 's/^project\(.* VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)
 
 # --- The build ---
 
-# Those that both architectures may have installed are for ARM; headers and tools are of this
-# machine.
-packages=" ${BUILD_PACKAGES[*]} "
+mkdir "$root/program"
+git clone -q . "$root/src"
 check "the cross compiler and the libraries for ARM can be installed" in_root "$suite" '
   printf "#!/bin/sh\nexit 101\n" >/usr/sbin/policy-rc.d
   chmod 755 /usr/sbin/policy-rc.d
-  dpkg --add-architecture arm64
   apt-get -q=2 update
-  packages=
-  for package in '"${packages/ g++ / }"'; do
-    ! apt-cache show "$package" | grep -x "Multi-Arch: same" || package=$package:arm64
-    packages="$packages $package"
-  done
-  apt-get -q -y --no-install-recommends install $packages g++-aarch64-linux-gnu qemu-user \
-    redis-server openssl'
-
-mkdir "$root/src" "$root/program"
-git archive HEAD | tar -C "$root/src" -xf -
-check "it is built" in_root "$suite" '
+  apt-get -q -y --no-install-recommends install git redis-server openssl
+  /src/packaging/dependencies.sh cross'
+check "a release is made" in_root "$suite" '
+  git config --global --add safe.directory /src
   cd /src
-  cmake --preset release -B build/aarch64 --toolchain packaging/aarch64-linux-gnu.cmake \
-    -DBUILD_TESTING=OFF
-  cmake --build build/aarch64 -j "$(nproc)"'
-check "cpack makes a tarball, with its name" in_root "$suite" "
-  cpack --config /src/build/aarch64/CPackConfig.cmake -G TGZ -B /tmp/dist
-  tar -C /program -xzf /tmp/dist/redlock-cli-$version-linux-aarch64.tar.gz --strip-components=1"
+  packaging/release.sh /dist aarch64'
+check "the static file has its place in the tarball" tar -C "$root/program" -xzf \
+  "$root/dist/redlock-cli-$version-linux-aarch64.tar.gz" --strip-components=1
 program=$root/program/bin/redlock-cli
 [[ -x $program ]] || { summary; exit 1; }
+packages_are_for_arm() {
+  dpkg-deb -f "$root/dist"/*.deb Architecture Depends | tee /dev/stderr | grep -x "Architecture: arm64" &&
+    dpkg-deb -f "$root/dist"/*.deb Depends | grep libc6 &&
+    rpm -qp --queryformat '%{ARCH}\n' "$root/dist"/*.rpm | grep -x aarch64
+}
+check "the .deb and the .rpm are for ARM, and know what they need" packages_are_for_arm
+program_of_deb() {
+  mkdir "$work/deb"
+  dpkg-deb -x "$root/dist"/*.deb "$work/deb"
+  file "$work/deb/usr/bin/redlock-cli" | tee /dev/stderr | grep 'ARM aarch64' | grep -w stripped &&
+    tests/hardening.sh "$work/deb/usr/bin/redlock-cli"
+}
+check "the program in the .deb is for ARM, stripped and hardened" program_of_deb
 
 # --- The program ---
 
@@ -73,14 +74,8 @@ is_for_arm() { file "$program" | tee /dev/stderr | grep -q 'ELF 64-bit LSB pie.*
 check "the program is for ARM" is_for_arm
 check "it is stripped" sh -c '! readelf --wide --sections "$1" | grep -E " \.(symtab|comment) "' \
   sh "$program"
-needs_libc_alone() {
-  local needed
-  needed=$(readelf --wide --dynamic "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p')
-  echo "needs: $needed"
-  grep -qx 'libc\.so\.6' <<<"$needed" &&
-    ! grep -vxE 'lib[cm]\.so\.6|ld-linux-aarch64\.so\.1' <<<"$needed"
-}
-check "it needs libc alone" needs_libc_alone
+needs_nothing() { ! readelf --wide --program-headers --dynamic "$1" | grep -E 'INTERP|NEEDED'; }
+check "it needs no library" needs_nothing "$program"
 check "it is hardened" tests/hardening.sh "$program"
 
 printf '#!/bin/sh\nexec qemu-aarch64 /program/bin/redlock-cli "$@"\n' >"$root/usr/bin/redlock-cli"
@@ -165,7 +160,7 @@ server=
 
 # A port that is taken lets the check fail; the next time it is another.
 port=$((20000 + SRANDOM % 12000))
-try "TLS, with the OpenSSL for ARM" '
+try "TLS, with the OpenSSL that is linked in" '
   openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out cert -days 2 \
     -subj /CN=test -addext subjectAltName=IP:127.0.0.1 2>/dev/null
   start_server --bind 127.0.0.1 --tls-port '"$port"' --tls-cert-file cert --tls-key-file key \

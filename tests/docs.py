@@ -456,6 +456,36 @@ def check_version(tree, problems):
     for file in pages(tree).values():
         if f".Os redlock-cli {version}" not in tree.text(file).splitlines():
             problems.append(f"{file}: no footer .Os redlock-cli {version}")
+    for file in ["README.md", "docs/recipes/ci.md"]:
+        named = re.findall(
+            r"redlock-cli(?:[-_]|@v|:v|/releases/download/v)([0-9]+\.[0-9]+\.[0-9]+)", tree.text(file)
+        )
+        if not named or set(named) != {version}:
+            problems.append(f"{file}: names the versions {sorted(set(named))}")
+
+
+def check_address(tree, problems):
+    """Wherever the project's address stands, it is that of CMakeLists.txt."""
+    found = re.search(r"HOMEPAGE_URL https://github\.com/([^/ \n]+/[^/ \n]+)", tree.text("CMakeLists.txt"))
+    if not found:
+        problems.append("CMakeLists.txt: no HOMEPAGE_URL at GitHub")
+        return
+    files = subprocess.run(
+        ["grep", "-rlI", "--exclude-dir=build", "--exclude-dir=.git", "redlock-cli", "."],
+        cwd=tree.root,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    mention = r"(?:uses: |github\.com/|ghcr\.io/)([A-Za-z0-9-]+/redlock-cli)\b"
+    mentions = 0
+    for file in files:
+        for address in re.findall(mention, tree.text(file)):
+            mentions += 1
+            if address != found[1]:
+                problems.append(f"{file}: the project is at {found[1]}, not {address}")
+    if mentions < 5:
+        problems.append(f"the project's address is mentioned {mentions} times only")
 
 
 def check_changelog(tree, problems):
@@ -521,6 +551,7 @@ def problems_of(tree):
     check_output(tree, problems)
     check_readme(tree, problems)
     check_version(tree, problems)
+    check_address(tree, problems)
     check_changelog(tree, problems)
     check_links(tree, problems)
     return problems

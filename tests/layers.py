@@ -47,6 +47,7 @@ LAYERS = {
     "core": ("types, votes → decision, queue, times; pure: the C++ standard library alone", "support", ""),
     "support": ("result, clocks, durations, text", "", "libmd"),
     "find_object.cpp": ("only where the C++ runtime is linked in", "", ""),
+    "name_service.cpp": ("only where libc is linked in", "", ""),
     "no_libm.cpp": ("only where the C++ runtime is linked in", "", ""),
 }
 FOLDERS = [layer for layer in LAYERS if not layer.endswith(".cpp")]

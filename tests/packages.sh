@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds what a release offers and tries it: the .deb in clean Debian roots (installed, used as the
-# documents and the manual tell, upgraded, removed with nothing left, the tarball's program beside
-# it), the README's first command in such a root, the .rpm unpacked, the root file system of a
-# container, lintian, the checksums, and that a second build elsewhere gives the same bytes.
+# documents and the manual tell, upgraded, removed with nothing left, the static file beside it), the
+# README's first command in such a root, the .rpm unpacked, the root file system of a container,
+# install.sh, the static file linked anew, lintian, the checksums, and that a second build elsewhere
+# gives the same bytes. tests/anywhere.sh tries the static file in other roots.
 # usage: tests/packages.sh [--dist DIRECTORY] [SUITE…]   (as root; SUITE: bookworm, trixie and sid,
 # unless named)
 # --dist: tries what packaging/release.sh has made there, and builds nothing.
@@ -49,23 +50,56 @@ fi
 [[ -s $dist/SHA256SUMS ]] || { echo "packages.sh: there is no release in $dist" >&2; exit 1; }
 deb=$(echo "$dist"/*.deb)
 rpm=$(echo "$dist"/*.rpm)
+static=$(find "$dist" -name "redlock-cli-*-linux-$(uname -m).tar.gz")
+relink=$(find "$dist" -name "redlock-cli-*-linux-$(uname -m)-relink.tar.gz")
 source=$(find "$dist" -name 'redlock-cli-*.tar.gz' ! -name '*-linux-*')
 
 check "SHA256SUMS fits" \
-  sh -c 'cd "$1" && sha256sum -c SHA256SUMS && [ "$(wc -l <SHA256SUMS)" = 5 ]' sh "$dist"
+  sh -c 'cd "$1" && sha256sum -c SHA256SUMS && [ "$(wc -l <SHA256SUMS)" = 8 ]' sh "$dist"
 check "lintian has nothing to say" lintian --fail-on error,warning,info --info --display-info "$deb"
 
-check "the list of components is SPDX, and names those of the program" python3 -c '
+# components HOW FILE: with OpenSSL in HOW as it is related to the program.
+components() {
+  python3 -c '
 import json, sys
-document = json.load(open(sys.argv[1]))
+document = json.load(open(sys.argv[2]))
 names = {package["name"] for package in document["packages"]}
 assert document["spdxVersion"] == "SPDX-2.3"
 assert {"redlock-cli", "hiredis", "Lua", "libmd", "Asio", "fmt", "CLI11", "toml++", "OpenSSL",
         "libstdc++"} <= names, names
+assert ("glibc" in names) == (sys.argv[1] == "STATIC_LINK"), names
 known = {package["SPDXID"] for package in document["packages"]} | {"SPDXRef-DOCUMENT"}
 for relation in document["relationships"]:
     assert relation["spdxElementId"] in known and relation["relatedSpdxElement"] in known, relation
-' "$(echo "$dist"/*.spdx.json)"
+    if "SPDXRef-OpenSSL" in relation.values():
+        assert relation["relationshipType"] == sys.argv[1], relation
+' "$@"
+}
+check "the list of components of the packages is SPDX, and has OpenSSL as what is loaded" \
+  components OPTIONAL_DEPENDENCY_OF "${source%.tar.gz}.spdx.json"
+check "the list of components of the static file has OpenSSL and libc" \
+  components STATIC_LINK "${static%.tar.gz}.spdx.json"
+
+# --- The static file ---
+
+install_static() {
+  sh "$dist/install.sh" --from "file://$dist" --dir "$work/bin" && "$work/bin/redlock-cli" --version
+}
+check "install.sh installs the static file" install_static
+needs_nothing() { ! readelf --wide --program-headers --dynamic "$1" | grep -E 'INTERP|NEEDED'; }
+check "it needs no library" needs_nothing "$work/bin/redlock-cli"
+check "it is hardened" tests/hardening.sh "$work/bin/redlock-cli"
+
+# As the licence of libc lets everybody do.
+link_anew() {
+  mkdir "$work/relink"
+  tar -C "$work/relink" -xzf "$relink" --strip-components=1
+  grep -E '^libc6-dev ' "$work/relink/BUILT-WITH" && "$work/relink/relink.sh" &&
+    diff <("$work/relink/redlock-cli" --version) <("$work/bin/redlock-cli" --version) &&
+    needs_nothing "$work/relink/redlock-cli" &&
+    "$work/relink/redlock-cli" run -S local: -k relink -- true
+}
+check "it can be linked with another libc" link_anew
 
 # --- The .rpm ---
 
@@ -107,7 +141,7 @@ check "the .rpm owns no directory of others" rpm_owns_no_directory_of_others
 
 ensure_packages redis-server redis-tools openssl ca-certificates
 check "the root file system of a container, with the program as process 1" tests/container.sh \
-  "$work/rpm/usr/bin/redlock-cli"
+  "$work/bin/redlock-cli"
 
 # --- A release that does not fit ---
 
@@ -163,13 +197,13 @@ packages_of() {
   dpkg-query --admindir "$work/$1/var/lib/dpkg" -W -f '${Package} ${Version}\n' | sort
 }
 
-# try_first_command SUITE ROOT: the README's, as it is printed, with nothing but the source.
+# try_first_command SUITE ROOT: the README's for a tree, as it is printed, with nothing but the source.
 try_first_command() {
   local command began=$SECONDS
   unpack_source "$2"
-  command=$(awk '/^```sh/ { getline; print; exit }' "$work/$2/tmp/source/README.md")
+  command=$(grep -m 1 -x './packaging/quickstart\.sh' "$work/$2/tmp/source/README.md")
   packages_of "$2" >"$work/$2.packages"
-  check "$1: the README's first command, $command" in_root "$2" "
+  check "$1: the README's first command for a tree, $command" in_root "$2" "
     cd /tmp/source
     $command || { code=\$?; cat build/quickstart.log; exit \$code; }"
   echo "          It took $((SECONDS - began)) seconds, and installed:"
@@ -217,14 +251,14 @@ for suite in "${suites[@]}"; do
   contents "$work/$suite" >"$work/$suite.before"
   cp "$deb" "$work/$suite/tmp/redlock-cli.deb"
   cp "$work/earlier.deb" "$work/$suite/tmp/earlier.deb"
-  cp "$dist"/redlock-cli-*-linux-*.tar.gz "$work/$suite/tmp/portable.tar.gz"
+  cp "$static" "$work/$suite/tmp/static.tar.gz"
 
-  check "$suite: the tarball's program starts on a bare root" in_root "$suite" '
-    mkdir /tmp/portable
-    tar -C /tmp/portable -xzf /tmp/portable.tar.gz --strip-components=1
-    /tmp/portable/bin/redlock-cli --version
-    /tmp/portable/bin/redlock-cli run -S local: -k a -- true
-    rm -rf /tmp/portable'
+  check "$suite: the static file starts on a bare root" in_root "$suite" '
+    mkdir /tmp/static
+    tar -C /tmp/static -xzf /tmp/static.tar.gz --strip-components=1
+    /tmp/static/bin/redlock-cli --version
+    /tmp/static/bin/redlock-cli run -S local: -k a -- true
+    rm -rf /tmp/static'
   check "$suite: the .deb installs on a bare root" in_root "$suite" '
     dpkg -i /tmp/earlier.deb
     dpkg -s redlock-cli | grep "^Version: 0.0.1"'

@@ -50,9 +50,8 @@ std::vector<std::string_view> names_of_commands(unsigned commands) {
 
 [[noreturn]] void refuse_command(const std::string& word) {
   const std::string hint = hint_for_command(word);
-  if (!hint.empty())
-    refuse(fmt::format("unknown command {}{}", shell_word(shown_word(word)), hint));
-  refuse(fmt::format("unknown command {}; the commands are {}", shell_word(shown_word(word)),
+  if (!hint.empty()) refuse(fmt::format("unknown command '{}'{}", shown(word), hint));
+  refuse(fmt::format("unknown command '{}'; the commands are {}", shown(word),
                      fmt::join(names_of_commands(everywhere), ", ")));
 }
 

@@ -78,6 +78,7 @@ Not every holder can be stopped (75): not `acquire` without --while-pid, not --o
 not another program.
 
   redlock-cli stop deploy --reason 'wrong branch'
+  redlock-cli stop deploy --all              # those who wait, too
   redlock-cli stop gpu --slot 2 -w 5m)"},
     CommandSpec{for_status, "status", Operands::keys, "[KEY...] [OPTIONS]",
                 "show holders, waiters and past runs",

@@ -25,19 +25,6 @@
 namespace redlock::cli {
 namespace {
 
-commands::StopOptions read_stop_options(const Settings& settings) {
-  std::vector<Resource> resources = read_keys(settings);
-  if (resources.size() > 1) throw CommandError(ExitCode::usage, "stop is for one key at a time");
-  commands::StopOptions options{.resource = std::move(resources.front()),
-                                .wait = settings.get(option::stop_wait)};
-  if (const auto slot = settings.get(option::slot)) options.slot = static_cast<std::size_t>(*slot);
-  if (const auto fence = settings.get(option::if_fence)) options.only_if = Fence(*fence);
-  const Owner user = commands::this_user();
-  options.request = {
-      .host = user.host, .user = user.user, .reason = settings.get(option::reason).value_or("")};
-  return options;
-}
-
 using Options = std::initializer_list<const OptionRow*>;
 
 void refuse_beside(const Settings& settings, const OptionRow& one, Options others) {
@@ -45,6 +32,28 @@ void refuse_beside(const Settings& settings, const OptionRow& one, Options other
     if (const auto rival = settings.find(*other))
       Settings::refuse_both(*settings.find(one), *rival);
   }
+}
+
+commands::StopOptions read_stop_options(const Settings& settings) {
+  std::vector<Resource> resources = read_keys(settings);
+  if (resources.size() > 1) throw CommandError(ExitCode::usage, "stop is for one key at a time");
+  commands::StopOptions options{.resource = std::move(resources.front()),
+                                .wait = settings.get(option::stop_wait)};
+  options.slot = settings.get(option::slot);
+  if (const auto fence = settings.get(option::if_fence)) options.only_if = Fence(*fence);
+  const bool waiting = settings.get(option::stop_waiting);
+  const bool all = settings.get(option::stop_all);
+  if (all) refuse_beside(settings, option::stop_all, {&option::stop_waiting});
+  if (waiting) {
+    refuse_beside(settings, option::stop_waiting,
+                  {&option::slot, &option::if_fence, &option::stop_wait});
+  }
+  if (waiting || all)
+    options.target = all ? commands::StopTarget::all : commands::StopTarget::waiters;
+  const Owner user = commands::this_user();
+  options.request = {
+      .host = user.host, .user = user.user, .reason = settings.get(option::reason).value_or("")};
+  return options;
 }
 
 /// Refuses options that contradict each other: each asks for a different kind of answer.
@@ -76,7 +85,10 @@ commands::StatusOptions read_status_options(const Settings& settings) {
     throw CommandError(ExitCode::usage, "--prefix cannot be combined with keys");
   }
   options.prefix = prefix.value_or("");
-  options.slots = settings.get(option::slots);
+  if (auto pool = settings.get(option::slots)) {
+    options.slots = pool->size;
+    options.slot_names = std::move(pool->names);
+  }
   options.exit_code = settings.get(option::exit_code);
   options.watch = settings.get(option::watch);
   options.verbose = settings.get(option::verbose) > 0;
@@ -155,6 +167,10 @@ commands::ExitAs release_command(const Settings& settings) {
   }
   const bool foreign = settings.get(option::foreign);
   if (foreign && !force) Settings::refuse(*settings.find(option::foreign), "goes with --force");
+  const auto slot = settings.get(option::slot);
+  if (slot && !force) Settings::refuse(*settings.find(option::slot), "goes with --force");
+  if (slot && foreign)
+    Settings::refuse_both(*settings.find(option::slot), *settings.find(option::foreign));
   if (foreign && fence)
     Settings::refuse_both(*settings.find(option::foreign), *settings.find(option::if_fence));
   commands::Session session(session_options(settings), servers, timeout_without_ttl(servers));
@@ -169,6 +185,7 @@ commands::ExitAs release_command(const Settings& settings) {
   options.only_if = only_if;
   options.breaker = std::move(breaker);
   options.and_foreign = foreign;
+  options.slot = slot;
   return commands::break_locks(session, options);
 }
 

@@ -214,8 +214,7 @@ const OptionRow& setting_of(const std::string& path, const toml::key& key, const
   const auto option = std::find_if(option::all_options.begin(), option::all_options.end(),
                                    [&](const OptionRow* row) { return row->name() == key.str(); });
   if (option == option::all_options.end()) {
-    refuse(path, at,
-           fmt::format("this is no setting; expected are {}{}", expected(), hint_for(key.str())));
+    refuse(path, at, fmt::format("unknown setting; write {}{}", expected(), hint_for(key.str())));
   }
   if ((*option)->spec().source != OptionSource::anywhere) {
     refuse(path, at, fmt::format("{} belongs on the command line, not in a file", key.str()));

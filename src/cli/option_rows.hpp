@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cli/option_types.hpp"
+#include "core/protocol.hpp"
 #include "core/stop_plan.hpp"
 #include "core/types.hpp"
 #include "guard/isolation.hpp"
@@ -79,9 +80,18 @@ inline constexpr Text reason{
      "The reason, which the holder reports; up to 512 bytes; release: with --force"},
     {"TEXT", max_owner_field}};
 
-inline constexpr Option<NumberType> slot{{"--slot", for_stop, OptionSource::line, Section::lock,
-                                          "Stop the holder of this slot of a lock with --slots"},
-                                         {0, Mode::max_slots - 1}};
+inline constexpr Option<SlotType> slot{
+    {"--slot", takes_lock | for_stop | for_release, OptionSource::line, Section::lock,
+     "Exactly this slot of a lock with --slots, a number or a name; release: with --force"},
+    {}};
+
+inline constexpr Flag stop_waiting{
+    {"--waiting", for_stop, OptionSource::line, Section::lock,
+     "Send away those who wait, and let the holder go on; they exit with 75 (-E replaces it)"}};
+
+inline constexpr Flag stop_all{
+    {"--all", for_stop, OptionSource::line, Section::lock,
+     "Send away those who wait, then stop the holder: none of them starts in between"}};
 
 std::string stop_wait_default();
 inline constexpr Option<DurationType> stop_wait{
@@ -108,15 +118,18 @@ inline constexpr Flag exclusive{{"-x,-e,--exclusive", takes_lock, OptionSource::
                                  Section::lock, "Hold the lock alone (the default)"},
                                 true};
 
-inline constexpr Option<NumberType> slots{
+inline constexpr Option<PoolType> slots{
     {"--slots", takes_lock | for_status, OptionSource::anywhere, Section::lock,
-     "The lock has N slots, for as many processes at once; N is at most 1000; REDLOCK_SLOT is the "
-     "slot, from 0"},
-    {1, Mode::max_slots}};
+     "The lock has slots, for as many processes at once: a number of them, at most 1000, and "
+     "REDLOCK_SLOT is the slot, from 0; or names, separated by commas, and REDLOCK_SLOT_NAME is "
+     "its "
+     "name"},
+    {}};
 
 inline constexpr Option<NumberType> take{
     {"--take", takes_lock, OptionSource::line, Section::lock,
-     "With --slots: take M of the N slots, all or none; REDLOCK_SLOT_LIST names them"},
+     "With --slots: take M of the slots, all or none; REDLOCK_SLOT_LIST or REDLOCK_SLOT_NAME_LIST "
+     "has them"},
     {1, Mode::max_slots, "M"}};
 
 inline constexpr Flag supersede{{"--supersede", takes_lock, OptionSource::line, Section::lock,
@@ -127,6 +140,12 @@ inline constexpr Flag replace{
     {"--replace", for_run, OptionSource::line, Section::lock,
      "Newest wins, what runs included: as --supersede, and CMD of an older run with --replace is "
      "stopped; this one starts when all of it is dead"}};
+
+inline constexpr DefaultOption<NumberType> priority{
+    {"--priority", takes_lock, OptionSource::anywhere, Section::lock,
+     "Acquire before waiters with a smaller N; the holder is left alone; 0 to 9"},
+    {0, protocol::max_priority},
+    0};
 
 /// Longer than any queue.
 inline constexpr std::uint64_t max_queue_bound = 1'000'000;
@@ -421,6 +440,8 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
     &if_fence,
     &reason,
     &slot,
+    &stop_waiting,
+    &stop_all,
     &stop_wait,
     &note,
     &conflict_exit_code,
@@ -430,6 +451,7 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
     &take,
     &supersede,
     &replace,
+    &priority,
     &max_waiting,
     &once_per,
     &fresh_exit_code,
@@ -487,12 +509,16 @@ inline constexpr auto all_options = std::to_array<const OptionRow*>({
 
 /// The common options: `COMMAND --help` shows only these, `--help-all` shows all.
 inline constexpr auto common_options = std::to_array<const OptionRow*>({
-    &key,     &nonblock,     &wait,      &ttl,      &hold_for,  &hold_until, &token_file,
-    &force,   &if_fence,     &reason,    &slot,     &stop_wait, &note,       &conflict_exit_code,
-    &shared,  &slots,        &once_per,  &max_hold, &command,   &while_pid,  &detach,
-    &server,  &export_lease, &exit_code, &prefix,   &max_age,   &max_held,   &runs,
-    &watch,   &settings,     &json,      &quiet,    &verbose,   &help,       &help_all,
-    &version,
+    &key,          &nonblock,   &wait,       &ttl,
+    &hold_for,     &hold_until, &token_file, &force,
+    &if_fence,     &reason,     &slot,       &stop_waiting,
+    &stop_all,     &stop_wait,  &note,       &conflict_exit_code,
+    &shared,       &slots,      &once_per,   &max_hold,
+    &command,      &while_pid,  &detach,     &server,
+    &export_lease, &exit_code,  &prefix,     &max_age,
+    &max_held,     &runs,       &watch,      &settings,
+    &json,         &quiet,      &verbose,    &help,
+    &help_all,     &version,
 });
 
 }  // namespace redlock::cli::option

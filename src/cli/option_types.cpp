@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "guard/signals.hpp"
 #include "support/duration.hpp"
 #include "support/number.hpp"
@@ -14,6 +16,19 @@ namespace {
 constexpr unsigned max_count = 9;
 
 constexpr int max_exit_status = 255;
+
+constexpr std::string_view form_of_names =
+    "1 to 64 letters, digits, '.', '_', ':' or '-', not digits alone and not beginning with '-'";
+
+bool is_digits(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+/// Such as `3` or `3.0`.
+bool is_number(std::string text) {
+  if (const std::size_t point = text.find('.'); point != std::string::npos) text.erase(point, 1);
+  return is_digits(text);
+}
 
 }  // namespace
 
@@ -75,7 +90,40 @@ ReadValue<std::uint64_t> NumberType::read(const std::string& text, const std::st
 }
 
 bool OptionalNumberType::has_form(const std::string& text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  return is_digits(text);
+}
+
+ReadValue<Pool> PoolType::read(const std::string& text, const std::string& shown) const {
+  // A fraction is no pool of one slot with that name.
+  if (is_number(text)) {
+    const auto size = NumberType{1, Mode::max_slots}.read(text, shown);
+    if (!size) return unexpected(size.error());
+    return Pool{static_cast<std::size_t>(*size)};
+  }
+  Pool pool;
+  const std::string list = text + ',';
+  std::set<std::string> names;
+  for (std::string_view rest = list; !rest.empty();) {
+    pool.names.emplace_back(next_word(rest, ','));
+    const std::string& name = pool.names.back();
+    if (!is_slot_name(name)) {
+      return unexpected(
+          fmt::format("must be a number, or names separated by commas: {}", form_of_names));
+    }
+    if (!names.insert(name).second) return unexpected(fmt::format("has the name {} twice", name));
+  }
+  pool.size = pool.names.size();
+  if (pool.size > Mode::max_slots)
+    return unexpected(fmt::format("must be at most {} names", Mode::max_slots));
+  return pool;
+}
+
+ReadValue<std::string> SlotType::read(const std::string& text, const std::string& shown) const {
+  if (is_slot_name(text)) return text;
+  const auto number = NumberType{0, Mode::max_slots - 1}.read(text, shown);
+  if (number) return std::to_string(*number);
+  if (is_digits(text)) return unexpected(number.error());
+  return unexpected(fmt::format("must be a number, or a name: {}", form_of_names));
 }
 
 ReadValue<std::vector<int>> StatusesType::read(const std::string& text, const std::string&) const {

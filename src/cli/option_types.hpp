@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/types.hpp"
 #include "support/duration.hpp"
 #include "support/result.hpp"
 #include "support/text.hpp"
@@ -211,6 +212,27 @@ struct OptionalNumberType : NumberType {
   std::uint64_t bare;
   [[nodiscard]] std::string operand() const { return "[N]"; }
   [[nodiscard]] static bool has_form(const std::string& text);
+};
+
+/// The slots of a lock: how many there are, or their names, separated by commas.
+struct Pool {
+  std::size_t size = 0;
+  std::vector<std::string> names{};  ///< empty: the slots have numbers
+};
+
+struct PoolType {
+  using Value = Pool;
+  static constexpr OptionKind kind = OptionKind::value;
+  [[nodiscard]] std::string operand() const { return "SLOTS"; }
+  [[nodiscard]] ReadValue<Value> read(const std::string& text, const std::string& shown) const;
+};
+
+/// One slot of a lock, by number or name.
+struct SlotType {
+  using Value = std::string;
+  static constexpr OptionKind kind = OptionKind::value;
+  [[nodiscard]] std::string operand() const { return "SLOT"; }
+  [[nodiscard]] ReadValue<Value> read(const std::string& text, const std::string& shown) const;
 };
 
 /// Exit statuses (0 to 255), separated by commas.

@@ -13,6 +13,7 @@
 #include "guard/command.hpp"
 #include "output/describe.hpp"
 #include "support/duration.hpp"
+#include "support/number.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -129,9 +130,8 @@ ChosenMode choose_mode(const Settings& settings) {
   if (settings.find(option::exclusive) && settings.get(option::exclusive))
     choose(option::exclusive, {});
   if (settings.get(option::shared)) choose(option::shared, {true, 0});
-  if (const auto slots = settings.get(option::slots)) {
-    choose(option::slots, {true, static_cast<std::size_t>(*slots)});
-  }
+  if (auto pool = settings.get(option::slots))
+    choose(option::slots, {true, pool->size, 1, std::move(pool->names)});
   if (rival) Settings::refuse_both(*rival, *chosen);
   return {mode, std::move(chosen)};
 }
@@ -141,7 +141,26 @@ Mode read_mode(const Settings& settings, const std::vector<Resource>& resources)
   mode.take = read_take(settings, mode.slots);
   if (mode.slots == 0) return mode;
   if (resources.size() > 1)
-    Settings::refuse(*chosen, "allows only one -k: REDLOCK_SLOT is one number");
+    Settings::refuse(*chosen, "allows only one -k: REDLOCK_SLOT is one slot");
+  return mode;
+}
+
+/// The mode for the slot of --slot, if it is given.
+Mode in_slot(const Settings& settings, Mode mode) {
+  const auto slot = settings.get(option::slot);
+  if (!slot) return mode;
+  const Setting setting = *settings.find(option::slot);
+  if (mode.slots == 0) Settings::refuse(setting, "needs --slots");
+  if (mode.take > 1) Settings::refuse_both(setting, *settings.find(option::take));
+  const auto number = whole_number<std::size_t>(*slot);
+  const bool is_there = mode.only.empty() ? number && *number < mode.slots
+                                          : std::ranges::find(mode.only, *slot) != mode.only.end();
+  if (!is_there) {
+    Settings::refuse(setting, fmt::format("{} is not among the slots of {}", *slot,
+                                          settings.find(option::slots)->where));
+  }
+  mode.only = {*slot};
+  mode.slots = 1;
   return mode;
 }
 
@@ -258,11 +277,13 @@ commands::LockOptions read_lock_options(const Settings& settings, std::vector<Re
     raise_restart_guard(settings, servers, option::ttl, ttl.length());
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
   const bool may_share = (option::shared.spec().commands & command) != 0;
-  const Mode mode = may_share ? read_mode(settings, resources) : Mode();
+  Mode mode = may_share ? read_mode(settings, resources) : Mode();
   const WaitPolicy wait = read_wait_policy(settings);
   check_newest_wins(settings, wait, resources.size());
   owner.slots = mode.slots;
   owner.take = mode.take;
+  if (may_share) mode = in_slot(settings, std::move(mode));
+  owner.priority = static_cast<unsigned>(settings.get(option::priority));
   const bool insists_on_wait = settings.find(option::wait) && wait.wait != Duration::zero();
   return {.resources = std::move(resources),
           .ttl = ttl,
@@ -271,7 +292,7 @@ commands::LockOptions read_lock_options(const Settings& settings, std::vector<Re
           .owner = std::move(owner),
           .servers = std::move(servers),
           .server_timeout = timeout,
-          .mode = mode,
+          .mode = std::move(mode),
           .supersedes = !newest_wins_option(settings).empty(),
           .replaces = settings.get(option::replace),
           .max_waiting = read_max_waiting(settings, wait),

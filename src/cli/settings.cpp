@@ -23,8 +23,8 @@ constexpr std::string_view prefix = "REDLOCK_";
 
 /// The variables that redlock-cli itself sets for commands (commands/nesting.cpp), without the
 /// prefix.
-constexpr std::array<std::string_view, 7> exported_names{"KEY",  "TOKEN",     "FENCE", "LEASE",
-                                                         "SLOT", "SLOT_LIST", "HELD"};
+constexpr std::array<std::string_view, 9> exported_names{
+    "KEY", "TOKEN", "FENCE", "LEASE", "SLOT", "SLOT_LIST", "SLOT_NAME", "SLOT_NAME_LIST", "HELD"};
 
 /// The name of an option's variable without the prefix: `SERVER_TIMEOUT`.
 std::string_view variable_part(const OptionRow& option) {
@@ -185,7 +185,7 @@ void refuse_misspelt_variables(const Settings& settings) {
     for (const OptionRow* option : option::all_options) {
       if (!is_nearly(part, variable_part(*option)) || !is_missing(*option, settings)) continue;
       throw CommandError(ExitCode::config,
-                         fmt::format("{}: this is no setting; did you mean {}?",
+                         fmt::format("{}: unknown setting; did you mean {}?",
                                      escape_for_terminal(name), option->variable()));
     }
   }

@@ -20,7 +20,7 @@ namespace redlock::commands {
 namespace {
 
 constexpr std::string_view lease_prefix = "REDLOCK_LEASE='";
-constexpr std::size_t max_file = 64 * 1024;
+constexpr std::size_t max_file = 256 * 1024;
 
 unexpected<std::string> failure(const std::string& path, std::string_view what) {
   return unexpected<std::string>(fmt::format("{}: {}", escape_for_terminal(path), what));
@@ -30,12 +30,18 @@ unexpected<std::string> system_failure(const std::string& path) {
   return failure(path, errno_text(errno));
 }
 
-/// REDLOCK_SLOT and REDLOCK_SLOT_LIST, each between `before` and `after`; empty without slots.
+/// The variables for the slots, each between `before` and `after`; empty without slots.
 std::string slot_words(const LeaseVariables& values, std::string_view before,
                        std::string_view after) {
-  if (!values.slot) return {};
-  return fmt::format("{0}REDLOCK_SLOT={2}{1}{0}REDLOCK_SLOT_LIST={3}{1}", before, after,
-                     shell_quote(*values.slot), shell_quote(*values.slot_list));
+  std::string words;
+  const auto add = [&](std::string_view name, const std::optional<std::string>& value) {
+    if (value) words += fmt::format("{}{}={}{}", before, name, shell_quote(*value), after);
+  };
+  add("REDLOCK_SLOT", values.slot);
+  add("REDLOCK_SLOT_LIST", values.slot_list);
+  add("REDLOCK_SLOT_NAME", values.slot_name);
+  add("REDLOCK_SLOT_NAME_LIST", values.slot_name_list);
+  return words;
 }
 
 /// REDLOCK_LEASE comes first, so that a key that contains newlines cannot imitate it.
@@ -48,7 +54,11 @@ std::string file_text(const LeaseHandle& handle) {
 
 /// Unsets the slots of an earlier lease, which a script must not take for those of the new one.
 std::string forget_slot() {
-  return std::getenv("REDLOCK_SLOT") != nullptr ? "unset REDLOCK_SLOT REDLOCK_SLOT_LIST; " : "";
+  std::string line;
+  if (std::getenv("REDLOCK_SLOT") != nullptr) line += "unset REDLOCK_SLOT REDLOCK_SLOT_LIST; ";
+  if (std::getenv("REDLOCK_SLOT_NAME") != nullptr)
+    line += "unset REDLOCK_SLOT_NAME REDLOCK_SLOT_NAME_LIST; ";
+  return line;
 }
 
 std::string directory_of(const std::string& path) {
@@ -72,9 +82,15 @@ LeaseVariables variables_of(const LeaseHandle& handle) {
     values.key += separator + part.resource.key();
     values.token += separator + part.token.secret();
     values.fence += separator + part.fence.text();
-    if (part.hold.slots.empty()) continue;
-    values.slot = std::to_string(part.hold.slots.front());
-    values.slot_list = fmt::format("{}", fmt::join(part.hold.slots, " "));
+    const Hold& hold = part.hold;
+    if (!hold.slots.empty()) {
+      values.slot = std::to_string(hold.slots.front());
+      values.slot_list = fmt::format("{}", fmt::join(hold.slots, " "));
+    }
+    if (!hold.slot_names.empty()) {
+      values.slot_name = hold.slot_names.front();
+      values.slot_name_list = fmt::format("{}", fmt::join(hold.slot_names, " "));
+    }
   }
   return values;
 }

@@ -18,6 +18,9 @@ struct LeaseVariables {
   std::string fence;
   std::optional<std::string> slot;       ///< REDLOCK_SLOT, the lowest slot; nullopt without slots
   std::optional<std::string> slot_list;  ///< REDLOCK_SLOT_LIST, all of them: `1 4`
+  /// REDLOCK_SLOT_NAME and REDLOCK_SLOT_NAME_LIST; nullopt unless the slots have names.
+  std::optional<std::string> slot_name;
+  std::optional<std::string> slot_name_list;
 };
 LeaseVariables variables_of(const LeaseHandle& handle);
 

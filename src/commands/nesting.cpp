@@ -67,14 +67,24 @@ std::vector<AcquireOrder> make_orders(const LockOptions& options, Duration neede
     orders.push_back(std::move(order));
   }
 
-  // The innermost comes last. Its guard may outlive those around it.
-  for (const ParentLease& lease : parent_leases(options.servers)) {
-    for (AcquireOrder& order : orders) {
+  const std::vector<ParentLease> parents = parent_leases(options.servers);
+  for (AcquireOrder& order : orders) {
+    std::vector<ProcessIdentity> guards;
+    // The innermost comes last.
+    for (const ParentLease& lease : parents) {
       auto parent_claim = find_in(lease.handle, order);
       if (!parent_claim) continue;
-      parent_claim->guard_lives = [guard = lease.guard] { return proc::is_ancestor(guard); };
+      // Guards around another lease of the key do not protect this one.
+      if (order.parent_claim && order.parent_claim->id != parent_claim->id) guards.clear();
+      guards.push_back(lease.guard);
       order.parent_claim = std::move(parent_claim);
     }
+    if (guards.empty()) continue;
+    // Any of them may outlive the others, and stops us with its process tree.
+    order.parent_claim->guard_lives = [guards = std::move(guards)] {
+      return std::ranges::any_of(
+          guards, [](const ProcessIdentity& guard) { return proc::is_ancestor(guard); });
+    };
   }
 
   const auto handed_over = LeaseHandle::from_text(environment_value("REDLOCK_LEASE"));
@@ -116,6 +126,8 @@ std::vector<guard::Variable> lease_variables(const std::vector<Lease>& leases,
           {"REDLOCK_LEASE", values.lease},
           {"REDLOCK_SLOT", values.slot},
           {"REDLOCK_SLOT_LIST", values.slot_list},
+          {"REDLOCK_SLOT_NAME", values.slot_name},
+          {"REDLOCK_SLOT_NAME_LIST", values.slot_name_list},
           {"REDLOCK_HELD", held_variable(leases, servers)}};
 }
 

@@ -26,7 +26,7 @@ std::vector<AcquireOrder> make_orders(const LockOptions& options, Duration neede
 asio::awaitable<bool> has_parent_lease(ServerSet& server_set,
                                        const std::vector<AcquireOrder>& orders);
 
-/// Whether none of these leases is kept, or was handed over, by another process.
+/// Whether this process keeps all of these leases, and uses or hands on none of another's.
 bool are_our_own(const std::vector<Lease>& leases);
 
 /// The message that refuses an option that needs leases of its own; `advice` names the remedy.

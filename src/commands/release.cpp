@@ -142,9 +142,10 @@ std::string left_alone_text(const Resource& resource, const std::vector<ForeignA
 }
 
 /// Combines the servers' votes on breaking a lock.
-output::Outcome outcome_of_break(const Resource& resource, const std::vector<BreakVote>& votes,
+output::Outcome outcome_of_break(const BreakRequest& request, const std::vector<BreakVote>& votes,
                                  const std::vector<std::string>& servers,
                                  const std::vector<ServerFault>& faults) {
+  const Resource& resource = request.resource;
   std::optional<Holder> broken;
   std::optional<Holder> other;
   const std::vector<ForeignAt> foreign = foreign_keys_in(votes, servers);
@@ -174,13 +175,16 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
     outcome = output::outcome_of("release", {resource}, output::CommandResult::usage,
                                  text + left_alone_text(resource, foreign));
   } else if (other && !broken) {
-    outcome = output::outcome_of("release", {resource}, output::CommandResult::lost,
-                                 "left alone, it has another fence: " + output::held_text(*other));
+    outcome = output::outcome_of(
+        "release", {resource}, output::CommandResult::lost,
+        (request.only_if ? "left alone, it has another fence: " : "left alone, it has no slots: ") +
+            output::held_text(*other));
   } else {
     outcome = output::outcome_of(
         "release", {resource}, broken ? output::CommandResult::broken : output::CommandResult::free,
-        broken ? "broken; it was " + output::held_text(*broken)
-               : "nothing to break: the lock is free");
+        broken         ? "broken; it was " + output::held_text(*broken)
+        : request.slot ? fmt::format("nothing to break: slot {} is free", *request.slot)
+                       : "nothing to break: the lock is free");
   }
   outcome.holder = broken ? broken : other;
   if (!outcome.holder && !foreign.empty()) outcome.holder = foreign.front().key->holder;
@@ -193,7 +197,8 @@ output::Outcome outcome_of_break(const Resource& resource, const std::vector<Bre
 asio::awaitable<ExitAs> break_all(Session& session, const BreakOptions& options) {
   KeyReport report(session);
   for (const Resource& resource : options.resources) {
-    const BreakRequest request{resource, options.only_if, options.breaker};
+    BreakRequest request{resource, options.only_if, options.breaker};
+    request.slot = options.slot;
     std::vector<BreakVote> votes = co_await break_lock(session.server_set(), request);
     const std::vector<std::string> servers = session.server_set().names();
     const std::vector<ForeignAt> foreign = foreign_keys_in(votes, servers);
@@ -204,7 +209,7 @@ asio::awaitable<ExitAs> break_all(Session& session, const BreakOptions& options)
     }
     const auto faults =
         faults_among(session.server_set(), [&](std::size_t i) { return &votes[i]; });
-    output::Outcome outcome = outcome_of_break(resource, votes, servers, faults);
+    output::Outcome outcome = outcome_of_break(request, votes, servers, faults);
     const bool is_broken_anywhere = std::ranges::any_of(
         votes, [](const BreakVote& vote) { return std::holds_alternative<Broken>(vote); });
     if (is_broken_anywhere) {

@@ -120,6 +120,11 @@ asio::awaitable<output::StatusReport> inspect_locks(Session& session, const Stat
     if (report.faults.empty())
       report.faults = faults_among(server_set, [&](std::size_t s) { return &votes[s]; });
     output::KeyStatus key{resource, summarize(votes), server_set.names(), std::move(votes)};
+    if (!options.slot_names.empty()) {
+      key.free_slot_names.emplace();
+      for (const std::size_t slot : free_slots(key.votes, options.slot_names.size()))
+        key.free_slot_names->push_back(options.slot_names[slot]);
+    }
     key.awaited = awaited_by_holder(key.inspection);
     if (options.runs) {
       key.runs = kept_runs(key.inspection.runs_by_server);
@@ -127,8 +132,8 @@ asio::awaitable<output::StatusReport> inspect_locks(Session& session, const Stat
     }
     show(key, session.clock().wall());
   };
-  const RunsTold runs = options.runs ? RunsTold::kept : RunsTold::last;
-  co_await inspect_all(server_set, resources, runs, inspected);
+  const InspectScope scope{options.runs ? RunsTold::kept : RunsTold::last, options.slot_names};
+  co_await inspect_all(server_set, resources, scope, inspected);
   report.at = session.clock().wall();
   report.took = session.clock().now() - began;
   co_return report;
@@ -155,7 +160,8 @@ class Printout {
   void add(const output::KeyStatus& lock, Milliseconds at) {
     const bool is_free = lock.inspection.state == InspectState::free;
     unknown_ = unknown_ || lock.inspection.state == InspectState::unavailable;
-    taken_ = taken_ || (options_.slots ? free_slots(lock.votes, *options_.slots) == 0 : !is_free);
+    taken_ =
+        taken_ || (options_.slots ? free_slots(lock.votes, *options_.slots).empty() : !is_free);
     // A check prints one line per key, as monitoring systems expect.
     if (options_.checks()) {
       const output::CheckResult one = output::check(lock.inspection, options_.limits);

@@ -14,10 +14,11 @@ namespace redlock::commands {
 
 /// The options of `status`.
 struct StatusOptions {
-  std::vector<Resource> resources;  ///< empty: all locks
-  std::string prefix;               ///< lists only locks whose keys begin with it
-  Listed listed;                    ///< which locks to list
-  std::optional<std::size_t> slots;
+  std::vector<Resource> resources;      ///< empty: all locks
+  std::string prefix;                   ///< lists only locks whose keys begin with it
+  Listed listed;                        ///< which locks to list
+  std::optional<std::size_t> slots;     ///< how many slots each lock has
+  std::vector<std::string> slot_names;  ///< and their names, if they have any
   bool exit_code;
   std::optional<Duration> watch;  ///< the refresh interval
   bool verbose;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/validity.hpp"
+#include "engine/dismissal.hpp"
 #include "engine/inspect.hpp"
 #include "engine/round.hpp"
 #include "output/describe.hpp"
@@ -30,7 +31,12 @@ class Stopping {
   Stopping(Session& session, const StopOptions& options) : session_(session), options_(options) {}
 
   asio::awaitable<ExitAs> run() {
-    const output::Outcome outcome = co_await stop();
+    output::Outcome outcome;
+    if (options_.target == StopTarget::holder) {
+      outcome = co_await stop();
+    } else {
+      outcome = co_await dismiss();
+    }
     const std::string line =
         fmt::format("{}: {}", output::key_text(options_.resource), outcome.message);
     outcome.exit_code == 0 ? session_.console().notice(line) : session_.console().error(line);
@@ -40,6 +46,49 @@ class Stopping {
   }
 
  private:
+  /// Why the holder would not be asked to stop, so that nobody is sent away either.
+  asio::awaitable<std::optional<output::Outcome>> refusal() {
+    const AskRequest question{options_.resource, std::nullopt, options_.slot};
+    votes_ = co_await read_holder(session_.server_set(), question);
+    const Inspection found = summarize(votes_);
+    if (!found.holder) co_return std::nullopt;
+    co_return mismatch(*found.holder);
+  }
+
+  asio::awaitable<output::Outcome> dismiss() {
+    if (options_.target == StopTarget::all) {
+      const std::optional<output::Outcome> refused = co_await refusal();
+      if (refused) co_return *refused;
+    }
+    const Dismissal dismissal =
+        co_await dismiss_waiters(session_.server_set(), options_.resource, options_.request);
+    const auto outcome_for = [&](CommandResult result, std::string message) {
+      output::Outcome outcome =
+          output::outcome_of("stop", {options_.resource}, result, std::move(message));
+      outcome.faults = dismissal.faults;
+      return outcome;
+    };
+    if (!dismissal.confirmed) {
+      const std::size_t servers = session_.server_set().size();
+      co_return outcome_for(
+          output::result_for_faults(dismissal.faults, servers),
+          "no quorum sends those away who wait; " + output::faults_text(dismissal.faults));
+    }
+    const std::string text = output::sent_away_text(dismissal.waiters);
+    const std::string key = output::key_text(options_.resource);
+    session_.console().audit(
+        fmt::format("{}: {}, by {}", key, text, output::request_text(options_.request)));
+    output::Outcome outcome = outcome_for(CommandResult::dismissed, text);
+    outcome.exit_code = to_int(ExitCode::done);
+    if (options_.target == StopTarget::all) {
+      session_.console().notice(fmt::format("{}: {}", key, text));
+      outcome = co_await stop();
+      if (outcome.faults.empty()) outcome.faults = dismissal.faults;
+    }
+    outcome.sent_away = dismissal.waiters;
+    co_return outcome;
+  }
+
   asio::awaitable<output::Outcome> stop() {
     const AskRequest question{options_.resource, std::nullopt, options_.slot};
     votes_ = co_await read_holder(session_.server_set(), question);
@@ -50,13 +99,7 @@ class Stopping {
                                    : "nothing to stop: the lock is free");
     }
     const Holder holder = *found.holder;
-    if (const std::string why = slot_problem(holder); !why.empty())
-      co_return outcome_of(CommandResult::usage, why, holder);
-    if (options_.only_if && holder.fence != options_.only_if) {
-      co_return outcome_of(CommandResult::lost,
-                           "left alone, it has another fence: " + output::held_text(holder),
-                           holder);
-    }
+    if (const auto refused = mismatch(holder)) co_return *refused;
     if (is_gone(votes_, holder.id)) {
       const bool is_kept = holder.owner && holder.owner->finished;
       co_return free("nothing to stop: " +
@@ -67,11 +110,24 @@ class Stopping {
     co_return co_await ask(holder);
   }
 
+  /// The outcome if this is not the holder that is meant.
+  [[nodiscard]] std::optional<output::Outcome> mismatch(const Holder& holder) const {
+    if (const std::string why = slot_problem(holder); !why.empty())
+      return outcome_of(CommandResult::usage, why, holder);
+    if (!options_.only_if || holder.fence == options_.only_if) return std::nullopt;
+    return outcome_of(CommandResult::lost,
+                      "left alone, it has another fence: " + output::held_text(holder), holder);
+  }
+
   /// Why --slot, or its absence, does not match the lock; empty if it does.
   [[nodiscard]] std::string slot_problem(const Holder& holder) const {
     const std::string held = output::held_text(holder);
-    if (holder.shared && !options_.slot)
-      return "choose a slot with --slot N; other shares cannot be stopped: " + held;
+    if (holder.shared && !options_.slot) {
+      const bool has_slots = holder.owner && holder.owner->slots > 0;
+      return (has_slots ? "choose a slot with --slot SLOT: "
+                        : "who shares a lock cannot be asked to stop: stop it on its host: ") +
+             held;
+    }
     const bool is_alone = !holder.foreign && holder.owner && holder.owner->slots == 0;
     if (options_.slot && is_alone) return "it has one holder: leave out --slot; " + held;
     return {};
@@ -96,17 +152,21 @@ class Stopping {
                          output::held_text(holder), key);
     }
     const bool is_by_hand = !owner.supervised && owner.renewed_for == Duration::zero();
-    const std::string_view why = owner.detached ? "a detached lease has no command to stop"
-                                 : is_by_hand
-                                     ? "it was acquired by hand, so there is no command to stop"
-                                     : "it runs with --on-lost warn";
-    return fmt::format(
-        "{}; {}: stop it on its host; `redlock-cli release {} --force` breaks the lock under it{}",
-        held, why, key, holder.shared ? ", and under all others that share it" : "");
+    const std::string breaking =
+        fmt::format("`redlock-cli release {} --force` breaks the lock under it{}", key,
+                    holder.shared ? ", and under all others that share it" : "");
+    if (owner.detached || is_by_hand) {
+      return fmt::format(
+          "{}; {}, so there is no command to stop: `redlock-cli release` frees it, with its lease "
+          "(--token-file or REDLOCK_LEASE); without it, {}",
+          held, owner.detached ? "it is detached" : "it was acquired by hand", breaking);
+    }
+    return fmt::format("{}; it runs with --on-lost warn: stop it on its host; {}", held, breaking);
   }
 
   asio::awaitable<output::Outcome> ask(Holder holder) {
-    const AskRequest question{options_.resource, holder.id, std::nullopt, options_.request};
+    const AskRequest question{options_.resource, holder.id, std::nullopt, options_.request,
+                              /*exclusive=*/!options_.slot};
     Duration ttl = holder.owner->renewed_for.value_or(default_ttl);
     for (const ShownUser& user : holder.users)
       ttl = std::max(ttl, user.owner ? user.owner->renewed_for.value_or(default_ttl) : ttl);
@@ -115,7 +175,7 @@ class Stopping {
     const Instant until = later(began, wait);
     const Duration interval =
         std::min<Duration>({max_ask_interval, wait / min_asks_per_wait, ttl / min_asks_per_ttl});
-    session_.console().notice(fmt::format("{}: asking to stop: {}; waiting for up to {}",
+    session_.console().notice(fmt::format("{}: asking the holder to stop: {}; waiting for up to {}",
                                           output::key_text(options_.resource),
                                           output::held_text(holder), format_duration(wait)));
     session_.console().audit(fmt::format("{}: {}, which is {}", output::key_text(options_.resource),
@@ -203,10 +263,11 @@ class Stopping {
 
   [[nodiscard]] output::Outcome stopped(const Holder& holder, Duration took) const {
     const bool is_kept = holder.owner && holder.owner->finished;
-    return outcome_of(CommandResult::stopped,
-                      fmt::format("{} within {}{}", is_kept ? "its command ended" : "released",
-                                  format_duration(took), successor_text()),
-                      holder);
+    return outcome_of(
+        CommandResult::stopped,
+        fmt::format("stopped; {} after {}{}", is_kept ? "its command ended" : "released",
+                    format_duration(took), successor_text()),
+        holder);
   }
 
   /// The lease was broken, deleted or lost, or it expired because its guards were killed.

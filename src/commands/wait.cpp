@@ -19,8 +19,11 @@ constexpr std::chrono::seconds redraw_interval{1};
 /// each attempt, and one per second to redraw the status line, because attempts may be far apart.
 class WaitEvents {
  public:
-  explicit WaitEvents(Session& session)
-      : session_(session), began_(session.clock().now()), ended_(std::make_shared<bool>(false)) {
+  WaitEvents(Session& session, unsigned priority)
+      : session_(session),
+        priority_(priority),
+        began_(session.clock().now()),
+        ended_(std::make_shared<bool>(false)) {
     if (session.console().is_silent()) return;
     spawn(session.server_set().executor(),
           [&session, ended = ended_] { return report_seconds(session, ended); });
@@ -37,9 +40,9 @@ class WaitEvents {
     State state{failed.resource.key(), failure.why, failure.queue.queued, failure.queue.ahead,
                 failure.holder ? failure.holder->id.text : std::string()};
     const bool news = std::exchange(last_, state) != state;
-    session_.events().report(output::event::Waiting{failed.resource, failure,
-                                                    session_.server_set().size(),
-                                                    session_.clock().now() - began_, news});
+    session_.events().report(
+        output::event::Waiting{failed.resource, failure, session_.server_set().size(),
+                               session_.clock().now() - began_, priority_, news});
   }
 
  private:
@@ -61,6 +64,7 @@ class WaitEvents {
   }
 
   Session& session_;
+  unsigned priority_;
   Instant began_;
   std::shared_ptr<bool> ended_;  ///< shared with the coroutine, which may outlive this by a second
   std::optional<State> last_;
@@ -108,11 +112,13 @@ output::Outcome outcome_of_wait(std::string_view command, const LockOptions& opt
   if (is_busy(failure) && failure.why != AcquireDecision::queue_full)
     text += end_of_wait_text(options.wait);
   output::Outcome outcome = output::outcome_of(command, {failed.resource}, how, std::move(text));
-  if (is_busy(failure) || how == output::CommandResult::superseded)
+  if (is_busy(failure) || how == output::CommandResult::superseded ||
+      how == output::CommandResult::dismissed)
     outcome.exit_code = options.conflict_exit_code;
   outcome.holder = failure.holder;
   outcome.faults = failure.faults;
   outcome.superseded_by = failure.queue.superseded_by;
+  outcome.dismissed_by = failure.queue.dismissed_by;
   return outcome;
 }
 
@@ -136,6 +142,7 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait_for_locks(
     Session& session, std::vector<AcquireOrder> orders, WaitPolicy policy, bool insists_on_wait) {
   const Instant began = session.clock().now();
   const std::string host = orders.front().owner.host;
+  const unsigned priority = orders.front().owner.priority;
   bool reported_held_around_us = false;
   std::optional<LeaseId> checked_lease;
   std::optional<WaitEvents> events;
@@ -171,7 +178,7 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait_for_locks(
     }
 
     // Created only now, because most locks are free, and then no timer is needed.
-    if (!events) events.emplace(session);
+    if (!events) events.emplace(session, priority);
     events->report(failure);
   }
 }

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <array>
 #include <asio/posix/stream_descriptor.hpp>
 #include <asio/signal_set.hpp>
 #include <asio/steady_timer.hpp>
@@ -19,9 +18,6 @@
 
 namespace redlock::commands {
 namespace {
-
-/// The signals that end the watch; the terminal is restored first.
-constexpr std::array ending_signals{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 /// What has happened since the last redraw, for the one coroutine that draws.
 struct WatchState {
@@ -39,8 +35,9 @@ asio::awaitable<void> listen(asio::any_io_executor executor,
                              const guard::InheritedSignals& inherited, output::Screen& screen,
                              std::shared_ptr<WatchState> state) {
   asio::signal_set signals(executor);
-  for (const int signal : ending_signals) {
-    if (!inherited.ignored(signal)) signals.add(signal);
+  // Those that end the watch; the terminal is restored first.
+  for (int signal = 1; signal <= SIGRTMAX; ++signal) {
+    if (guard::ends_a_wait(signal) && !inherited.ignored(signal)) signals.add(signal);
   }
   for (const int signal : {SIGWINCH, SIGCONT}) signals.add(signal);
   const bool stops = !inherited.ignored(SIGTSTP);

@@ -19,6 +19,11 @@ constexpr unsigned max_split_steps = 8;
 constexpr Duration min_unavailable = milliseconds(20);
 constexpr Duration max_unavailable = milliseconds(500);
 
+/// A waiter's script takes well below a millisecond, so that a flood of notifications costs a
+/// waiter and its server little.
+constexpr Duration notification_interval = milliseconds(50);
+constexpr int notifications_at_once = 20;
+
 /// Longer spans are cut to this (36 years), so that no sum overflows.
 constexpr Duration longest = Duration::max() / 8;
 static_assert(longest > std::chrono::hours(24 * 365 * 30));
@@ -55,6 +60,11 @@ Duration unavailable_delay(unsigned k, std::uint64_t random) {
   Duration delay = min_unavailable;
   for (unsigned step = 0; step < k && delay < max_unavailable; ++step) delay *= 2;
   return jittered(std::min(delay, max_unavailable), random);
+}
+
+Instant NotificationPace::next(Instant now) {
+  spent_until_ = std::max(spent_until_, now) + notification_interval;
+  return std::max(now, spent_until_ - notifications_at_once * notification_interval);
 }
 
 }  // namespace redlock

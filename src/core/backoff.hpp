@@ -38,4 +38,16 @@ struct SplitSeries {
 /// 20 ms to 500 ms, with jitter.
 Duration unavailable_delay(unsigned k, std::uint64_t random);
 
+/// Limits how often a waiter acts on notifications, so that a flood of them, which any client of
+/// the server can send, costs little: at once for 20, then every 50 ms. A waiter in a busy queue
+/// gets far fewer.
+class NotificationPace {
+ public:
+  /// Counts a notification that is acted on. Returns when: at `now`, or later in a flood.
+  Instant next(Instant now);
+
+ private:
+  Instant spent_until_;  ///< each one spends an interval
+};
+
 }  // namespace redlock

@@ -408,7 +408,7 @@ bool is_gone(const std::vector<InspectVote>& all_votes, const LeaseId& id) {
   return static_cast<std::size_t>(may_have_it) < quorum_of(votes.size());
 }
 
-std::size_t free_slots(const std::vector<InspectVote>& all_votes, std::size_t slots) {
+Slots free_slots(const std::vector<InspectVote>& all_votes, std::size_t slots) {
   const std::vector<InspectVote> counted = without_duplicates(all_votes);
   const auto is_free = [](const InspectVote& vote, std::size_t slot) {
     const auto* taken = std::get_if<Taken>(&vote);
@@ -416,11 +416,11 @@ std::size_t free_slots(const std::vector<InspectVote>& all_votes, std::size_t sl
     const std::string& digits = taken->parties.free_slots;
     return taken->holder.shared && (slot >= digits.size() || digits[slot] == '1');
   };
-  std::size_t free = 0;
+  Slots free;
   for (std::size_t slot = 0; slot < slots; ++slot) {
     const auto count = std::count_if(counted.begin(), counted.end(),
                                      [&](const InspectVote& vote) { return is_free(vote, slot); });
-    if (static_cast<std::size_t>(count) >= quorum_of(counted.size())) ++free;
+    if (static_cast<std::size_t>(count) >= quorum_of(counted.size())) free.push_back(slot);
   }
   return free;
 }

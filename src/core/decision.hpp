@@ -53,6 +53,7 @@ enum class AcquireDecision {
   stopped,          ///< wait: a stop request came for a lock that it had already acquired
   superseded,       ///< attempt: a newer waiter superseded us. Wait: a newer waiter may have
                     ///< superseded us, but no server remembers it any longer
+  dismissed,        ///< attempt: `stop --waiting` sent us away
 };
 
 /// A server that granted, but restarted so recently that it may have forgotten another client's
@@ -193,7 +194,8 @@ Inspection summarize(const std::vector<InspectVote>& votes);
 /// process holds it.
 bool is_gone(const std::vector<InspectVote>& votes, const LeaseId& id);
 
-/// How many of the slots 0 to `slots` - 1 are free on a quorum.
-std::size_t free_slots(const std::vector<InspectVote>& votes, std::size_t slots);
+/// Which of the slots 0 to `slots` - 1 are free on a quorum; of slots with names, their positions
+/// in InspectScope::slot_names.
+Slots free_slots(const std::vector<InspectVote>& votes, std::size_t slots);
 
 }  // namespace redlock

@@ -23,6 +23,17 @@ const Holder* most_shown(const std::vector<ShownLock>& shown) {
   return most;
 }
 
+/// The fence of the lease, which a quorum knows (R6); a server that granted it late may have
+/// another.
+std::optional<Fence> fence_of(std::vector<Fence> fences, std::size_t quorum) {
+  if (fences.empty()) return std::nullopt;
+  std::ranges::sort(fences, std::greater());
+  for (const Fence fence : fences) {
+    if (static_cast<std::size_t>(std::ranges::count(fences, fence)) >= quorum) return fence;
+  }
+  return fences.front();
+}
+
 /// Whether a server shows this lease as that of a process. Then the mark of another is no proof: a
 /// server must not be able to free other leases by it.
 bool is_disputed(const std::vector<ShownLock>& shown, const LeaseId& id) {
@@ -55,17 +66,20 @@ std::optional<FoundHold> find_hold(const std::vector<ShownLock>& shown) {
   if (marked == nullptr || is_disputed(shown, marked->id)) return std::nullopt;
   FoundHold found{*marked};
   std::vector<Duration> remaining;
+  std::vector<Fence> fences;
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const Holder* const holder = shown[i].holder;
     if (shown[i].answered && holder == nullptr) found.lacking.push_back(i);
     if (holder == nullptr || holder->id != marked->id) continue;
     ++found.shows;
     if (!holder->owner) found.lacking.push_back(i);
+    if (holder->fence) fences.push_back(*holder->fence);
     if (const auto rest = hold_remaining(*holder)) remaining.push_back(*rest);
     found.longest = std::max(found.longest, holder->remaining.value_or(Duration::zero()));
     found.is_lifted = found.is_lifted || (holder->owner && holder->owner->lifted);
   }
   if (remaining.empty()) return std::nullopt;
+  found.holder.fence = fence_of(std::move(fences), quorum_of(shown.size()));
   std::ranges::sort(remaining, std::greater());
   found.remaining = remaining[std::min(quorum_of(shown.size()), remaining.size()) - 1];
   found.longest = std::min<Duration>(std::max(found.longest, remaining.front()), Ttl::max);

@@ -24,7 +24,7 @@ std::vector<ShownLock> shown_by(const std::vector<InspectVote>& votes);
 
 /// A hold that at least one server shows with its mark.
 struct FoundHold {
-  Holder holder;           ///< as that server shows it; `hold` is set
+  Holder holder;           ///< as that server shows it; `hold` is set, and the fence is the lease's
   std::size_t shows = 0;   ///< how many servers show the lease, with its record or without
   Duration remaining{};    ///< the quorum-th largest; of fewer servers, the smallest
   Duration longest{};      ///< the longest time for which any server shows the lease

@@ -44,8 +44,8 @@ struct Lease {
   /// Whether an ancestor that works under the lease, too, still lives: it obeys stop requests, and
   /// stops us with its process tree. Null: there is none.
   std::function<bool()> guard_lives{};
-  /// With --replace: our place, which decides whether a stop request is of a newer run and so is
-  /// obeyed. nullopt: only stop requests by hand are obeyed.
+  /// With --replace: the place of its keeper, which decides whether a stop request is of a newer
+  /// run and so is obeyed. nullopt: only stop requests by hand are obeyed.
   std::optional<Place> place{};
 };
 

@@ -18,6 +18,7 @@ constexpr char exclusive = 'x';
 constexpr char shared = 's';
 constexpr char slotted = 'n';
 constexpr char in_slots = 'm';
+constexpr char in_named_slots = 'd';
 constexpr char inherited = 'b';
 constexpr std::size_t fingerprint_digits = 16;
 constexpr std::size_t head_fields = 3;
@@ -52,18 +53,22 @@ std::optional<Resource> resource_from(std::string_view encoded) {
 char letter_of(const LeaseHandle::Part& part) {
   if (part.inherited) return inherited;
   if (!part.hold.shared) return exclusive;
+  if (!part.hold.slot_names.empty()) return in_named_slots;
   if (part.hold.slots.empty()) return shared;
   return part.hold.slots.size() == 1 ? slotted : in_slots;
 }
 
 bool has_slots(char mode) {
-  return mode == slotted || mode == in_slots;
+  return mode == slotted || mode == in_slots || mode == in_named_slots;
 }
 
-std::string slots_text(const Slots& slots) {
+std::string slots_text(const Hold& hold) {
   std::string text;
-  for (const std::size_t slot : slots) text += (text.empty() ? "" : "-") + std::to_string(slot);
-  return text;
+  for (const std::size_t slot : hold.slots)
+    text += (text.empty() ? "" : "-") + std::to_string(slot);
+  std::string names;
+  for (const std::string& name : hold.slot_names) names += (names.empty() ? "" : ",") + name;
+  return text + encode_base64url(names);
 }
 
 /// nullopt if any of them is not a slot number.
@@ -75,6 +80,18 @@ std::optional<Slots> read_slots(std::string_view text) {
     slots.push_back(*slot);
   }
   return slots;
+}
+
+/// nullopt if any of them is not a slot's name.
+std::optional<std::vector<std::string>> read_slot_names(std::string_view encoded) {
+  const auto text = decode_base64url(encoded);
+  if (!text) return std::nullopt;
+  std::vector<std::string> names;
+  for (std::string_view rest = *text; !rest.empty();) {
+    names.emplace_back(next_word(rest, ','));
+    if (!is_slot_name(names.back())) return std::nullopt;
+  }
+  return names;
 }
 
 constexpr std::string_view entry_format = "1";
@@ -120,7 +137,7 @@ std::string LeaseHandle::text() const {
         .append(".")
         .append(part.token.secret());
     text.append(".").append(part.fence.text());
-    if (has_slots(letter_of(part))) text.append(".").append(slots_text(part.hold.slots));
+    if (has_slots(letter_of(part))) text.append(".").append(slots_text(part.hold));
   }
   return text;
 }
@@ -142,7 +159,11 @@ std::optional<LeaseHandle> LeaseHandle::from_text(std::string_view text) {
     if (!resource || !token || !fence) return std::nullopt;
     if (!handle.parts.empty() && handle.parts.back().resource >= *resource) return std::nullopt;
     Hold hold{mode == shared || has_slots(mode)};
-    if (has_slots(mode)) {
+    if (mode == in_named_slots) {
+      auto names = read_slot_names(fields[next + part_fields]);
+      if (!names) return std::nullopt;
+      hold.slot_names = std::move(*names);
+    } else if (has_slots(mode)) {
       auto slots = read_slots(fields[next + part_fields]);
       if (!slots) return std::nullopt;
       hold.slots = std::move(*slots);

@@ -19,8 +19,9 @@ std::string server_set_fingerprint(std::vector<std::string> identities);
 ///
 /// Text form: `1.MODES.FINGERPRINT`, then `.KEY.TOKEN.FENCE` for each key, with KEY in base64url.
 /// MODES has one letter for each key. x: exclusive. s: shared. n: shared with a slot, whose number
-/// follows the fence as `.SLOT`. m: shared with several slots, as `.SLOT-SLOT`. b: inherited from a
-/// parent lease, so that releasing it has no effect.
+/// follows the fence as `.SLOT`. m: shared with several slots, as `.SLOT-SLOT`. d: shared with
+/// slots by name, as `.NAMES`, in base64url and separated by commas. b: inherited from a parent
+/// lease, so that releasing it has no effect.
 struct LeaseHandle {
   struct Part {
     Resource resource;

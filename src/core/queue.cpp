@@ -109,23 +109,26 @@ class Reports {
 
   /// The owner of a waiter that supersedes us, unless we are superseded at too few servers.
   [[nodiscard]] std::optional<Owner> superseder() const {
-    const auto is_superseded = [](const Report& at) { return !at.superseder.empty(); };
-    const auto found = std::ranges::find_if(reports_, is_superseded);
-    if (found == reports_.end() || quorum_where(std::not_fn(is_superseded))) return std::nullopt;
-    return found->superseded_by.value_or(Owner());
+    const Report* const told =
+        told_to_leave([](const Report& at) { return !at.superseder.empty(); });
+    return told == nullptr ? std::nullopt : std::optional(told->superseded_by.value_or(Owner()));
   }
 
-  /// The median of the clocks, or more than every ticket in the queue (Q1).
+  /// Who sent us away, unless too few servers report that.
+  [[nodiscard]] std::optional<StopRequest> dismisser() const {
+    const Report* const told =
+        told_to_leave([](const Report& at) { return at.dismissal.has_value(); });
+    return told == nullptr ? std::nullopt : told->dismissal;
+  }
+
   [[nodiscard]] Ticket next_ticket() const {
-    std::vector<Milliseconds::rep> times;
-    Ticket above_all = 0;
+    std::vector<Milliseconds> times;
+    Ticket largest = 0;
     for (const Report& at : reports_) {
-      times.push_back(at.time.count());
-      above_all = std::max(above_all, at.max_ticket.value_or(0) + 1);
+      times.push_back(at.time);
+      largest = std::max(largest, at.max_ticket.value_or(0));
     }
-    std::ranges::sort(times);
-    const auto median = std::max<Milliseconds::rep>(times[times.size() / 2], 0);
-    return std::max(static_cast<Ticket>(median), above_all);
+    return redlock::next_ticket(std::move(times), largest);
   }
 
   /// The first instant at which a quorum may have changed.
@@ -144,6 +147,15 @@ class Reports {
   }
 
  private:
+  /// A report that tells us to leave the queue, unless a quorum has reported otherwise; nullptr:
+  /// there is none.
+  template <class Question>
+  [[nodiscard]] const Report* told_to_leave(Question is_so) const {
+    const auto found = std::ranges::find_if(reports_, is_so);
+    if (found == reports_.end() || quorum_where(std::not_fn(is_so))) return nullptr;
+    return &*found;
+  }
+
   template <class Question>
   [[nodiscard]] std::size_t number_where(Question is_so) const {
     return static_cast<std::size_t>(std::ranges::count_if(reports_, is_so));
@@ -195,6 +207,12 @@ Room room_in(const std::vector<const QueueStatus*>& statuses, const std::vector<
 
 }  // namespace
 
+Ticket next_ticket(std::vector<Milliseconds> times, Ticket largest_known) {
+  std::ranges::sort(times);
+  const Milliseconds median = std::max(times[times.size() / 2], Milliseconds(0));
+  return std::max(static_cast<Ticket>(median.count()), largest_known + 1);
+}
+
 QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::vector<bool>& granted,
                   const QueueDemands& demands) {
   const Reports all(statuses, granted);
@@ -209,6 +227,7 @@ QueueView view_of(const std::vector<const QueueStatus*>& statuses, const std::ve
   view.others = all.max_others();
   view.collector = all.collector();
   view.superseded_by = all.superseder();
+  view.dismissed_by = all.dismisser();
   if (demands.max_waiting) view.room = room_in(statuses, granted, *demands.max_waiting);
   if (!all.from_quorum()) return view;
 

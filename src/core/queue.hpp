@@ -40,6 +40,8 @@ struct QueueView {
   /// The owner of a newer waiter that supersedes us, once so many servers report it that those that
   /// do not are no quorum.
   std::optional<Owner> superseded_by{};
+  /// Who sent us away, with `stop --waiting`, once those that do not report it are no quorum.
+  std::optional<StopRequest> dismissed_by{};
   Room room = Room::unknown;
   std::size_t others = 0;  ///< number of waiters besides us, on the server with the most; only if
                            ///< the queue is bounded
@@ -47,6 +49,10 @@ struct QueueView {
   /// are enough for us.
   std::optional<Owner> collector{};
 };
+
+/// The ticket of a waiter that joins now (PROTOCOL Q1): the median of the servers' clocks, or more
+/// than every ticket that a server knows. `times`: at least one.
+Ticket next_ticket(std::vector<Milliseconds> times, Ticket largest_known);
 
 /// What the caller needs of the queue.
 struct QueueDemands {

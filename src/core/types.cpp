@@ -1,10 +1,12 @@
 #include "core/types.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 
 #include "support/encoding.hpp"
 #include "support/number.hpp"
+#include "support/text.hpp"
 
 namespace redlock {
 
@@ -50,6 +52,30 @@ std::optional<Fence> Fence::from_text(std::string_view text) {
 
 std::string Fence::text() const {
   return std::to_string(value_);
+}
+
+bool is_slot_name(std::string_view text) {
+  constexpr std::size_t max_bytes = 64;
+  const auto is_allowed = [](char c) {
+    return is_letter_or_digit(c) || std::string_view("._:-").find(c) != std::string_view::npos;
+  };
+  return !text.empty() && text.size() <= max_bytes && text.front() != '-' &&
+         std::ranges::all_of(text, is_allowed) &&
+         text.find_first_not_of("0123456789") != std::string_view::npos;
+}
+
+Hold hold_in(const Mode& mode, const Slots& granted) {
+  Hold hold{mode.shared};
+  for (const std::size_t slot : granted) {
+    if (mode.only.empty()) {
+      hold.slots.push_back(slot);
+    } else if (const auto number = whole_number<std::size_t>(mode.only.at(slot))) {
+      hold.slots.push_back(*number);
+    } else {
+      hold.slot_names.push_back(mode.only.at(slot));
+    }
+  }
+  return hold;
 }
 
 std::optional<Ttl> Ttl::from(Duration span) {

@@ -123,17 +123,28 @@ struct Mode {
   bool shared = false;
   std::size_t slots = 0;  ///< the number of slots; more than zero only with `shared`
   std::size_t take = 1;   ///< how many of them to take, all or none (PROTOCOL M4)
+  /// The slots that suffice: `slots` names, or one number. Empty: all from 0 to `slots` - 1.
+  std::vector<std::string> only{};
   friend bool operator==(const Mode&, const Mode&) = default;
 };
 
-/// Slot numbers, from 0 on: each once, in ascending order.
+/// Whether a slot may have this name: 1 to 64 bytes of letters, digits and `. _ : -`, not digits
+/// alone, and not beginning with `-`.
+bool is_slot_name(std::string_view text);
+
+/// Slot numbers, from 0 on, each once, in ascending order. In a request with Mode::only, and in the
+/// answer to it, the positions there: another client may have the same slots in another order.
 using Slots = std::vector<std::size_t>;
 
 /// How a lease holds its lock.
 struct Hold {
   bool shared = false;
-  Slots slots{};  ///< empty: none
+  Slots slots{};                          ///< by number; empty: none
+  std::vector<std::string> slot_names{};  ///< by name; empty: none
   friend bool operator==(const Hold&, const Hold&) = default;
 };
+
+/// How a lease holds its lock that was granted these slots.
+Hold hold_in(const Mode& mode, const Slots& granted);
 
 }  // namespace redlock

@@ -54,9 +54,11 @@ struct Owner {
   std::optional<Duration> renewed_for{};  ///< the ttl with which it is renewed; zero: it is not
                                           ///< renewed; nullopt: unknown
   std::optional<Finished> finished{};     ///< set once the command under the lease has ended
-  bool newer = false;      ///< written by a version with a higher protocol number than ours
-  std::size_t slots = 0;   ///< the number of slots of the lock; zero: it has no slots
-  std::size_t take = 1;    ///< how many slots the owner took, or waits for
+  bool newer = false;     ///< written by a version with a higher protocol number than ours
+  std::size_t slots = 0;  ///< the number of slots of the lock; zero: it has no slots
+  std::size_t take = 1;   ///< how many slots the owner took, or waits for
+  std::vector<std::string> only{};  ///< of a waiter: Mode::only, if it is short
+  unsigned priority = 0;            ///< --priority: higher ones acquire first; at most max_priority
   bool detached = false;   ///< it is bound to no process: the pid is that of the holder process
   bool stoppable = false;  ///< its holder process obeys a stop request
   std::optional<StopRequest> stop_request{};
@@ -197,7 +199,7 @@ struct ServerFacts {
 /// The queue as a server reports it with Granted, Held or Queued.
 struct QueueStatus {
   Milliseconds time{};                        ///< its wall clock
-  std::optional<std::uint64_t> max_ticket{};  ///< of the waiters in the queue
+  std::optional<std::uint64_t> max_ticket{};  ///< of the waiters in our class
   std::size_t ahead = 0;                      ///< number of waiters before us
   bool queued = false;                        ///< we are in the queue
   bool was_queued = false;                    ///< we were already queued before this attempt
@@ -217,6 +219,7 @@ struct QueueStatus {
   /// The owner of the first waiter, if not all of the slots that it takes are free, although there
   /// are enough for us.
   std::optional<Owner> collector{};
+  std::optional<StopRequest> dismissal{};  ///< `stop --waiting` sent us away
 };
 
 /// One server's answer to "acquire".
@@ -289,6 +292,7 @@ enum class Notification {
 struct Released {
   bool recorded = false;       ///< the server has recorded the run that ended with it
   bool left_to_users = false;  ///< it stays there until its users end
+  Duration rest{};  ///< for how long the lease would have lasted; only if it may have users
 };
 struct Supervised {
   Holder holder;  ///< a living `run` holds this lease: it is not to be released by hand (R9)
@@ -321,6 +325,7 @@ struct Waiting {
 struct Share {
   Holder holder;
   std::optional<std::size_t> slot;
+  std::string slot_name{};  ///< in a pool by names; otherwise empty
 };
 
 /// How many slots of a lock are taken.
@@ -335,12 +340,23 @@ struct LockParties {
   std::vector<Waiting> first_waiters{};
   std::size_t shares = 0;
   std::vector<Share> first_shares{};
-  std::string free_slots{};  ///< a digit for each slot up to the last taken one, 1: it is free
+  /// A digit for each slot up to the last taken one, 1: it is free. All 0 if that is unknown, or if
+  /// the slots have names that the request did not name.
+  std::string free_slots{};
 };
 
 /// One server's answer to "count a skip".
 struct Counted {};
 using SkipVote = std::variant<Counted, Fault>;
+
+/// One server's answer to "dismiss".
+struct Dismissed {
+  Milliseconds time{};                        ///< its wall clock
+  std::optional<std::uint64_t> max_ticket{};  ///< that it knows of
+  std::size_t queued = 0;                     ///< number of the concerned waiters that are queued
+  std::vector<Owner> first_queued{};          ///< of many, only the first few
+};
+using DismissVote = std::variant<Dismissed, Fault>;
 
 /// One server's answer to "inspect", or to "ask", which reports neither parties nor runs.
 struct Free {

@@ -80,11 +80,10 @@ class Attempt {
       co_return unexpected<AttemptFailure>(
           AttemptFailure{AcquireDecision::interrupted, std::nullopt, {}});
     ask_all();
-    while ((tally().decision() == AcquireDecision::undecided || may_be_superseded()) &&
+    while ((tally().decision() == AcquireDecision::undecided || may_be_sent_away()) &&
            !interrupt_.raised())
       co_await ballot_->event->wait_until(Instant::max());
-    if (order_.supersession && !interrupt_.raised() && queue_view().superseded_by)
-      co_return fail(AcquireDecision::superseded);
+    if (const auto why = sent_away(); why && !interrupt_.raised()) co_return fail(*why);
     const AcquireDecision decision = tally().decision();
     if (decision != AcquireDecision::granted) co_await learn_of_hold();
     if (decision != AcquireDecision::granted)
@@ -105,7 +104,7 @@ class Attempt {
     clear_strays();
     ballot_->granted = true;
     Lease lease{order_.resource, token_, own_id(), fence, order_.ttl, deadline};
-    lease.hold = Hold{order_.mode.shared, tally().slots()};
+    lease.hold = hold_in(order_.mode, tally().slots());
     lease.provenance = Provenance{Duration::zero(), owner_.supervised(), owner_.text()};
     lease.place = place_of(order_);
     if (order_.once_per) lease.fresh = fresh_run(*order_.once_per);
@@ -115,7 +114,7 @@ class Attempt {
   /// After a failure: keeps the hold that is in the way, if there is one.
   asio::awaitable<void> keep_hold() {
     if (interrupt_.raised()) co_return;
-    co_await redlock::keep_hold(server_set_, order_.resource, shown(), t0_);
+    co_await redlock::keep_hold(server_set_, order_.resource, shown(), t0_, interrupt_);
   }
 
  private:
@@ -237,7 +236,8 @@ class Attempt {
       const AcquireVote* vote = tally().vote_of(i);
       const auto* granted = vote != nullptr ? std::get_if<Granted>(vote) : nullptr;
       if (granted != nullptr && granted->slots != tally().slots())
-        server_set_.undo(i, order_.resource, token_, order_.ttl);
+        server_set_.undo(i, order_.resource, token_, order_.ttl, std::nullopt,
+                         hold_in(order_.mode, granted->slots));
       if (options_.member == nullptr) continue;
       LockServer& server = server_set_.server(i);
       const std::string waiter = options_.member->entry(i).id;
@@ -258,7 +258,8 @@ class Attempt {
           (std::holds_alternative<Held>(*vote) || std::holds_alternative<Queued>(*vote)))
         continue;
       std::optional<Requeue> requeue;
-      if (options_.member != nullptr && why != AcquireDecision::superseded)
+      const bool stays = why != AcquireDecision::superseded && why != AcquireDecision::dismissed;
+      if (options_.member != nullptr && stays)
         requeue.emplace(Requeue{options_.member->entry(i), order_.mode, owner_});
       server_set_.undo(i, order_.resource, token_, order_.ttl, std::move(requeue));
     }
@@ -305,11 +306,18 @@ class Attempt {
     return view_of(statuses, granted, {order_.mode.take, order_.max_waiting});
   }
 
-  /// Whether some servers report that we are superseded, and the missing votes decide whether a
-  /// quorum would still admit us.
-  [[nodiscard]] bool may_be_superseded() const {
-    return order_.supersession && queue_view().superseded_by && !all_voted();
+  /// Why we must not wait any longer, if so many servers say so that the others are no quorum.
+  [[nodiscard]] std::optional<AcquireDecision> sent_away() const {
+    if (options_.member == nullptr && options_.unqueued_entry == nullptr) return std::nullopt;
+    const QueueView view = queue_view();
+    if (view.dismissed_by) return AcquireDecision::dismissed;
+    if (order_.supersession && view.superseded_by) return AcquireDecision::superseded;
+    return std::nullopt;
   }
+
+  /// Whether some servers send us away, and the missing votes decide whether a quorum would still
+  /// admit us.
+  [[nodiscard]] bool may_be_sent_away() const { return !all_voted() && sent_away(); }
 
   static const QueueStatus* queue_status_in(const AcquireVote& vote) {
     if (const auto* granted = std::get_if<Granted>(&vote)) return &granted->queue;

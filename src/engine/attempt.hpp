@@ -60,8 +60,8 @@ struct AttemptOptions {
                                         ///< queued, and get no lock that others wait for
   Slots slots{};                        ///< the slots to request; empty: the lowest free ones
   const QueueMember* unqueued_entry = nullptr;  ///< without `member`: our entry, which the servers
-                                                ///< compare with other waiters' but do not queue,
-                                                ///< so that a newer waiter supersedes us
+                                                ///< compare with other waiters' and with
+                                                ///< dismissals but do not queue
   /// Called with each server that does not answer, possibly after the attempt has ended; may be
   /// null.
   std::function<void(std::size_t server)> on_silence{};

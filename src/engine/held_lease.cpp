@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "core/backoff.hpp"
 #include "core/last_runs.hpp"
 #include "core/validity.hpp"
 #include "engine/round.hpp"
+#include "store/owner_record.hpp"
 #include "store/script_calls.hpp"
 
 namespace redlock {
@@ -54,6 +56,12 @@ constexpr Milliseconds min_lingering{20};
 /// connection by then, the server drops the release that follows.
 constexpr Milliseconds max_execution{3000};
 
+ExtendResult undecided_since(Instant t0) {
+  ExtendResult result;
+  result.t0 = t0;
+  return result;
+}
+
 Instant end_of_lingering(const Clock& clock, Instant t0) {
   const Instant now = clock.now();
   return now + std::max<Duration>(now - t0, min_lingering);
@@ -67,9 +75,11 @@ struct LeaseLinks {
   std::shared_ptr<const bool> released;
 };
 
+}  // namespace
+
 /// One round of questions to extend a lease. Shared with the questions, whose answers may come
 /// after the decision: then a server that lost the lease is still healed.
-class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
+class HeldLease::ExtendRound : public std::enable_shared_from_this<ExtendRound> {
  public:
   ExtendRound(ServerSet& server_set, ExtendRequest request, Hold hold, LeaseLinks links, Instant t0)
       : server_set_(server_set),
@@ -92,12 +102,22 @@ class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
     }
   }
 
-  /// Ends at the decision, at the latest at `end`.
-  asio::awaitable<void> decided(Instant end) {
+  /// Ends at the decision, at the latest at `end`, or when it is interrupted. Returns whether it
+  /// was interrupted before the decision.
+  asio::awaitable<bool> decided(Instant end) {
+    interrupted_ = false;
     bool in_time = true;
-    while (in_time && tally().decision() == ExtendDecision::undecided)
+    while (in_time && !interrupted_ && tally().decision() == ExtendDecision::undecided)
       in_time = co_await ballot_->event->wait_until(end);
+    co_return in_time&& tally().decision() == ExtendDecision::undecided;
   }
+
+  void interrupt() {
+    interrupted_ = true;
+    ballot_->event->notify();
+  }
+
+  [[nodiscard]] Instant t0() const { return t0_; }
 
   /// Waits for the servers that have not voted yet.
   asio::awaitable<void> complete(Instant timeout) {
@@ -115,13 +135,16 @@ class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
   }
 
   /// What a server stores about the lease; nullopt if none has its record. A cluster that is moving
-  /// the key cannot read it.
+  /// the key cannot read it. A server that missed the lift of a hold must not bring the hold back.
   [[nodiscard]] std::optional<Provenance> provenance() const {
+    std::optional<Provenance> first;
     for (std::size_t i = 0; i < server_set_.size(); ++i) {
       const Extended* extended = extended_by(i);
-      if (extended != nullptr && !extended->provenance.record.empty()) return extended->provenance;
+      if (extended == nullptr || extended->provenance.record.empty()) continue;
+      if (shows_lift(extended->provenance.record)) return extended->provenance;
+      if (!first) first = extended->provenance;
     }
-    return std::nullopt;
+    return first;
   }
 
   [[nodiscard]] const ExtendTally& tally() const { return ballot_->tally; }
@@ -241,7 +264,10 @@ class ExtendRound : public std::enable_shared_from_this<ExtendRound> {
   std::shared_ptr<Ballot<ExtendTally>> ballot_;
   std::optional<HealRequest> heal_;  ///< set once the round is confirmed
   std::optional<std::size_t> duplicate_;
+  bool interrupted_ = false;
 };
+
+namespace {
 
 /// One release at every server, and what becomes of it.
 class ReleaseRound {
@@ -365,6 +391,41 @@ class ReleaseRound {
   std::shared_ptr<ReleaseBallot> ballot_;
 };
 
+bool is_not_there(const ReleaseVote& vote) {
+  const auto* not_ours = std::get_if<NotOurs>(&vote);
+  return not_ours != nullptr && not_ours->why != NotOurs::Why::released;
+}
+
+/// For how long the servers had the lease that was released, at most.
+Duration longest_rest(const std::vector<ReleaseVote>& votes) {
+  Duration longest{};
+  for (const ReleaseVote& vote : votes) {
+    const auto* released = std::get_if<Released>(&vote);
+    if (released != nullptr) longest = std::max(longest, released->rest);
+  }
+  return longest;
+}
+
+/// After a release that did not know for how long the servers have the lease, as its users or a
+/// release by hand do not tell: makes those where it was not remember the release for as long.
+asio::awaitable<void> leave_tombstones(ServerSet& server_set, ReleaseRequest request,
+                                       const std::vector<ReleaseVote>& votes) {
+  request.tombstone_life = longest_rest(votes);
+  const auto ballot = std::make_shared<Ballot<VoteList<ReleaseVote>>>(server_set);
+  const Instant now = server_set.clock().now();
+  const Instant answer_by = now + server_set.server_timeout();
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    if (!is_not_there(votes[i])) {
+      ballot->tally.count(i, votes[i]);
+      continue;
+    }
+    ask(server_set, ballot, i, [request = as_of(request, now), answer_by](LockServer& server) {
+      return server.release(request, answer_by);
+    });
+  }
+  while (!ballot->tally.complete()) co_await ballot->event->wait_until(Instant::max());
+}
+
 }  // namespace
 
 HeldLease::HeldLease(ServerSet& server_set, Resource resource, Token token, Fence fence, Hold hold,
@@ -376,6 +437,7 @@ HeldLease::HeldLease(ServerSet& server_set, Resource resource, Token token, Fenc
       hold_(std::move(hold)),
       ttl_(ttl),
       provenance_at_(server_set.clock().now()),
+      waiting_(std::make_shared<std::weak_ptr<ExtendRound>>()),
       claims_(std::make_shared<LeaseClaims>(server_set.size())),
       released_(std::make_shared<bool>(false)) {}
 
@@ -386,37 +448,77 @@ HeldLease::HeldLease(ServerSet& server_set, const Lease& lease)
   granted_until_ = lease.deadline;
 }
 
-asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_hand) {
-  ExtendResult result;
-  result.t0 = server_set_.clock().now();
-  if (*released_) co_return result;
-  const auto round = std::make_shared<ExtendRound>(
-      server_set_, ExtendRequest{resource_, token_, ttl, hold_.slots, fence_, user_, is_new_user_},
-      hold_, LeaseLinks{asked_, late_, claims_, released_}, result.t0);
-  round->ask_all(std::min(end, result.t0 + server_set_.server_timeout()));
-  co_await round->decided(end);
+std::shared_ptr<HeldLease::ExtendRound> HeldLease::begin_round(Ttl ttl, Instant end) {
+  const Instant t0 = server_set_.clock().now();
+  const auto late = [notify = late_, waiting = waiting_] {
+    notify();
+    if (const auto newer = waiting->lock()) newer->interrupt();
+  };
+  auto round =
+      std::make_shared<ExtendRound>(server_set_,
+                                    ExtendRequest{resource_, token_, ttl, hold_.slots, fence_,
+                                                  user_, is_new_user_, hold_.slot_names},
+                                    hold_, LeaseLinks{asked_, late, claims_, released_}, t0);
+  round->ask_all(std::min(end, t0 + server_set_.server_timeout()));
+  return round;
+}
 
-  const auto vote_of = [&](std::size_t i) { return round->tally().vote_of(i); };
-  result.decision = round->tally().decision();
+ExtendResult HeldLease::conclude(ExtendRound& round) {
+  const auto vote_of = [&](std::size_t i) { return round.tally().vote_of(i); };
+  ExtendResult result = undecided_since(round.t0());
+  result.decision = round.tally().decision();
   if (result.decision == ExtendDecision::undecided)
     result.decision = ExtendDecision::too_few_answers;
   result.not_ours = first_not_ours(server_set_.size(), vote_of);
   result.faults = faults_among(server_set_, vote_of);
-  if (result.decision != ExtendDecision::confirmed) co_return result;
+  if (result.decision != ExtendDecision::confirmed) return result;
 
-  result.deadline = round->deadline();
+  result.deadline = round.deadline();
   is_new_user_ = false;
   const Instant now = server_set_.clock().now();
-  if (auto provenance = round->provenance()) {
+  auto provenance = round.provenance();
+  const bool was_lifted = provenance && shows_lift(provenance_.record);
+  if (provenance && (!was_lifted || shows_lift(provenance->record))) {
     provenance_ = std::move(*provenance);
     provenance_at_ = now;
   }
   Provenance known = provenance_;
   known.age += now - provenance_at_;
-  round->heal_from_now_on(std::move(known));
+  round.heal_from_now_on(std::move(known));
+  return result;
+}
+
+asio::awaitable<ExtendResult> HeldLease::extend(Ttl ttl, Instant end, bool by_hand) {
+  if (*released_) co_return undecided_since(server_set_.clock().now());
+  const std::shared_ptr<ExtendRound> round = begin_round(ttl, end);
+  co_await round->decided(end);
+  ExtendResult result = conclude(*round);
+  if (result.decision != ExtendDecision::confirmed) co_return result;
   if (by_hand) co_await round->complete(end_of_lingering(server_set_.clock(), result.t0));
   // After a failed round, it is among the faults.
   if (round->duplicate()) server_set_.report_late_duplicate(*round->duplicate());
+  co_return result;
+}
+
+std::optional<Place> HeldLease::place_of_keeper() const {
+  const std::optional<Owner> keeper = decode_owner(provenance_.record);
+  return keeper ? keeper->place : std::nullopt;
+}
+
+asio::awaitable<ExtendResult> HeldLease::keep(Ttl ttl, Instant end) {
+  if (*released_) co_return undecided_since(server_set_.clock().now());
+  std::shared_ptr<ExtendRound> round = std::exchange(open_, nullptr);
+  if (round == nullptr) round = begin_round(ttl, end);
+  *waiting_ = round;
+  while (co_await round->decided(end)) {
+    if (claimed_until() <= end) continue;
+    open_ = round;
+    co_return undecided_since(round->t0());
+  }
+  waiting_->reset();
+  ExtendResult result = conclude(*round);
+  if (result.decision == ExtendDecision::confirmed && round->duplicate())
+    server_set_.report_late_duplicate(*round->duplicate());
   co_return result;
 }
 
@@ -426,7 +528,7 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, ReleaseTerms ter
   if (user_) request.user = user_->id;
   request.may_have_users = terms.may_have_users || !provenance_.supervised;
   request.stop_users = std::move(terms.stop_users);
-  request.lifted_for = lifted_for_;
+  request.tombstone_life = lifted_for_;
   request.finished = std::move(terms.finished);
   request.as_of = server_set_.clock().now();
   if (auto& run = terms.run) {
@@ -438,8 +540,14 @@ asio::awaitable<ReleaseResult> HeldLease::release(bool by_hand, ReleaseTerms ter
   // A user's entry may last for as long as the lease.
   const Instant until = std::max(granted_until_, claims_->deadline().value_or(granted_until_));
   if (retention && user_) retention = std::max(*retention, until - request.as_of);
-  ReleaseRound round(server_set_, std::move(request), retention);
+  const bool is_left = request.may_have_users && !user_ && terms.expire_in == Duration::zero();
+  if (is_left && retention) request.tombstone_life = std::max(request.tombstone_life, *retention);
+  ReleaseRound round(server_set_, request, retention);
   const std::vector<ReleaseVote> votes = co_await round.run();
+  const bool is_done = decide_release(votes) == ReleaseDecision::released;
+  const bool is_longer = longest_rest(votes) > request.tombstone_life;
+  if (is_done && is_longer && (by_hand || is_left))
+    co_await leave_tombstones(server_set_, std::move(request), votes);
 
   const auto vote_of = [&](std::size_t i) { return &votes[i]; };
   ReleaseResult result;

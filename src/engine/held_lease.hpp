@@ -38,8 +38,8 @@ class HeldLease {
   HeldLease(ServerSet& server_set, Resource resource, Token token, Fence fence, Hold hold = {},
             std::optional<Ttl> ttl = {});
 
-  /// A lease that this process keeps, as it was granted or handed over. If it has a user, all
-  /// rounds are that user's, and release() only ends the use.
+  /// A lease that this process keeps, or uses: then Lease::user is set, all rounds are that user's,
+  /// and release() only ends the use.
   HeldLease(ServerSet& server_set, const Lease& lease);
 
   /// `asked` runs with the stop request each time that an answer to extend() contains one, even if
@@ -56,6 +56,11 @@ class HeldLease {
   /// more time, so that they can be healed if need be.
   asio::awaitable<ExtendResult> extend(Ttl ttl, Instant end = Instant::max(), bool by_hand = false);
 
+  /// Like extend(), for the process that keeps the lease. If a late answer moves claimed_until()
+  /// beyond `end` before the decision, returns at once, undecided; the next call goes on with that
+  /// round.
+  asio::awaitable<ExtendResult> keep(Ttl ttl, Instant end);
+
   /// Until when a quorum has the lease, by the last answer of each server, whether it came in time
   /// or late: the `late` event is notified when one is late. nullopt if no quorum has it.
   [[nodiscard]] std::optional<Instant> claimed_until() const { return claims_->deadline(); }
@@ -67,7 +72,8 @@ class HeldLease {
   /// the release by then (ServerSet::clear_away). Call it once, and nothing else after it.
   ///
   /// `by_hand` (see ReleaseRequest), if no server was asked before: waits for the decision of a
-  /// quorum, and then as long again for the other servers.
+  /// quorum, and then as long again for the other servers. Those where the lease was not get a
+  /// tombstone in a second round.
   /// A lease that no `run` keeps may have users, whatever the terms say.
   asio::awaitable<ReleaseResult> release(bool by_hand, ReleaseTerms terms = {});
 
@@ -83,11 +89,20 @@ class HeldLease {
   /// The lease is a hold that release() lifts, and that may last for this long somewhere.
   void lift(Duration longest) { lifted_for_ = longest; }
 
+  /// The place of the process that keeps the lease (see Owner::place), once a round showed its
+  /// record.
+  [[nodiscard]] std::optional<Place> place_of_keeper() const;
+
   /// From now on no server is healed because of the rounds so far, and their late answers do not
   /// count.
   void end_healing() { *released_ = true; }
 
  private:
+  class ExtendRound;
+
+  std::shared_ptr<ExtendRound> begin_round(Ttl ttl, Instant end);
+  ExtendResult conclude(ExtendRound& round);
+
   ServerSet& server_set_;
   Resource resource_;
   Token token_;
@@ -102,6 +117,8 @@ class HeldLease {
   Instant provenance_at_;          ///< when that was known
   std::function<void(const StopRequest&)> asked_ = [](const StopRequest&) {};
   std::function<void()> late_ = [] {};
+  std::shared_ptr<ExtendRound> open_;                    ///< with which keep() goes on
+  std::shared_ptr<std::weak_ptr<ExtendRound>> waiting_;  ///< for whose decision keep() waits
   std::shared_ptr<LeaseClaims> claims_;
   std::shared_ptr<bool> released_;  ///< shared with the coroutines in the background
 };

@@ -14,9 +14,9 @@ namespace redlock {
 /// Restores the hold that a round shows on a quorum, at the servers that answered and lost it. If
 /// one of them shows that it was lifted, it is lifted at all others instead. `t0`: when the round
 /// began. An undo of ours at these servers must have been sent before. Ends within two server
-/// timeouts; what it cannot do, the next client does.
+/// timeouts, and at once if the interrupt is raised; what it cannot do, the next client does.
 asio::awaitable<void> keep_hold(ServerSet& server_set, Resource resource,
-                                std::vector<ShownLock> shown, Instant t0);
+                                std::vector<ShownLock> shown, Instant t0, Interrupt& interrupt);
 
 struct LiftResult {
   bool lifted = false;  ///< a quorum no longer has it as a hold

@@ -58,6 +58,14 @@ class LeaseCheckTally {
   LeaseId id_;
 };
 
+/// Until when a holder may rely on the end that a server shows. Where its clock was set back, the
+/// keeper's next extension brings that nearer, but never to less than the keeper's ttl (R4).
+Duration reliable_rest(const Holder& holder) {
+  const auto renewed_for = holder.owner ? holder.owner->renewed_for : std::nullopt;
+  const bool is_renewed = renewed_for && *renewed_for > Duration::zero();
+  return is_renewed ? std::min(*holder.remaining, *renewed_for) : *holder.remaining;
+}
+
 NotOurs not_ours(std::optional<Holder> other) {
   const NotOurs::Why why = other ? NotOurs::Why::held : NotOurs::Why::gone;
   return {why, std::move(other)};
@@ -92,7 +100,7 @@ asio::awaitable<LeaseCheck> check(ServerSet& server_set, Resource resource, Leas
     const auto* taken = std::get_if<Taken>(&vote);
     if (const Holder* holder = ballot->tally.holder(vote)) {
       if (holder->owner) ++(holder->owner->supervised ? supervising : unsupervised);
-      if (holder->remaining) remaining.push_back(*holder->remaining);
+      if (holder->remaining) remaining.push_back(reliable_rest(*holder));
     } else if (taken != nullptr && !other) {
       other = taken->holder;
     }
@@ -116,9 +124,16 @@ asio::awaitable<LeaseCheck> check(ServerSet& server_set, Resource resource, Leas
 bool is_enough(const Hold& hold, const Mode& mode) {
   if (!hold.shared) return true;
   if (!mode.shared) return false;
-  return mode.slots == 0 ||
-         (hold.slots.size() >= mode.take &&
-          std::ranges::all_of(hold.slots, [&](std::size_t slot) { return slot < mode.slots; }));
+  if (mode.slots == 0) return true;
+  const auto is_wanted = [&mode](const std::string& slot) {
+    return std::ranges::find(mode.only, slot) != mode.only.end();
+  };
+  const auto is_in_pool = [&](std::size_t slot) {
+    return mode.only.empty() ? slot < mode.slots : is_wanted(std::to_string(slot));
+  };
+  return hold.slots.size() + hold.slot_names.size() >= mode.take &&
+         std::ranges::all_of(hold.slots, is_in_pool) &&
+         std::ranges::all_of(hold.slot_names, is_wanted);
 }
 
 Inheritance unanswered(std::vector<ServerFault> faults) {
@@ -131,7 +146,7 @@ Inheritance unanswered(std::vector<ServerFault> faults) {
 /// Whether a lease that was confirmed is one that we may work under.
 bool is_for_us(const LeaseCheck& found, const ParentClaim& parent_claim) {
   return found.round.decision == ExtendDecision::confirmed &&
-         (found.unsupervised || parent_claim.guard_lives);
+         (found.unsupervised || (parent_claim.guard_lives && parent_claim.guard_lives()));
 }
 
 /// Who renews the lease works under it, and so is its user. `acquire` only hands it on.
@@ -147,8 +162,10 @@ Lease lease_of(const AcquireOrder& order, const ParentClaim& claim, Instant dead
   Lease lease{order.resource, claim.token, claim.id,           claim.fence,
               order.ttl,      deadline,    Keeping::inherited, claim.hold};
   if (order.mode.slots > 0 && !claim.hold.shared) {
-    lease.hold.slots.resize(order.mode.take);
-    std::iota(lease.hold.slots.begin(), lease.hold.slots.end(), std::size_t{0});
+    Slots first(order.mode.take);
+    std::iota(first.begin(), first.end(), std::size_t{0});
+    lease.hold = hold_in(order.mode, first);
+    lease.hold.shared = false;
   }
   return lease;
 }
@@ -167,8 +184,10 @@ asio::awaitable<Inheritance> use(ServerSet& server_set, const AcquireOrder& orde
   const bool is_late = server_set.clock().now() + order.needed_validity >= extended.deadline;
   if (!is_confirmed || is_late) {
     if (user) (void)co_await held.release(/*by_hand=*/false);
-    const bool is_lost = extended.decision == ExtendDecision::lost;
-    co_return is_lost ? Inheritance() : unanswered(std::move(extended.faults));
+    if (extended.decision != ExtendDecision::lost) co_return unanswered(std::move(extended.faults));
+    Inheritance lost;
+    lost.lost = true;
+    co_return lost;
   }
   held.end_healing();  // the next rounds heal, and end with the lease
 
@@ -176,6 +195,7 @@ asio::awaitable<Inheritance> use(ServerSet& server_set, const AcquireOrder& orde
   inheritance.lease = lease_of(order, claim, extended.deadline);
   inheritance.lease->keeping = Keeping::used;
   inheritance.lease->user = std::move(user);
+  inheritance.lease->place = held.place_of_keeper();
   inheritance.lease->stop_request = *asked;
   inheritance.lease->guard_lives = claim.guard_lives;
   co_return inheritance;
@@ -183,8 +203,10 @@ asio::awaitable<Inheritance> use(ServerSet& server_set, const AcquireOrder& orde
 
 }  // namespace
 
-asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& order) {
-  const ParentClaim claim = *order.parent_claim;
+asio::awaitable<Inheritance> inherit(ServerSet& server_set, AcquireOrder order) {
+  ParentClaim& claim = *order.parent_claim;
+  // The guard may have ended since the last attempt.
+  if (claim.guard_lives && !claim.guard_lives()) claim.guard_lives = nullptr;
   std::optional<LeaseUser> user = user_of(server_set, order.owner);
   const bool fits = is_enough(claim.hold, order.mode);
   // Below a guard, the registration itself finds out whether the lease is valid.
@@ -195,6 +217,7 @@ asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& 
   if (found.round.decision == ExtendDecision::too_few_answers)
     co_return unanswered(std::move(found.round.faults));
   Inheritance inheritance;
+  inheritance.lost = found.round.decision == ExtendDecision::lost;
   if (!is_for_us(found, claim)) co_return inheritance;
   inheritance.too_weak = !fits;
   if (!fits) co_return inheritance;

@@ -14,6 +14,7 @@ struct Inheritance {
   std::optional<Lease> lease;  ///< we are registered as its user if the order's owner renews it
   bool too_weak = false;       ///< it is a share, and the order needs more: we might wait for a
                                ///< process that waits for us
+  bool lost = false;           ///< a quorum does not have it, or refuses us: it will not come back
   bool unanswered = false;     ///< no quorum answered in time: the lease may still be valid
   std::vector<ServerFault> faults{};  ///< if unanswered: of the servers that did not answer
 };
@@ -22,7 +23,7 @@ struct Inheritance {
 /// of a `run` of which no guard is an ancestor does not count, as a process that merely inherited
 /// the variable must not use the lease as its own (PROTOCOL M3). A registration as its user counts
 /// if a quorum has it, and is undone otherwise (PROTOCOL U1).
-asio::awaitable<Inheritance> inherit(ServerSet& server_set, const AcquireOrder& order);
+asio::awaitable<Inheritance> inherit(ServerSet& server_set, AcquireOrder order);
 
 /// Whether inherit() would find a parent lease that is still valid. Registers nothing.
 asio::awaitable<bool> has_parent_lease(ServerSet& server_set, const AcquireOrder& order);

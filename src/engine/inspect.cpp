@@ -16,14 +16,6 @@ namespace {
 /// The number of resources that are inspected at a time: a reply may have several KiB.
 constexpr std::size_t max_at_once = 64;
 
-template <class Vote, class Question>
-asio::awaitable<std::vector<Vote>> ask_each(ServerSet& server_set, Question question) {
-  const auto ballot = std::make_shared<Ballot<VoteList<Vote>>>(server_set);
-  for (std::size_t i = 0; i < server_set.size(); ++i) ask(server_set, ballot, i, question);
-  while (!ballot->tally.complete()) co_await ballot->event->wait_until(Instant::max());
-  co_return ballot->tally.votes();
-}
-
 using ListVote = std::variant<LockList, Fault>;
 
 asio::awaitable<ListVote> list_one(LockServer& server, ListRequest request) {
@@ -125,25 +117,52 @@ class TotalProgress {
   std::function<void(const ListProgress&)> report_;
 };
 
+/// Makes the servers that did not have the hold which was broken at others refuse its return
+/// (PROTOCOL F3).
+asio::awaitable<void> keep_broken(ServerSet& server_set, BreakRequest request,
+                                  const std::vector<BreakVote>& votes) {
+  for (const BreakVote& vote : votes) {
+    const auto* broken = std::get_if<Broken>(&vote);
+    if (broken == nullptr || !broken->holder.owner || !broken->holder.owner->hold_for) continue;
+    request.hold = broken->holder.id;
+    request.tombstone_life =
+        std::max(request.tombstone_life, broken->holder.remaining.value_or(Duration::zero()));
+  }
+  if (!request.hold) co_return;
+  request.only_if.reset();
+  const Instant deadline = server_set.clock().now() + server_set.server_timeout();
+  const auto ballot = std::make_shared<Ballot<VoteList<BreakVote>>>(server_set);
+  for (std::size_t i = 0; i < votes.size(); ++i) {
+    if (!std::holds_alternative<NothingToBreak>(votes[i])) {
+      ballot->tally.count(i, votes[i]);
+      continue;
+    }
+    ask(server_set, ballot, i,
+        [request, deadline](LockServer& server) { return server.break_lock(request, deadline); });
+  }
+  while (!ballot->tally.complete()) co_await ballot->event->wait_until(Instant::max());
+}
+
 }  // namespace
 
 asio::awaitable<std::vector<InspectVote>> inspect(ServerSet& server_set, Resource resource,
-                                                  RunsTold runs) {
+                                                  InspectScope scope) {
   const Instant deadline = server_set.clock().now() + server_set.server_timeout();
-  return ask_each<InspectVote>(
-      server_set, [resource = std::move(resource), deadline, runs](LockServer& server) {
-        return server.inspect(resource, std::nullopt, deadline, runs);
-      });
+  return ask_each<InspectVote>(server_set, [resource = std::move(resource), deadline,
+                                            scope = std::move(scope)](LockServer& server) {
+    return server.inspect(resource, std::nullopt, deadline, scope);
+  });
 }
 
 asio::awaitable<void> inspect_all(ServerSet& server_set, const std::vector<Resource>& resources,
-                                  RunsTold runs, Inspected inspected) {
+                                  InspectScope scope, Inspected inspected) {
   std::vector<std::vector<InspectVote>> votes(resources.size());
   std::size_t next = 0;
+  Interrupt uninterrupted;
   const auto inspect_one = [&](std::size_t i) -> asio::awaitable<void> {
     const Instant t0 = server_set.clock().now();
-    std::vector<InspectVote> found = co_await inspect(server_set, resources[i], runs);
-    co_await keep_hold(server_set, resources[i], shown_by(found), t0);
+    std::vector<InspectVote> found = co_await inspect(server_set, resources[i], scope);
+    co_await keep_hold(server_set, resources[i], shown_by(found), t0, uninterrupted);
     co_await find_awaited(server_set, resources[i], found);
     votes[i] = std::move(found);
     for (; next < votes.size() && !votes[next].empty(); ++next)
@@ -167,6 +186,7 @@ asio::awaitable<std::vector<BreakVote>> break_lock(ServerSet& server_set, BreakR
     return server.break_lock(request, deadline);
   };
   std::vector<BreakVote> votes = co_await ask_each<BreakVote>(server_set, question);
+  co_await keep_broken(server_set, request, votes);
   const Holder* broken = broken_by_quorum(votes);
   if (!request.only_if || broken == nullptr) co_return votes;
   // A server that granted the lease late may show it with another fence.

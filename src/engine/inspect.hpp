@@ -16,7 +16,7 @@ namespace redlock {
 
 /// Finds out who holds the resource, server by server; summarize() combines the votes.
 asio::awaitable<std::vector<InspectVote>> inspect(ServerSet& server_set, Resource resource,
-                                                  RunsTold runs = RunsTold::last);
+                                                  InspectScope scope = {});
 
 /// Receives the votes on one resource from inspect_all().
 using Inspected = std::function<void(const Resource&, std::vector<InspectVote>)>;
@@ -27,7 +27,7 @@ using Inspected = std::function<void(const Resource&, std::vector<InspectVote>)>
 /// resource, in the given order and as early as that order permits, so that the votes on many
 /// resources need not be stored.
 asio::awaitable<void> inspect_all(ServerSet& server_set, const std::vector<Resource>& resources,
-                                  RunsTold runs, Inspected inspected);
+                                  InspectScope scope, Inspected inspected);
 
 /// Counts a run that did not run its command, on every server that answers.
 asio::awaitable<std::vector<SkipVote>> count_skip(ServerSet& server_set, Resource resource,

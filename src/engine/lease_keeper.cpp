@@ -72,7 +72,7 @@ LeaseExtended LeaseKeeper::extended(Instant until, bool after_trouble) {
 }
 
 asio::awaitable<ExtendResult> LeaseKeeper::ask() {
-  return held_ ? held_->extend(ttl_, deadline())
+  return held_ ? held_->keep(ttl_, deadline())
                : check_lease(server_set_, resource_, id_, deadline());
 }
 
@@ -86,6 +86,9 @@ asio::awaitable<std::variant<LeaseExtended, LeaseInTrouble, LeaseEnded>> LeaseKe
 
   last_round_ = clock.now();
   ExtendResult round = co_await ask();
+  // A late answer came before the decision. The next call goes on with the round.
+  if (const auto until = late_deadline(); until && round.decision == ExtendDecision::undecided)
+    co_return extended(*until, false);
   if (round.decision == ExtendDecision::lost) {
     life_.lose();
     co_return LeaseEnded{LeaseState::lost, round.not_ours};

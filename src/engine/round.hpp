@@ -92,6 +92,15 @@ void ask(ServerSet& server_set, std::shared_ptr<Ballot<Tally>> ballot, std::size
   ask(server_set, std::move(ballot), index, std::move(question), [](const auto&) {});
 }
 
+/// Asks every server, and waits for all votes.
+template <class Vote, class Question>
+asio::awaitable<std::vector<Vote>> ask_each(ServerSet& server_set, Question question) {
+  const auto ballot = std::make_shared<Ballot<VoteList<Vote>>>(server_set);
+  for (std::size_t i = 0; i < server_set.size(); ++i) ask(server_set, ballot, i, question);
+  while (!ballot->tally.complete()) co_await ballot->event->wait_until(Instant::max());
+  co_return ballot->tally.votes();
+}
+
 /// The faults among the votes, with their servers' names. `vote_of(i)`: a pointer to the vote of
 /// server i, or nullptr.
 template <class VoteOf>

@@ -71,10 +71,12 @@ void ServerSet::note_answer(std::size_t server, std::optional<Fault> fault) {
 }
 
 void ServerSet::undo(std::size_t server, const Resource& resource, const Token& token, Ttl ttl,
-                     std::optional<Requeue> requeue) {
+                     std::optional<Requeue> requeue, Hold stray) {
   // A repetition does not queue the waiter again: by then it has polled again, or has left.
-  const Leftover leftover{server, ReleaseRequest{resource, token},
-                          clock_.now() + max_retention(ttl), !fits_into_one_read(resource)};
+  Leftover leftover{server, ReleaseRequest{resource, token}, clock_.now() + max_retention(ttl),
+                    !fits_into_one_read(resource)};
+  leftover.release.slots = std::move(stray.slots);
+  leftover.release.slot_names = std::move(stray.slot_names);
   servers_[server]->undo(resource, token, std::move(requeue),
                          [this, leftover] { clear_away(leftover); });
 }
@@ -85,6 +87,10 @@ void ServerSet::clear_away(Leftover leftover) {
   for (const auto& same : others) {
     if (same->release.token != release.token || same->release.user != release.user) continue;
     same->until = std::max(same->until, leftover.until);
+    if (release.slots.empty() && release.slot_names.empty()) {
+      same->release.slots.clear();
+      same->release.slot_names.clear();
+    }
     // The undo of an attempt asks for nothing beside the end of its lease.
     if (release.run || release.expire_in > Duration::zero() || release.may_have_users)
       same->release = std::move(leftover.release);

@@ -92,9 +92,11 @@ class ServerSet {
   /// Makes an event that is notified whenever a server ends its connection.
   [[nodiscard]] std::shared_ptr<Event> disconnection_event();
 
-  /// Undoes an attempt on one server (see LockServer::undo), repeatedly if need be.
+  /// Undoes an attempt on one server (see LockServer::undo), repeatedly if need be. `stray`: only
+  /// its grant of these slots, as the attempt succeeded with others; a repetition leaves a lease
+  /// that has been healed there meanwhile.
   void undo(std::size_t server, const Resource& resource, const Token& token, Ttl ttl,
-            std::optional<Requeue> requeue = std::nullopt);
+            std::optional<Requeue> requeue = std::nullopt, Hold stray = {});
 
   /// Releases a leftover in the background, with back-off, until the server confirms it or
   /// Leftover::until has passed (R3). Leftovers of the same lock and server are released one after

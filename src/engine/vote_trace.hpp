@@ -27,6 +27,7 @@ struct VoteText {
   std::string_view operator()(const NothingToBreak&) const { return "nothing to break"; }
   std::string_view operator()(const OtherFence&) const { return "other fence"; }
   std::string_view operator()(const ForeignKey&) const { return protocol::word::foreign; }
+  std::string_view operator()(const Dismissed&) const { return protocol::word::dismissed; }
   std::string_view operator()(const Counted&) const { return protocol::word::counted; }
   std::string_view operator()(const Free&) const { return protocol::word::free; }
   std::string_view operator()(const Taken&) const { return protocol::word::taken; }

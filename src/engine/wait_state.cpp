@@ -30,7 +30,7 @@ bool is_outage(AcquireDecision why) {
 bool is_final(AcquireDecision why) {
   return why == AcquireDecision::denied || why == AcquireDecision::misconfigured ||
          why == AcquireDecision::duplicate || why == AcquireDecision::interrupted ||
-         why == AcquireDecision::superseded;
+         why == AcquireDecision::superseded || why == AcquireDecision::dismissed;
 }
 
 bool has_ticket(Queue queue) {

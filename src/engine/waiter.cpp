@@ -41,6 +41,9 @@ asio::awaitable<Result<Lease, WaitFailure>> Waiter::next() {
   const bool was_queued = is_queued() && member_->in_queue();
   if (is_queued()) member_->begin_attempt();
   AttemptOptions options{is_queued() ? &*member_ : nullptr, slots_};
+  // Show the ticket even if the waiter is not queued. Otherwise it might be granted the lock after
+  // a newer waiter came, or after it was dismissed.
+  if (member_ && !is_queued()) options.unqueued_entry = &*member_;
   if (member_) options.on_silence = member_->resubscriber();
   auto made = order_.supersession ? attempt_with_ticket(options)
                                   : attempt(server_set_, order_, interrupt_, options);
@@ -106,8 +109,6 @@ asio::awaitable<Result<Lease, AttemptFailure>> Waiter::attempt_with_ticket(
       failure.why = AcquireDecision::superseded;
       co_return unexpected<AttemptFailure>(std::move(failure));
     }
-    // Show the ticket even if the waiter is not queued. Otherwise it might be granted the lock
-    // after a newer waiter came.
     if (member_ && !is_queued()) options.unqueued_entry = &*member_;
     const Instant t0 = server_set_.clock().now();
     auto result = co_await attempt(server_set_, order_, interrupt_, options);
@@ -142,6 +143,10 @@ asio::awaitable<void> Waiter::rest() {
     if (partial_notifications_ >= max_partial_notifications) gathering = max_gathering;
     const bool by_some = co_await member_->wait(*try_at_, gathering, interrupt_);
     partial_notifications_ = by_some ? partial_notifications_ + 1 : 0;
+    const Instant now = server_set_.clock().now();
+    if (interrupt_.raised() || now >= *try_at_) co_return;
+    try_at_ = std::min(*try_at_, pace_.next(now));
+    co_await pause();
     co_return;
   }
   co_await pause();
@@ -194,6 +199,7 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> SetWaiter::next()
       Inheritance inheritance = co_await inherit(server_set_, current());
       parent_unanswered_ = inheritance.unanswered;
       parent_faults_ = std::move(inheritance.faults);
+      if (inheritance.lost) orders_[set_->leases().size()].parent_claim.reset();
       if (inheritance.too_weak) {
         WaitFailure failed{current().resource, {}, true};
         failed.failure.why = AcquireDecision::parent_too_weak;

@@ -70,7 +70,8 @@ class Waiter {
   Slots slots_;                         ///< the slots to request; empty: the lowest free ones
   Duration answered_within_{};          ///< of the last attempt
   unsigned partial_notifications_ = 0;  ///< successive notifications from less than a quorum
-  std::optional<Instant> try_at_;       ///< empty before the first attempt
+  NotificationPace pace_;
+  std::optional<Instant> try_at_;  ///< empty before the first attempt
 };
 
 /// Acquires several locks, all or none: one after the other in the given order, with one wait for

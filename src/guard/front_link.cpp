@@ -23,6 +23,9 @@ constexpr Milliseconds go_timeout{500};
 /// process received is passed on with this delay.
 constexpr Milliseconds sweep_timeout{30};
 
+/// How often to check whether a sender walks the process tree.
+constexpr Milliseconds walk_interval{3};
+
 /// How long to poll a running process: it may be receiving a signal that no longer shows as
 /// pending.
 constexpr Milliseconds state_timeout{2};
@@ -200,19 +203,25 @@ asio::awaitable<void> FrontLink::pass_on(PassedSignal signal) {
 /// better than one that never arrives.
 ///
 /// We are outside the job's process group. So a sender that reaches us as well as the front process
-/// signals processes one by one. The manager of our control group signals all processes in it;
-/// other senders may have selected those that run this program.
+/// signals processes one by one. The manager of our control group signals all processes in it, and
+/// one who walks the process tree all that are below; other senders may have selected those that
+/// run this program.
 asio::awaitable<Reached> FrontLink::reached_by(PassedSignal signal) {
   const bool is_managed = proc::is_managed_by(signal.sender, supervisor_->command());
-  if (!is_managed && !signal.reached_job) co_return Reached::none;
 
   // If the signal has reached the job already, passing it on is not urgent, so there is more time.
-  const Duration time = signal.reached_job ? twin_memory : sweep_timeout;
+  // Who walks the tree takes no longer than the front process, which has waited.
+  Duration time = is_managed ? sweep_timeout : Milliseconds(0);
+  if (signal.reached_job) time = twin_memory;
   const bool one_by_one = co_await gets_too(signal, clock_.now() + time);
   if (one_by_one && is_traced())
     trace("signal", signal_name(signal.number) + ": the holder process got it, too");
-  if (one_by_one) co_return is_managed ? Reached::everything : Reached::none;
-  co_return signal.reached_job ? Reached::job : Reached::none;
+  if (!one_by_one) co_return signal.reached_job ? Reached::job : Reached::none;
+  if (is_managed) co_return Reached::everything;
+  const bool walked = co_await is_walk(signal.number);
+  if (walked && is_traced())
+    trace("signal", signal_name(signal.number) + ": its sender walks the process tree");
+  co_return walked ? Reached::everything : Reached::none;
 }
 
 /// Whether this process receives the signal from the same sender, too: it has done so recently, or
@@ -229,6 +238,18 @@ asio::awaitable<bool> FrontLink::gets_too(PassedSignal signal, Instant until) {
     in_time = co_await event->wait_until(until);
   twin_awaited_.erase(event.get());
   co_return got;
+}
+
+/// The tree witness may get the signal last, and takes a moment to die.
+asio::awaitable<bool> FrontLink::is_walk(int signal) {
+  const auto self = shared_from_this();
+  const Instant until = clock_.now() + sweep_timeout;
+  bool is_seen = supervisor_->was_walked(signal);
+  while (!is_seen && clock_.now() < until) {
+    co_await sleep_until(clock_, clock_.now() + walk_interval);
+    is_seen = supervisor_->was_walked(signal);
+  }
+  co_return is_seen;
 }
 
 bool FrontLink::take_twin(const PassedSignal& signal) {

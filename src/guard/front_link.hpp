@@ -95,6 +95,7 @@ class FrontLink : public std::enable_shared_from_this<FrontLink> {
   asio::awaitable<void> pass_on(PassedSignal signal);
   asio::awaitable<Reached> reached_by(PassedSignal signal);
   asio::awaitable<bool> gets_too(PassedSignal signal, Instant until);
+  asio::awaitable<bool> is_walk(int signal);
   bool take_twin(const PassedSignal& signal);
   void send(Message::Kind kind, int number = 0) const { channel_.send({kind, number, {}}); }
   void send_notification();

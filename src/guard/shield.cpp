@@ -19,6 +19,13 @@
 #include "proc/descriptors.hpp"
 
 namespace redlock::guard {
+namespace {
+
+/// The longest pause between two attempts to kill what is left. No lease waits for it: the holder
+/// process is dead.
+constexpr Milliseconds max_pause{500};
+
+}  // namespace
 
 bool may_have_foreign_children() noexcept {
   siginfo_t none{};
@@ -60,7 +67,7 @@ Shield become_shield(std::atomic<pid_t>& holder) {
   if (info.si_code == CLD_EXITED && info.si_status == 0) ::_exit(0);
   // What cannot be killed may stay for hours, so the pauses grow.
   for (Milliseconds pause = kill_interval; !tree.kill_and_reap(BootClock::now() + death_timeout);
-       pause = std::min(2 * pause, max_kill_interval))
+       pause = std::min(2 * pause, max_pause))
     std::this_thread::sleep_for(pause);
   ::_exit(0);
 }

@@ -133,6 +133,8 @@ Result<bool, ExecFailure> Supervisor::start() {
     return unexpected<ExecFailure>(std::move(started.error()));
   }
   ready_.reset();
+  // A command in a control group of its own would never resemble it.
+  if (isolation_.cgroup() == nullptr) tree_witness_.begin(clock_.now());
   return true;
 }
 
@@ -186,7 +188,7 @@ void Supervisor::pass_on_to_command(int signal, Reached reached) {
       // What it left in the group that was made for it.
       if (reach.group() != made_group_)
         for (const pid_t pid : rest_of_made_group()) ::kill(pid, signal);
-      passed_on_to_ = reach;
+      if (signal == plan_.stop_signal) passed_on_to_ = reach;
     }
     // Alone, or because it has left the group in this very moment.
     if (!to_group || !reach.includes(pid_)) ::kill(pid_, signal);
@@ -194,6 +196,8 @@ void Supervisor::pass_on_to_command(int signal, Reached reached) {
       trace("signal", signal_name(signal) +
                           (to_group ? " sent to the group of command " : " sent to command ") +
                           std::to_string(pid_));
+  } else if (signal == plan_.stop_signal) {
+    passed_on_to_.reset();
   }
   signals_.note_reached(signal, to_group);
 }
@@ -211,6 +215,12 @@ void Supervisor::pass_on_to_rest(int signal, Reached reached) {
   } else if (spared_group == 0 || group_ != spared_group) {
     for (const pid_t pid : rest_of_group()) ::kill(pid, signal);
   }
+}
+
+bool Supervisor::was_walked(int signal) {
+  if (!tree_witness_.saw(signal, clock_.now())) return false;
+  const auto reached = ended_ ? tree_.descendants() : std::vector<pid_t>{pid_};
+  return std::ranges::all_of(reached, [this](pid_t pid) { return tree_witness_.resembles(pid); });
 }
 
 void Supervisor::on_child() {
@@ -322,6 +332,13 @@ void Supervisor::tend(Instant now) {
     if (!schedule_.is_stopping() && !awaited.empty()) add_news(AwaitsGroup{awaited});
   }
   if (now >= meter_.next()) measure(now);
+  if (const pid_t witness = tree_witness_.tend(now); witness != 0) tree_.add_guard(witness);
+}
+
+/// Without it, nothing but what is left of the command remains to be reaped.
+void Supervisor::end_tree_witness() {
+  if (const pid_t witness = tree_witness_.end(clock_.now()); witness != 0)
+    tree_.remove_guard(witness);
 }
 
 CommandEnd Supervisor::make_end(bool dead, Instant over) const {
@@ -422,7 +439,7 @@ bool Supervisor::all_ended() const {
 /// `next`: the next step of the schedule.
 Instant Supervisor::next_poll(Instant now, Instant next) const {
   if (!schedule_.is_stopping()) next = std::min(next, meter_.next());
-  next = std::min({next, hook_.until(), report_awaiting_at_});
+  next = std::min({next, hook_.until(), report_awaiting_at_, tree_witness_.next()});
   // Many of the processes whose end makes room for the hook are no children of ours.
   if (hook_.is_unforked()) next = std::min(next, now + max_kill_interval);
   if (pid_namespace_ && ended_) return std::min(next, now + orphan_interval);
@@ -474,11 +491,13 @@ void Supervisor::reap() {
   while (const auto ended = tree_.reap()) {
     if (ended->pid == pid_ && !ended_) note_end(ended->status);
     hook_.note_end(*ended);
+    tree_witness_.note_end(*ended, clock_.now());
   }
 }
 
 void Supervisor::note_end(int status) {
   const Instant now = clock_.now();
+  end_tree_witness();
   ended_ = Ending{status, now};
   schedule_.command_has_ended();
   // May call note_signals() for signals that were still on their way to us.

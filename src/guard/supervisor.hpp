@@ -21,6 +21,7 @@
 #include "guard/stop_hook.hpp"
 #include "guard/stop_meter.hpp"
 #include "guard/tree.hpp"
+#include "guard/tree_witness.hpp"
 #include "proc/signal_state.hpp"
 #include "support/clock.hpp"
 
@@ -30,7 +31,8 @@ namespace redlock::guard {
 enum class Reached {
   none,
   job,        ///< every process in the job's process group, which includes the command
-  everything  ///< every process of ours, one by one: the manager of our control group sent it
+  everything  ///< every process of ours, one by one: from the manager of our control group, or
+              ///< from a process that walks the process tree
 };
 
 /// How a command ended.
@@ -158,6 +160,10 @@ class Supervisor {
   /// for. Skips the processes that it has reached already. The stop signal replaces a TERM.
   void pass_on(int signal, Reached reached);
 
+  /// Whether a sender that signals processes one by one, this process among them, has reached the
+  /// command, too, because it walks the process tree. In doubt it has not.
+  [[nodiscard]] bool was_walked(int signal);
+
   /// Records that these signals were sent to the command, or to us for it, whether or not they
   /// reached it.
   void note_signals(proc::SignalMask signals) {
@@ -190,6 +196,7 @@ class Supervisor {
   [[nodiscard]] bool sends_to_command_alone() const;
   void stop(const StopStep& step);
   void tend(Instant now);
+  void end_tree_witness();
   [[nodiscard]] CommandEnd make_end(bool dead, Instant over) const;
 
   void reap();
@@ -227,6 +234,7 @@ class Supervisor {
   StopSchedule schedule_;
   SignalRecord signals_;
   ProcessTree tree_;
+  TreeWitness tree_witness_;
   StopHook hook_;
   StopMeter meter_;
   std::unique_ptr<Event> event_;
@@ -236,8 +244,8 @@ class Supervisor {
   Instant report_awaiting_at_ = Instant::max();  ///< when to report that its group is waited for
   pid_t pid_ = 0;
   pid_t group_ = 0;  ///< process group of the command; once it has ended, its last one
-  std::optional<CommandReach> passed_on_to_;  ///< what got the last signal that was passed on to a
-                                              ///< group of the command
+  std::optional<CommandReach> passed_on_to_;  ///< what got the last stop signal, if that was
+                                              ///< passed on to a group of the command
   pid_t made_group_ = 0;    ///< the group that was made for it; 0: it was started in our job's
   pid_t joined_group_ = 0;  ///< our job's group, if the command was started in it; 0: it was not
   bool armed_ = false;      ///< the deadline is published in the page

@@ -7,6 +7,7 @@
 
 #include "core/holds.hpp"
 #include "proc/process_stat.hpp"
+#include "support/boot_clock.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
 #include "support/timestamp.hpp"
@@ -25,11 +26,6 @@ std::string safe(std::string_view text) {
 /// ` ("roll back")`.
 std::string reason_text(const std::string& reason) {
   return reason.empty() ? "" : fmt::format(" (\"{}\")", safe(reason));
-}
-
-/// `alice@web1 ("roll back")`.
-std::string request_text(const StopRequest& request) {
-  return person_text(request.user, request.host) + reason_text(request.reason);
 }
 
 std::string note_text(const Owner& owner) {
@@ -58,9 +54,13 @@ std::string restarted_text(const std::vector<RestartedVote>& servers) {
   std::string text;
   for (const RestartedVote& restarted : servers) {
     if (!text.empty()) text += "; ";
-    text += fmt::format("{} started {} ago and may have forgotten a lock; its vote counts in {}",
-                        safe(restarted.server), format_duration(restarted.up),
-                        format_duration(restarted.left));
+    const std::string why =
+        restarted.up < Duration::zero()
+            ? fmt::format("the clock of {} was set back to before its start",
+                          safe(restarted.server))
+            : fmt::format("{} started {} ago and may have forgotten a lock", safe(restarted.server),
+                          format_duration(restarted.up));
+    text += fmt::format("{}; its vote counts in {}", why, format_duration(restarted.left));
   }
   return text;
 }
@@ -102,6 +102,9 @@ std::string freeing_advice(const Resource& resource, const Holder& holder) {
 /// Why a free slot is not granted: an earlier waiter is collecting several slots, or waits for one
 /// of fewer slots.
 std::string collector_text(const Owner& owner) {
+  if (owner.take == 1 && !owner.only.empty()) {
+    return fmt::format("a slot is free, but {} waits for it and comes first", owner_text(owner));
+  }
   if (owner.take == 1) {
     return fmt::format("a slot is free, but {} waits for one of the first {} and comes first",
                        owner_text(owner), owner.slots);
@@ -126,22 +129,28 @@ std::string former_hold_text(const Holder& holder) {
                      holder.remaining ? ", expires in " + format_duration(*holder.remaining) : "");
 }
 
+/// `last renewed 3s ago`; of a run whose ttl is not known only that it renews.
+std::string renewed_text(const Holder& holder) {
+  const auto ago = since_renewal(holder);
+  if (!ago) return "renewed";
+  return fmt::format("last renewed {} ago",
+                     format_duration(std::chrono::floor<std::chrono::seconds>(*ago)));
+}
+
 /// Which process holds the lock, for how long, and when it expires.
 std::string holder_text(const Holder& holder) {
   std::string text = who_text(holder);
   const std::string age = holder.age ? ", for " + format_duration(*holder.age) : "";
-  if (!holder.remaining) return text + age + ", without expiry: it never expires";
+  if (!holder.remaining) return text + age + ", never expires";
   // The latest share need not be the last to expire.
   if (holder.shared) return text + age;
   const std::string expiry = ", expires in " + format_duration(*holder.remaining);
   switch (renewal_of(holder)) {
     case Renewal::renewed:
-      return text + age + ", renewed";
+      return text + age + ", " + renewed_text(holder);
     case Renewal::overdue:
       return text + age +
-             fmt::format(", not renewed for {}",
-                         format_duration(*holder.owner->renewed_for - *holder.remaining)) +
-             expiry;
+             fmt::format(", not renewed for {}", format_duration(*since_renewal(holder))) + expiry;
     case Renewal::none:
       return text + age + expiry;
     case Renewal::unknown:
@@ -200,6 +209,11 @@ std::string held_text(const Holder& holder, const TakenSlots& slots) {
   return is_in_slots(holder) ? slots_text(slots, holder) : sole_or_shared_text(holder);
 }
 
+/// Whether a server of this name is a lock directory of this host.
+bool is_local(std::string_view server) {
+  return server.starts_with("local:");
+}
+
 }  // namespace
 
 Renewal renewal_of(const Holder& holder) {
@@ -211,6 +225,12 @@ Renewal renewal_of(const Holder& holder) {
   if (*renewed_for == Duration::zero()) return Renewal::none;
   const bool is_overdue = holder.remaining && *holder.remaining < *renewed_for / overdue_divisor;
   return is_overdue ? Renewal::overdue : Renewal::renewed;
+}
+
+std::optional<Duration> since_renewal(const Holder& holder) {
+  const auto renewed_for = holder.owner ? holder.owner->renewed_for : std::nullopt;
+  if (!renewed_for || *renewed_for == Duration::zero() || !holder.remaining) return std::nullopt;
+  return std::max(Duration::zero(), *renewed_for - *holder.remaining);
 }
 
 std::string person_text(const std::string& user, const std::string& host) {
@@ -254,9 +274,29 @@ std::string users_text(const std::vector<ShownUser>& users) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
+std::string request_text(const StopRequest& request) {
+  return person_text(request.user, request.host) + reason_text(request.reason);
+}
+
+std::string priority_text(unsigned priority) {
+  return priority == 0 ? std::string() : fmt::format(", priority {}", priority);
+}
+
 std::string asked_text(const StopRequest& request) {
   return (request.newer ? "asked to stop for a newer run of " : "asked to stop by ") +
          request_text(request);
+}
+
+std::string sent_away_text(const SentAway& waiters) {
+  if (waiters.number + waiters.unreached == 0) return "nobody waits";
+  std::string text =
+      fmt::format("{} waiter{} sent away", waiters.number, waiters.number == 1 ? "" : "s");
+  if (waiters.unreached == 0) return text;
+  std::vector<std::string> names;
+  std::ranges::transform(waiters.first_unreached, std::back_inserter(names), owner_text);
+  return fmt::format("{}; {} not reached, which give{} up when running again: {}{}", text,
+                     waiters.unreached, waiters.unreached == 1 ? "s" : "", fmt::join(names, ", "),
+                     names.size() < waiters.unreached ? ", ..." : "");
 }
 
 std::string stopped_text(const StopRequest& request) {
@@ -291,6 +331,7 @@ std::string forgetful_text(const std::vector<std::string>& forgetful, std::size_
   if (servers - forgetful.size() >= quorum_of(servers)) return {};
   const std::string who = safe(fmt::format("{}", fmt::join(forgetful, ", ")));
   const char* const persist = forgetful.size() == 1 ? "persists" : "persist";
+  if (is_local(forgetful.front())) return who + ": a reboot of this host ends the hold";
   if (servers < 3) return fmt::format("{} {} nothing: a restart ends the hold", who, persist);
   return fmt::format(
       "{} {} nothing: the hold outlives their restarts only one by one, with `redlock-cli status "
@@ -332,6 +373,12 @@ std::string missing_votes_text(const std::vector<ServerFault>& faults, std::size
 }
 
 std::string held_around_us_text(const Owner& owner) {
+  if (owner.supervised && !read_boot_id()) {
+    return fmt::format(
+        "held by {}, which waits for this command; its lease cannot be inherited, because "
+        "/proc/sys/kernel/random/boot_id cannot be read (ProcSubset=pid hides it)",
+        owner_text(owner));
+  }
   return fmt::format(
       "held by {}, which waits for this command: pass its lease on with {}", owner_text(owner),
       owner.supervised ? "REDLOCK_HELD in its environment (sudo --preserve-env=REDLOCK_HELD)"
@@ -361,7 +408,7 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
     case AcquireDecision::denied:
       return "denied: " + faults;
     case AcquireDecision::misconfigured:
-      return "wrong server: " + faults;
+      return "wrong configuration: " + faults;
     case AcquireDecision::duplicate:
       return "two of the servers are the same; name each server once";
     case AcquireDecision::guarded:
@@ -372,13 +419,14 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
           "the servers took {} to grant the lock, too much of its ttl; use a longer --ttl{}{}",
           format_duration(failure.round_trip), faults.empty() ? "" : "; ", faults);
     case AcquireDecision::queue_full:
-      return fmt::format("the queue is full ({} {})", failure.queue.others,
-                         failure.queue.others == 1 ? "waits" : "wait");
+      return fmt::format("the queue is full ({} waiting)", failure.queue.others);
     case AcquireDecision::superseded:
       return failure.queue.superseded_by
                  ? "superseded by " + owner_text(*failure.queue.superseded_by)
                  : "superseded: no quorum answered for 23 hours, and a newer waiter may have come "
                    "and gone";
+    case AcquireDecision::dismissed:
+      return "sent away by " + request_text(failure.queue.dismissed_by.value_or(StopRequest()));
     case AcquireDecision::interrupted:
       return "interrupted";
     case AcquireDecision::stopped:
@@ -468,9 +516,13 @@ std::optional<TakenSlots> taken_slots(const LockParties& parties,
   const std::string& free = parties.free_slots;
   if (free.empty()) return std::nullopt;
   std::size_t limit = slots.value_or(0);
+  bool by_name = false;
   for (const Share& share : parties.first_shares) {
     if (!slots && share.holder.owner) limit = std::max(limit, share.holder.owner->slots);
+    by_name = by_name || !share.slot_name.empty();
   }
+  // Without their names, the servers cannot tell which slots are free.
+  if (by_name && !slots) return TakenSlots{parties.shares, limit};
   const auto end = limit > 0 && limit < free.size()
                        ? free.begin() + static_cast<std::ptrdiff_t>(limit)
                        : free.end();
@@ -481,22 +533,27 @@ std::vector<std::string> parties_lines(const LockParties& parties) {
   std::vector<std::string> lines;
   for (const Share& share : parties.first_shares) {
     const bool is_kept = share.holder.owner && share.holder.owner->finished;
-    lines.push_back((share.slot ? fmt::format("slot {}: ", *share.slot) : "shared: ") +
-                    (is_kept ? held_text(share.holder) : holder_text(share.holder)) +
+    const std::string where = !share.slot_name.empty() ? safe(share.slot_name) + ": "
+                              : share.slot             ? fmt::format("slot {}: ", *share.slot)
+                                                       : "shared: ";
+    lines.push_back(where + (is_kept ? held_text(share.holder) : holder_text(share.holder)) +
                     (share.holder.waits_for ? "; " + awaited_text(*share.holder.waits_for) : ""));
   }
   if (parties.shares > parties.first_shares.size())
     lines.push_back(fmt::format("and {} more", parties.shares - parties.first_shares.size()));
   for (const Waiting& waiting : parties.first_waiters) {
     const bool takes_several = waiting.owner && waiting.owner->take > 1;
+    const bool wants_one = waiting.owner && waiting.owner->only.size() == 1;
     const std::string what =
         takes_several ? fmt::format(" for {} slots", waiting.owner->take)
+        : wants_one   ? " for " + safe(waiting.owner->only.front())
                       : std::string(!waiting.shared                             ? ""
                                     : waiting.owner && waiting.owner->slots > 0 ? " for a slot"
                                                                                 : " to share it");
-    lines.push_back(fmt::format("waiting{}: {}, for {}", what,
+    const unsigned priority = waiting.owner ? waiting.owner->priority : 0;
+    lines.push_back(fmt::format("waiting{}: {}, for {}{}", what,
                                 waiting.owner ? owner_text(*waiting.owner) : "a waiter",
-                                format_duration(waiting.since)));
+                                format_duration(waiting.since), priority_text(priority)));
   }
   if (parties.waiters > parties.first_waiters.size()) {
     lines.push_back(

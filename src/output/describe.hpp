@@ -11,6 +11,7 @@
 #include "core/vote.hpp"
 #include "engine/attempt.hpp"
 #include "engine/lease_keeper.hpp"
+#include "output/outcome.hpp"
 
 namespace redlock::output {
 
@@ -46,6 +47,15 @@ std::string users_text(const std::vector<ShownUser>& users);
 /// `asked to stop by alice@web1 ("roll back")`, or `asked to stop for a newer run of …`.
 std::string asked_text(const StopRequest& request);
 
+/// `, priority 5`; empty for 0, that of most waiters.
+std::string priority_text(unsigned priority);
+
+/// `alice@web1 ("roll back")`.
+std::string request_text(const StopRequest& request);
+
+/// `2 waiters sent away; 1 not reached, which gives up when it runs again: alice@web1 (run pid 4)`.
+std::string sent_away_text(const SentAway& waiters);
+
 /// `alice@web1 broke it with `release --force` ("roll back")`: the breaker's note is the reason.
 std::string broke_text(const Owner& breaker);
 
@@ -59,11 +69,11 @@ std::string keys_text(const std::vector<Resource>& resources);
 /// `2026-11-21 08:12:01`.
 std::string moment_text(Milliseconds moment, Milliseconds now);
 
-/// `held by alice@web1 (run pid 4711: deploy.sh), "release 1.2", for 12s, renewed`, `held by a
-/// foreign client, expires in 18s unless it is renewed`, or, once its command has ended, `kept
-/// until 03:01:00 by --min-hold of alice@web1 (deploy.sh); ended 13s ago, exit status 0`; a hold is
-/// `on hold until 09:00 by ops@laptop: database move`. Unknown parts are left out. The time of day
-/// is local time.
+/// `held by alice@web1 (run pid 4711: deploy.sh), "release 1.2", for 12s, last renewed 3s ago`,
+/// `held by a foreign client, expires in 18s unless it is renewed`, or, once its command has ended,
+/// `kept until 03:01:00 by --min-hold of alice@web1 (deploy.sh); ended 13s ago, exit status 0`; a
+/// hold is `on hold until 09:00 by ops@laptop: database move`. Unknown parts are left out. The time
+/// of day is local time.
 std::string held_text(const Holder& holder);
 
 /// Whether the holder renews its lease, according to its owner record and the remaining time.
@@ -74,6 +84,9 @@ enum class Renewal {
   unknown,
 };
 Renewal renewal_of(const Holder& holder);
+
+/// How long ago the holder renewed its lease; nullopt if it does not, or that is not known.
+std::optional<Duration> since_renewal(const Holder& holder);
 
 /// The option that names the key, as a user would type it: `-k demo`, or `--key=-n` for a key that
 /// looks like an option.

@@ -32,7 +32,8 @@ struct Waiting {
   AttemptFailure failure;
   std::size_t servers;
   Duration waited;
-  bool news;  ///< the holder, our position or the reason has changed since the last event
+  unsigned priority;  ///< --priority
+  bool news;          ///< the holder, our position or the reason has changed since the last event
 };
 
 /// Another second of the wait has passed.

@@ -147,6 +147,7 @@ void set_parties(Json& json, const LockParties& parties) {
     for (const Share& share : parties.first_shares) {
       Json entry = holder_json(share.holder);
       if (share.slot) entry["slot"] = *share.slot;
+      if (!share.slot_name.empty()) entry["slot_name"] = share.slot_name;
       shares["first"].push_back(std::move(entry));
     }
   }
@@ -160,6 +161,7 @@ void set_parties(Json& json, const LockParties& parties) {
     entry["waited_ms"] = milliseconds(waiting.since);
     entry["waiting_since"] = time_in(-waiting.since);
     if (waiting.owner) set_owner(entry, *waiting.owner);
+    if (waiting.owner && waiting.owner->priority > 0) entry["priority"] = waiting.owner->priority;
     waiters["first"].push_back(std::move(entry));
   }
 }
@@ -195,6 +197,13 @@ Json to_json(const Outcome& outcome) {
   if (!outcome.message.empty()) json["message"] = to_valid_utf8(outcome.message);
   if (outcome.holder) json["holder"] = holder_json(*outcome.holder);
   if (outcome.superseded_by) set_owner(json["superseded_by"], *outcome.superseded_by);
+  if (outcome.dismissed_by) json["dismissed_by"] = stop_request_json(*outcome.dismissed_by);
+  if (outcome.sent_away) {
+    json["sent_away"] = outcome.sent_away->number;
+    json["unreached"] = outcome.sent_away->unreached;
+    for (const Owner& owner : outcome.sent_away->first_unreached)
+      set_owner(json["first_unreached"].emplace_back(), owner);
+  }
   if (!outcome.faults.empty()) json["faults"] = faults_json(outcome.faults);
   return json;
 }
@@ -230,9 +239,14 @@ Json vote_json(const std::string& server, const InspectVote& vote) {
 
 void set_hold(Json& json, const Hold& hold) {
   json["shared"] = hold.shared;
-  if (hold.slots.empty()) return;
-  json["slot"] = hold.slots.front();
-  json["slots"] = hold.slots;
+  if (!hold.slots.empty()) {
+    json["slot"] = hold.slots.front();
+    json["slots"] = hold.slots;
+  }
+  if (!hold.slot_names.empty()) {
+    json["slot_name"] = hold.slot_names.front();
+    json["slot_names"] = hold.slot_names;
+  }
 }
 
 /// The object that describes a lease: `json` itself for a single lease, else a new element of
@@ -266,6 +280,7 @@ std::string_view name_of(const event::Waiting& waiting) {
 void set_event(Json& json, const event::Waiting& waiting) {
   const AttemptFailure& failure = waiting.failure;
   if (failure.queue.queued) json["position"] = failure.queue.ahead + 1;
+  if (waiting.priority > 0) json["priority"] = waiting.priority;
   json["waited_ms"] = milliseconds(waiting.waited);
   json["message"] = to_valid_utf8(failure_text(waiting.resource, failure, waiting.servers));
   if (failure.holder) json["holder"] = holder_json(*failure.holder);
@@ -470,6 +485,7 @@ void StatusJson::add(const KeyStatus& key) {
     lock["awaits_names"].push_back(to_valid_utf8(proc::process_name(process.pid)));
   }
   set_parties(lock, key.inspection.parties);
+  if (key.free_slot_names) lock["free_slot_names"] = *key.free_slot_names;
   set_runs(lock, key.inspection.runs);
   if (key.runs) {
     lock["runs"] = Json::array();

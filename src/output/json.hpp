@@ -25,7 +25,8 @@ namespace redlock::output {
 /// "message". A result for several keys has "keys":[{"key"},…] instead of "key".
 std::string outcome_json(const Outcome& outcome);
 
-/// acquire: the outcome with "token", "fence", "shared", with --slots "slot" and "slots", "lease"
+/// acquire: the outcome with "token", "fence", "shared", with --slots "slot" and "slots" or
+/// "slot_name" and "slot_names", "lease"
 /// (the handle), "ttl_ms", "acquired_at" and "expires_at". With several keys,
 /// "leases":[{"key","token","fence"},…] replaces the first two.
 std::string lease_json(const Outcome& outcome, const std::vector<Lease>& leases,
@@ -65,12 +66,14 @@ struct KeyStatus {
   std::vector<InspectVote> votes;
   std::vector<AwaitedProcess> awaited{};
   std::optional<std::vector<PastRun>> runs{};  ///< --runs: the latest first
+  /// Of the slots that --slots names, those that are free on a quorum.
+  std::optional<std::vector<std::string>> free_slot_names{};
 };
 
 /// status:
 /// {"command","exit_code","locks":[{"key","state","holder","awaits","shares":{"count","first":[…]},
-/// "waiters":{"count","first":[…]},"last","last_success","skips","runs":[…],"servers":[…]}],
-/// "faults":[…]}.
+/// "free_slot_names":[…],"waiters":{"count","first":[…]},"last","last_success","skips","runs":[…],
+/// "servers":[…]}],"faults":[…]}.
 /// There may be many locks, so it keeps only the text of each.
 class StatusJson {
  public:

@@ -32,6 +32,7 @@ constexpr std::array meanings{
     Meaning{CommandResult::os_error, "os_error", ExitCode::os_error},
     Meaning{CommandResult::busy, "busy", ExitCode::busy},
     Meaning{CommandResult::superseded, "superseded", ExitCode::busy},
+    Meaning{CommandResult::dismissed, "dismissed", ExitCode::busy},
     Meaning{CommandResult::denied, "denied", ExitCode::denied},
     Meaning{CommandResult::config, "config", ExitCode::config},
     Meaning{CommandResult::lost, "lost", ExitCode::lost},
@@ -90,6 +91,8 @@ CommandResult result_of(AcquireDecision why) {
       return CommandResult::config;
     case AcquireDecision::superseded:
       return CommandResult::superseded;
+    case AcquireDecision::dismissed:
+      return CommandResult::dismissed;
     case AcquireDecision::stopped:
       return CommandResult::stopped;
     case AcquireDecision::interrupted:

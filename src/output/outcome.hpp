@@ -9,6 +9,7 @@
 #include "core/types.hpp"
 #include "core/vote.hpp"
 #include "engine/attempt.hpp"
+#include "engine/dismissal.hpp"
 #include "output/exit_code.hpp"
 
 namespace redlock::output {
@@ -32,6 +33,7 @@ enum class CommandResult {
   os_error,
   busy,
   superseded,  ///< by a newer waiter
+  dismissed,   ///< `stop --waiting` sent it away; of `stop`: it sent those who wait away
   denied,
   config,
   lost,
@@ -61,6 +63,8 @@ struct Outcome {
   std::optional<Holder> holder;
   std::vector<ServerFault> faults;
   std::optional<Owner> superseded_by;
+  std::optional<StopRequest> dismissed_by;
+  std::optional<SentAway> sent_away;  ///< of `stop --waiting` and `--all`
 };
 
 /// The outcome of `command` for these keys, with the exit code of the result.

@@ -76,7 +76,7 @@ void Printer::print(const event::Waiting& waiting) {
   }
   const Instant now = clock_.now();
   if (!wait_) {
-    wait_.emplace(now - waiting.waited, waiting.servers);
+    wait_.emplace(now - waiting.waited, waiting.servers, waiting.priority);
     if (!console_.is_quiet() && !console_.is_verbose() && !json_) line_.emplace(job_group_);
   }
   wait_->learn(waiting.resource, failure, now);
@@ -270,10 +270,16 @@ void Printer::print(const event::Released& released) {
 }
 
 void Printer::print(const event::ReleasePending& pending) {
-  console_.notice(fmt::format(
-      "{}: no quorum confirmed the release yet; retrying in the background until the lock expires, "
-      "within {}; {}",
-      key_, format_duration(pending.ttl.length()), output::faults_text(pending.faults)));
+  const auto is_lasting = [](const ServerFault& server) {
+    return server.fault.kind == FaultKind::denied || server.fault.kind == FaultKind::misconfigured;
+  };
+  const bool is_refused =
+      !pending.faults.empty() && std::ranges::all_of(pending.faults, is_lasting);
+  console_.notice(
+      fmt::format("{}: {} until the lock expires, within {}; {}", key_,
+                  is_refused ? "no quorum allows the release: other processes have to wait"
+                             : "no quorum confirmed the release yet; retrying in the background",
+                  format_duration(pending.ttl.length()), output::faults_text(pending.faults)));
 }
 
 void Printer::print(const event::NotRecorded& unrecorded) {

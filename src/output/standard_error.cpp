@@ -8,6 +8,7 @@
 
 #include "output/console.hpp"
 #include "output/one_line.hpp"
+#include "output/terminal.hpp"
 #include "support/brief_write.hpp"
 #include "support/text.hpp"
 
@@ -67,7 +68,7 @@ std::string StandardError::with_dropped(std::size_t dropped, std::string_view li
 void StandardError::finish() {
   if (!writer_) return;
   const std::string last = dropped_ == 0 ? "" : with_dropped(dropped_ - 1, kept_);
-  (void)writer_->write_within(max_last_wait, last);
+  (void)writer_->write_within(max_last_wait, lines_for(STDERR_FILENO, last));
   clear_dropped();
 }
 
@@ -76,7 +77,8 @@ void StandardError::clear_dropped() noexcept {
   kept_.clear();
 }
 
-bool StandardError::try_to_write(std::string_view text) {
+bool StandardError::try_to_write(std::string_view lines) {
+  const std::string text = lines_for(STDERR_FILENO, lines);
   if (LineWriter* const to = writer()) return to->write(text);
   return write_briefly(STDERR_FILENO, text) == static_cast<ssize_t>(text.size());
 }

@@ -46,7 +46,7 @@ class StandardError {
   void close() noexcept { writer_.reset(); }
 
  private:
-  bool try_to_write(std::string_view text);
+  bool try_to_write(std::string_view lines);
   [[nodiscard]] std::string line(int level, std::string_view text) const;
   [[nodiscard]] std::string with_dropped(std::size_t dropped, std::string_view lines) const;
   void clear_dropped() noexcept;

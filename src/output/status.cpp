@@ -166,8 +166,16 @@ Lines details_of(const KeyStatus& key, Milliseconds now, bool with_servers) {
                     fmt::join(processes, ", ")));
   }
   append(lines, parties_lines(key.inspection.parties));
+  if (key.free_slot_names && !key.free_slot_names->empty())
+    lines.push_back(fmt::format("free: {}", fmt::join(*key.free_slot_names, ", ")));
   const auto moment = [now](Duration ago) { return ago_text(now, ago); };
   if (key.runs) {
+    // Past holds are not recorded: as the last run they would hide whether the job succeeded.
+    const auto& holder = key.inspection.holder;
+    if (holder && holder->age && hold_remaining(*holder)) {
+      lines.push_back(fmt::format("{} ago, at {}: {}", format_duration(*holder->age),
+                                  moment(*holder->age), output::held_text(*holder)));
+    }
     append(lines, kept_runs_lines(*key.runs, key.inspection.runs, moment));
   } else if (key.inspection.state == InspectState::free) {
     append(lines, runs_lines(key.inspection.runs, moment));

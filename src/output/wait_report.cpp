@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/holds.hpp"
+#include "core/validity.hpp"
 #include "output/describe.hpp"
 #include "support/columns.hpp"
 #include "support/duration.hpp"
@@ -34,18 +35,24 @@ std::string obstacle_of(const Resource& resource, const AttemptFailure& failure)
   return kind + " " + resource.key();
 }
 
-/// The holder as extrapolated by `elapsed`, in whole seconds. The remaining time of a lease that is
-/// renewed is left as it is: it was renewed since, or the next attempt shows the change.
+/// The holder as extrapolated by `elapsed`, in whole seconds. A lease that is renewed is taken to
+/// be renewed when that is due: the next attempt shows if it was not.
 Holder later(Holder holder, Duration elapsed) {
   if (holder.age) *holder.age += elapsed;
   if (hold_remaining(holder)) return holder;  // its end is shown, and no time span
   if (holder.age) *holder.age = std::chrono::floor<std::chrono::seconds>(*holder.age);
   const bool is_renewed = holder.owner && !holder.owner->finished &&
                           holder.owner->renewed_for.value_or(Duration::zero()) > Duration::zero();
-  if (holder.remaining && !is_renewed) {
-    holder.remaining = std::chrono::floor<std::chrono::seconds>(
-        std::max(Duration::zero(), *holder.remaining - elapsed));
+  if (!holder.remaining) return holder;
+  if (is_renewed) {
+    const auto ttl = Ttl::from(*holder.owner->renewed_for);
+    if (!ttl) return holder;
+    const Duration due = ttl->length() - extend_interval(*ttl);
+    holder.remaining = std::min(*holder.remaining, std::max(*holder.remaining - elapsed, due));
+    return holder;
   }
+  holder.remaining = std::chrono::floor<std::chrono::seconds>(
+      std::max(Duration::zero(), *holder.remaining - elapsed));
   return holder;
 }
 
@@ -67,8 +74,8 @@ bool WaitReport::is_reportable(Instant now) const {
 }
 
 std::string WaitReport::queue_text() const {
-  return known_->failure.queue.queued ? ordinal(known_->failure.queue.ahead + 1) + " in queue"
-                                      : std::string();
+  if (!known_->failure.queue.queued) return {};
+  return ordinal(known_->failure.queue.ahead + 1) + " in queue" + priority_text(priority_);
 }
 
 std::string WaitReport::obstacle_text(const AttemptFailure& failure, Instant now) const {
@@ -105,8 +112,9 @@ std::optional<std::string> WaitReport::news(Instant now) {
     return std::nullopt;
   shown(now);
   const std::string queue = queue_text();
-  return fmt::format("waiting for {}: {}; {}{}for {}", output::key_text(known_->resource),
-                     obstacle_text(known_->failure, now), queue, queue.empty() ? "waited " : ", ",
+  return fmt::format("waiting for {}: {}; {} {}", output::key_text(known_->resource),
+                     obstacle_text(known_->failure, now),
+                     queue.empty() ? "waited for" : "you are " + queue + " after",
                      seconds_text(now - began_));
 }
 

@@ -12,8 +12,9 @@ namespace redlock::output {
 /// ages are extrapolated. Callers pass the instants; only the time of day is read here.
 class WaitReport {
  public:
-  /// `servers`: how many are configured.
-  WaitReport(Instant began, std::size_t servers) : began_(began), servers_(servers) {}
+  /// `servers`: how many are configured. `priority`: the waiter's.
+  WaitReport(Instant began, std::size_t servers, unsigned priority = 0)
+      : began_(began), servers_(servers), priority_(priority) {}
 
   /// An attempt has failed, and the wait continues.
   void learn(const Resource& resource, const AttemptFailure& failure, Instant now);
@@ -23,9 +24,9 @@ class WaitReport {
   /// during the first second of a wait, which is not worth reporting.
   [[nodiscard]] std::string line(Instant now, std::size_t width) const;
 
-  /// The same for output that stays, `waiting for demo: held by …; 2nd in queue, for 12s`. Nullopt
-  /// unless there is news: another holder, or another obstacle, that has lasted for a second and
-  /// was not reported within the last minute.
+  /// The same for output that stays, `waiting for demo: held by …; you are 2nd in queue after 12s`.
+  /// Nullopt unless there is news: another holder, or another obstacle, that has lasted for a
+  /// second and was not reported within the last minute.
   std::optional<std::string> news(Instant now);
 
   /// The result of line() was shown, so it is no longer news.
@@ -46,6 +47,7 @@ class WaitReport {
 
   Instant began_;
   std::size_t servers_;
+  unsigned priority_;
   std::optional<Known> known_;
   std::map<std::string, Instant> reported_;  ///< when each obstacle was last reported
 };

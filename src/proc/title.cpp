@@ -17,15 +17,20 @@
 namespace redlock::proc {
 namespace {
 
-bool runs_our_program(pid_t pid) {
-  struct stat ours {};
+bool runs_program(pid_t pid, const char* path) {
+  struct stat program {};
   struct stat theirs {};
   if (::stat(("/proc/" + std::to_string(pid) + "/exe").c_str(), &theirs) != 0) {
     // An exiting process has no program file for a moment, although it still counts as living.
     return errno == ENOENT;
   }
-  return ::stat("/proc/self/exe", &ours) == 0 && ours.st_dev == theirs.st_dev &&
-         ours.st_ino == theirs.st_ino;
+  return ::stat(path, &program) == 0 && program.st_dev == theirs.st_dev &&
+         program.st_ino == theirs.st_ino;
+}
+
+bool has_guard_as_parent(pid_t pid) {
+  const auto stat = read_process_stat(pid);
+  return stat && has_guard_title(stat->parent);
 }
 
 constexpr std::array<std::string_view, 5> cookies{
@@ -62,7 +67,10 @@ bool has_guard_title(pid_t pid) {
   constexpr std::array titles{holder_title, shield_title, awaiter_title, releaser_title,
                               witness_title};
   const std::string_view text(name->data(), name->size() - 1);  // without its newline
-  return std::find(titles.begin(), titles.end(), text) != titles.end() && runs_our_program(pid);
+  if (text == tree_witness_name)
+    return runs_program(pid, tree_witness_program) && has_guard_as_parent(pid);
+  return std::find(titles.begin(), titles.end(), text) != titles.end() &&
+         runs_program(pid, "/proc/self/exe");
 }
 
 void hide_ci_cookies() {

@@ -16,6 +16,11 @@ inline constexpr std::string_view awaiter_title =
 inline constexpr std::string_view releaser_title = "lock-releaser";
 inline constexpr std::string_view witness_title = "lock-witness";  ///< it observes signals to a job
 
+/// One that tells who walks the process tree (guard/tree_witness): a child of a holder process,
+/// with this name in `comm`, that runs this program.
+inline constexpr std::string_view tree_witness_name = "3";
+inline constexpr const char* tree_witness_program = "/bin/cat";
+
 /// Sets the name of this process in `comm`, truncated to 15 bytes.
 void set_name(std::string_view name) noexcept;
 
@@ -25,8 +30,8 @@ void set_name(std::string_view name) noexcept;
 void set_title(std::string_view title, int argc, char** argv) noexcept;
 
 /// Whether the process has one of these titles and runs the same program file as we do, since any
-/// process can take such a name. The file is not compared if the process is just ending. False when
-/// /proc does not show it.
+/// process can take such a name, or is a tree witness. The file is not compared if the process is
+/// just ending. False when /proc does not show it.
 bool has_guard_title(pid_t pid);
 
 /// CI agents (GitHub's and Gitea's runners, Jenkins) find the processes that a job left behind by

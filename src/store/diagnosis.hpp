@@ -43,7 +43,7 @@ struct Fact {
 
 /// A cell in the table of servers, as the server reported it: not escaped.
 struct Cell {
-  std::string heading;  ///< the column; all servers of a store have the same columns in one order
+  std::string heading;  ///< the column; those that servers share stand in the same order
   std::string text;
 };
 

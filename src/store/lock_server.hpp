@@ -34,7 +34,7 @@ struct AcquireRequest {
   Ttl ttl;
   OwnerRecord owner;
   Mode mode{};
-  Slots slots{};                      ///< the slots to acquire; empty: the lowest free ones
+  Slots slots{};                      ///< the slots to acquire; empty: the first free ones
   std::optional<QueueEntry> entry{};  ///< what to queue if the request is refused; nullopt: do not
                                       ///< queue, and acquire only if no waiter comes first
   bool supersedes = false;            ///< make older waiters that also have this flag give up
@@ -69,6 +69,7 @@ struct ExtendRequest {
                                     ///< another one; 0: unknown
   std::optional<LeaseUser> user{};  ///< who extends it; nullopt: its keeper, or a user by hand
   bool is_new = false;              ///< the user is not registered yet: refused if the keeper left
+  std::vector<std::string> slot_names{};  ///< as `slots`, in a pool by names
 
   /// Runs if the server answers after the deadline, at most once; null: such an answer is dropped.
   std::function<void(const ExtendVote&)> late{};
@@ -104,13 +105,18 @@ struct ReleaseRequest {
   std::optional<RunRecord> run{};    ///< the run to record if the lease is still ours there
   Instant as_of{};                   ///< when `expire_in` and the ages of `run` were right
   std::string user{};  ///< the id of the user of the lease that ends; empty: the lease is released
-  /// The lease was handed over to other processes, so it is left to those that use it. Implied by
-  /// `by_hand` and `user`.
+  /// Other processes may use the lease, to which it was handed over or which the command left: it
+  /// is left to those that do. Implied by `by_hand` and `user`.
   bool may_have_users = false;
   std::optional<StopRequest> stop_users{};  ///< ask those to stop
-  /// The lease is a hold that is lifted. For this long no client may restore it at the server, even
-  /// if it is not there; zero: it is no hold.
-  Duration lifted_for{};
+  /// How long the server must remember that the keeper released the lease, even if the lease is not
+  /// there: then its keeper cannot restore it, nor other clients a hold, and a user restores it as
+  /// a lease that its keeper has left. Zero: as long as the lease is still to last there.
+  Duration tombstone_life{};
+  /// Only a share with these slots: a stray grant, in whose place the lease may have been healed
+  /// meanwhile. Empty: whatever there is.
+  Slots slots{};
+  std::vector<std::string> slot_names{};  ///< as `slots`, in a pool by names
 };
 
 /// The request as it is to be sent at `now`.
@@ -127,14 +133,27 @@ struct BreakRequest {
   Owner breaker{};                 ///< who breaks it, with the reason as the note
   /// The id of a foreign key that may be broken, as ForeignKey reported it.
   std::optional<LeaseId> foreign{};
+  /// Break only this hold. Even where it is not, remember for `tombstone_life` that it was broken:
+  /// then no client can restore it.
+  std::optional<LeaseId> hold{};
+  Duration tombstone_life{};
+  std::optional<std::string> slot{};  ///< only the lease in this slot, by number or name
 };
 
 /// Sends a stop request to the holder of a lease, or only inspects the lease.
 struct AskRequest {
   Resource resource;
   std::optional<LeaseId> lease{};     ///< the lease whose holder to ask; nullopt: only inspect
-  std::optional<std::size_t> slot{};  ///< the slot whose share to inspect
+  std::optional<std::string> slot{};  ///< the slot whose share to inspect, by number or name
   StopRequest request{};
+  bool exclusive = false;  ///< the lease is known to be no share
+};
+
+/// Sends waiters away, or only asks for those in the queue.
+struct DismissRequest {
+  Resource resource;
+  std::optional<Ticket> up_to{};  ///< waiters with this ticket or a smaller one; nullopt: only ask
+  StopRequest request{};          ///< who sends them away, and why
 };
 
 /// Which runs an inspection reports.
@@ -142,6 +161,19 @@ enum class RunsTold {
   none,
   last,  ///< the last one, the last success and the skips
   kept,  ///< all that the server keeps, too: many times as long
+};
+
+/// What an inspection reports besides the holder, the waiters and the shares.
+struct InspectScope {
+  // Implicit, since most callers only choose the runs.
+  // cppcheck-suppress noExplicitConstructor
+  InspectScope(RunsTold told = RunsTold::last,  // NOLINT(google-explicit-constructor)
+               std::vector<std::string> names = {})
+      : runs(told), slot_names(std::move(names)) {}
+
+  RunsTold runs;
+  std::vector<std::string> slot_names;  ///< the slots of LockParties::free_slots, in this order;
+                                        ///< empty: the slots have numbers
 };
 
 /// Which locks a list contains.
@@ -201,8 +233,7 @@ class LockServer {
   /// `share`: the id of a lease. If that lease is a share of a shared lock, it is reported as the
   /// holder, instead of all shares together.
   virtual asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share,
-                                               Instant deadline,
-                                               RunsTold runs = RunsTold::last) = 0;
+                                               Instant deadline, InspectScope scope = {}) = 0;
 
   /// Counts a run that did not run its command, for `status` to show. `why`: one word.
   virtual asio::awaitable<SkipVote> count_skip(Resource /*resource*/, std::string /*why*/,
@@ -213,6 +244,12 @@ class LockServer {
   /// holder. The owner record shows whether a stop request is stored with the lease, this one or an
   /// earlier one.
   virtual asio::awaitable<InspectVote> ask_holder(AskRequest request, Instant deadline) = 0;
+
+  /// Remembers for a day that these waiters are to give up, notifies them, and reports how many are
+  /// queued.
+  virtual asio::awaitable<DismissVote> dismiss(DismissRequest /*request*/, Instant /*deadline*/) {
+    co_return Fault{FaultKind::misconfigured, "it cannot send waiters away"};
+  }
 
   /// Every resource with an owner record, or last runs, on this server, and the keys that could not
   /// be read. A fault, which includes the progress, if the server cannot list them.
@@ -247,8 +284,8 @@ class LockServer {
   /// because it restarted or another master took its place. A store without connections never does.
   virtual void on_disconnect(std::function<void()> /*notify*/) {}
 
-  /// Whether the server persists nothing, so that it forgets every lock when it restarts; nullopt:
-  /// it does not tell. A store on this host forgets none.
+  /// Whether the server persists nothing, so that it forgets every lock when it restarts, or a
+  /// store on this host when the host does; nullopt: it does not tell.
   virtual asio::awaitable<std::optional<bool>> persists_nothing(Instant /*deadline*/) {
     co_return false;
   }

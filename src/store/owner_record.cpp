@@ -21,6 +21,9 @@ constexpr std::uint64_t max_pid = std::numeric_limits<std::int32_t>::max();
 
 constexpr std::uint64_t max_exit_code = 255;
 
+/// A hold that is extended just before its end.
+constexpr Milliseconds max_hold = 2 * Ttl::max;
+
 std::string text_field(const Json& record, const char* name) {
   const auto field = record.find(name);
   if (field == record.end() || !field->is_string()) return {};
@@ -41,8 +44,9 @@ std::optional<std::uint64_t> number_field(const Json& record, std::string_view n
   return number;
 }
 
-std::optional<Duration> duration_field(const Json& record, std::string_view name) {
-  const auto number = number_field(record, name, static_cast<std::uint64_t>(Ttl::max.count()));
+std::optional<Duration> duration_field(const Json& record, std::string_view name,
+                                       Milliseconds largest = Ttl::max) {
+  const auto number = number_field(record, name, static_cast<std::uint64_t>(largest.count()));
   if (!number) return std::nullopt;
   return Milliseconds(static_cast<Milliseconds::rep>(*number));
 }
@@ -73,11 +77,15 @@ Json to_json(const StopRequest& request) {
   return json;
 }
 
+std::optional<StopRequest> stop_request_from(const Json& request) {
+  if (!request.is_object()) return std::nullopt;
+  return StopRequest{text_field(request, "host"), text_field(request, "user"),
+                     text_field(request, "reason"), place_of(request)};
+}
+
 std::optional<StopRequest> stop_request_in_field(const Json& record, std::string_view name) {
   const auto field = record.find(name);
-  if (field == record.end() || !field->is_object()) return std::nullopt;
-  return StopRequest{text_field(*field, "host"), text_field(*field, "user"),
-                     text_field(*field, "reason"), place_of(*field)};
+  return field == record.end() ? std::nullopt : stop_request_from(*field);
 }
 
 /// The stop request by hand; if there is none, that of a newer run.
@@ -86,6 +94,15 @@ std::optional<StopRequest> stop_request_of(const Json& record) {
   if (by_hand) return by_hand;
   auto replacing = stop_request_in_field(record, protocol::word::replaced_field);
   return replacing && replacing->newer ? replacing : std::nullopt;
+}
+
+std::vector<std::string> only_field_of(const Json& record) {
+  const auto field = record.find(protocol::word::only_field);
+  if (field == record.end() || !field->is_string()) return {};
+  const std::string text = to_valid_utf8(field->get<std::string>());
+  std::vector<std::string> slots;
+  for (std::string_view rest = text; !rest.empty();) slots.emplace_back(next_word(rest, ','));
+  return slots;
 }
 
 /// Unless it is empty, or cannot be stored as it is: a shortened key would be another one.
@@ -111,9 +128,11 @@ std::string encode_owner(const Owner& owner) {
   record["command"] = to_valid_utf8(owner.command);
   record["note"] = to_valid_utf8(owner.note);
   if (owner.supervised) record["run"] = true;
-  if (owner.renewed_for) record["renewed_ms"] = milliseconds(*owner.renewed_for);
+  if (owner.renewed_for)
+    record[std::string(protocol::word::renewed_field)] = milliseconds(*owner.renewed_for);
   if (owner.slots > 0) record[std::string(protocol::word::slots_field)] = owner.slots;
   if (owner.take > 1) record[std::string(protocol::word::take_field)] = owner.take;
+  if (owner.priority > 0) record[std::string(protocol::word::priority_field)] = owner.priority;
   if (owner.detached) record["detached"] = true;
   if (owner.pid_start > 0) record["start"] = owner.pid_start;
   if (owner.stoppable) record["stoppable"] = true;
@@ -132,8 +151,20 @@ std::string encode_owner(const Owner& owner) {
   return record.dump();
 }
 
+std::string with_slots(std::string record, const std::vector<std::string>& only) {
+  if (only.empty()) return record;
+  record.pop_back();
+  record.append(",\"").append(protocol::word::only_field).append("\":\"");
+  for (std::size_t i = 0; i < only.size(); ++i) record.append(i == 0 ? "" : ",").append(only[i]);
+  return record.append("\"}");
+}
+
 std::string encode_stop_request(const StopRequest& request) {
   return to_json(request).dump();
+}
+
+std::optional<StopRequest> decode_stop_request(std::string_view text) {
+  return stop_request_from(Json::parse(text, nullptr, /*allow_exceptions=*/false));
 }
 
 std::optional<StopRequest> stop_request_in(std::string_view record) {
@@ -143,6 +174,12 @@ std::optional<StopRequest> stop_request_in(std::string_view record) {
   if (!has(protocol::word::stop_field) && !has(protocol::word::replaced_field)) return std::nullopt;
   const Json parsed = Json::parse(record, nullptr, /*allow_exceptions=*/false);
   return parsed.is_object() ? stop_request_of(parsed) : std::nullopt;
+}
+
+bool shows_lift(std::string_view record) {
+  if (record.find(protocol::word::lifted_field) == std::string_view::npos) return false;
+  const std::optional<Owner> owner = decode_owner(record);
+  return owner && owner->lifted;
 }
 
 std::optional<Owner> decode_owner(std::string_view record) {
@@ -165,12 +202,15 @@ std::optional<Owner> decode_owner(std::string_view record) {
   owner.place = place_of(parsed);
   owner.pid_start =
       number_field(parsed, "start", std::numeric_limits<unsigned long long>::max()).value_or(0);
-  owner.renewed_for = duration_field(parsed, "renewed_ms");
-  owner.hold_for = duration_field(parsed, protocol::word::hold_field);
-  owner.lifted = duration_field(parsed, protocol::word::lifted_field).has_value();
+  owner.renewed_for = duration_field(parsed, protocol::word::renewed_field);
+  owner.hold_for = duration_field(parsed, protocol::word::hold_field, max_hold);
+  owner.lifted = duration_field(parsed, protocol::word::lifted_field, max_hold).has_value();
   owner.slots = number_field(parsed, protocol::word::slots_field, Mode::max_slots).value_or(0);
   owner.take = std::max<std::size_t>(
       number_field(parsed, protocol::word::take_field, Mode::max_slots).value_or(1), 1);
+  owner.only = only_field_of(parsed);
+  owner.priority = static_cast<unsigned>(
+      number_field(parsed, protocol::word::priority_field, protocol::max_priority).value_or(0));
   if (const auto kept = duration_field(parsed, protocol::word::kept_field)) {
     owner.finished = Finished{*kept, small_field(parsed, "exit"), small_field(parsed, "signal")};
   }

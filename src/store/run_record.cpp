@@ -45,7 +45,7 @@ std::optional<int> status_in(std::string_view text) {
 }
 
 /// nullopt for a line in another format.
-std::optional<PastRun> run_in(std::string_view text, Duration time) {
+std::optional<PastRun> run_in(std::string_view text, std::int64_t time) {
   namespace at = line::run;
   const auto fields = split<at::count>(text);
   if (!fields || (*fields)[at::format] != protocol::word::run_format) return std::nullopt;
@@ -56,8 +56,8 @@ std::optional<PastRun> run_in(std::string_view text, Duration time) {
   const auto waited = whole_number(part[at::waited]);
   if (!fence || !started || !ended || !waited) return std::nullopt;
   return PastRun{*fence,
-                 time - from_wire(*started),
-                 time - from_wire(*ended),
+                 span_from_wire(*started, time),
+                 span_from_wire(*ended, time),
                  from_wire(*waited),
                  std::string(part[at::result]),
                  status_in(part[at::exit]),
@@ -66,7 +66,7 @@ std::optional<PastRun> run_in(std::string_view text, Duration time) {
 }
 
 /// nullopt for a line in another format.
-std::optional<PastRun> kept_run_in(std::string_view text, Duration time) {
+std::optional<PastRun> kept_run_in(std::string_view text, std::int64_t time) {
   namespace at = line::kept;
   const auto fields = split<at::count>(text);
   auto run = fields ? run_in((*fields)[at::run], time) : std::nullopt;
@@ -75,7 +75,7 @@ std::optional<PastRun> kept_run_in(std::string_view text, Duration time) {
 }
 
 /// nullopt for a line in another format.
-std::optional<Skips> skips_in(std::string_view text, Duration time) {
+std::optional<Skips> skips_in(std::string_view text, std::int64_t time) {
   namespace at = line::skips;
   const auto fields = split<at::count>(text);
   if (!fields) return std::nullopt;
@@ -83,7 +83,7 @@ std::optional<Skips> skips_in(std::string_view text, Duration time) {
   const auto first = whole_number((*fields)[at::first]);
   const auto last = whole_number((*fields)[at::last]);
   if (!number || *number < 1 || !first || !last) return std::nullopt;
-  return Skips{*number, time - from_wire(*first), time - from_wire(*last),
+  return Skips{*number, span_from_wire(*first, time), span_from_wire(*last, time),
                std::string((*fields)[at::why])};
 }
 
@@ -127,7 +127,7 @@ std::string encode_run(const RunRecord& record) {
   return join(head) + '\n' + join(fields);
 }
 
-LastRuns decode_runs(std::string_view text, Duration time) {
+LastRuns decode_runs(std::string_view text, std::int64_t time) {
   const std::string_view first = take_line(text);
   const std::string_view last = take_line(text);
   const std::string_view success = take_line(text);
@@ -155,7 +155,7 @@ LastRuns decode_runs(std::string_view text, Duration time) {
     if (run->fence == *fence && *fence != Fence()) runs.success = run;
   }
   if (!runs.success && *fence != Fence())
-    runs.success = PastRun{*fence, time - from_wire(*started)};
+    runs.success = PastRun{*fence, span_from_wire(*started, time)};
   return runs;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -13,8 +14,8 @@ namespace redlock {
 /// now, whatever the clocks show.
 std::string encode_run(const RunRecord& record);
 
-/// The stored runs, with their ages at `time` of the server's clock. A text that no version can
-/// have written counts as no record.
-LastRuns decode_runs(std::string_view text, Duration time);
+/// The stored runs, with their ages at `time` of the server's clock, in ms. A text that no version
+/// can have written counts as no record.
+LastRuns decode_runs(std::string_view text, std::int64_t time);
 
 }  // namespace redlock

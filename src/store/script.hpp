@@ -23,9 +23,12 @@ extern const Script acquire;
 extern const Script ask;
 extern const Script break_lock;
 extern const Script count_skip;
+extern const Script dismiss;
+extern const Script end_sign;
 extern const Script extend;
 extern const Script heal;
 extern const Script inspect;
+extern const Script keep_record;
 extern const Script leave;
 extern const Script raise_fence;
 extern const Script release;
@@ -69,6 +72,14 @@ struct ScriptCall {
 constexpr Duration from_wire(std::int64_t milliseconds) {
   constexpr Milliseconds longest = std::chrono::hours(24 * 365 * 100);
   return std::clamp(Milliseconds(milliseconds), Milliseconds(0), longest);
+}
+
+/// The time span between two instants of a server's clock, negative if the first is the later one.
+/// Limited like from_wire(): only the difference, since the clock may show any year.
+constexpr Duration span_from_wire(std::int64_t from, std::int64_t to) {
+  constexpr std::int64_t latest = std::int64_t{1} << 53;  // so that the difference cannot overflow
+  const std::int64_t span = std::clamp(to, -latest, latest) - std::clamp(from, -latest, latest);
+  return span < 0 ? -from_wire(-span) : from_wire(span);
 }
 
 }  // namespace redlock

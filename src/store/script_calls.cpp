@@ -1,12 +1,15 @@
 #include "store/script_calls.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <utility>
 
 #include "core/helper_keys.hpp"
 #include "core/protocol.hpp"
 #include "store/owner_record.hpp"
 #include "store/run_record.hpp"
+#include "support/digest.hpp"
 
 namespace redlock {
 namespace {
@@ -48,11 +51,17 @@ std::string letter(bool shared) {
   return std::string(shared ? word::shared : word::alone);
 }
 
-/// `1,4`.
-std::string list(const Slots& slots) {
+std::string list(const std::vector<std::string>& slots) {
   std::string text;
-  for (const std::size_t slot : slots) text += (text.empty() ? "" : ",") + std::to_string(slot);
+  for (const std::string& slot : slots) text += (text.empty() ? "" : ",") + slot;
   return text;
+}
+
+/// `1,4`, or `phone1,phone2`.
+std::string list(const Slots& slots, const std::vector<std::string>& names = {}) {
+  std::vector<std::string> texts = names;
+  for (const std::size_t slot : slots) texts.push_back(std::to_string(slot));
+  return list(texts);
 }
 
 /// This many empty arguments, with room for the script's name.
@@ -92,7 +101,7 @@ ScriptCall acquire_call(const AcquireRequest& request) {
   arguments[at::token] = request.token.secret();
   arguments[at::ttl] = decimal(request.ttl);
   arguments[at::supervised] = flag(request.owner.supervised());
-  arguments[at::record] = request.owner.text();
+  arguments[at::record] = with_slots(request.owner.text(), request.mode.only);
   arguments[at::mode] = letter(request.mode.shared);
   arguments[at::slots] = std::to_string(request.mode.slots);
   arguments[at::wanted] = list(request.slots);
@@ -121,7 +130,7 @@ ScriptCall extend_call(const ExtendRequest& request) {
   Arguments arguments = empty_arguments(at::count);
   arguments[at::token] = request.token.secret();
   arguments[at::ttl] = decimal(request.ttl);
-  arguments[at::slots] = list(request.slots);
+  arguments[at::slots] = list(request.slots, request.slot_names);
   arguments[at::fence] = request.fence.text();
   if (request.user) {
     arguments[at::user] = request.user->id;
@@ -142,7 +151,7 @@ ScriptCall heal_call(const HealRequest& request) {
   arguments[at::supervised] = flag(from.supervised);
   arguments[at::record] = from.record;
   arguments[at::mode] = letter(request.hold.shared);
-  arguments[at::slots] = list(request.hold.slots);
+  arguments[at::slots] = list(request.hold.slots, request.hold.slot_names);
   if (request.user) {
     arguments[at::user] = request.user->id;
     arguments[at::user_record] = request.user->record;
@@ -163,7 +172,7 @@ ScriptCall release_call(const ReleaseRequest& request) {
   arguments[at::mode] =
       slotted ? std::string(word::slotted) : letter(requeue && requeue->mode.shared);
   if (requeue) {
-    arguments[at::record] = requeue->owner.text();
+    arguments[at::record] = with_slots(requeue->owner.text(), requeue->mode.only);
   } else if (request.finished) {
     arguments[at::record] = encode_owner(*request.finished);
   }
@@ -171,7 +180,8 @@ ScriptCall release_call(const ReleaseRequest& request) {
   arguments[at::user] = request.user;
   arguments[at::may_have_users] = flag(request.by_hand || request.may_have_users);
   if (request.stop_users) arguments[at::request] = encode_stop_request(*request.stop_users);
-  arguments[at::lifted_for] = decimal(std::chrono::ceil<Milliseconds>(request.lifted_for));
+  arguments[at::tombstone_life] = decimal(std::chrono::ceil<Milliseconds>(request.tombstone_life));
+  arguments[at::slots] = list(request.slots, request.slot_names);
   const Runs runs = request.run ? Runs::wanted : Runs::none;
   ScriptCall call = call_of(scripts::release, request.resource, std::move(arguments), runs);
   call.records_success = request.run && request.run->success && !request.run->passed_on &&
@@ -185,17 +195,21 @@ ScriptCall break_call(const BreakRequest& request) {
   if (request.only_if) arguments[at::fence] = request.only_if->text();
   arguments[at::breaker] = encode_owner(request.breaker);
   if (request.foreign) arguments[at::foreign] = request.foreign->text;
+  if (request.hold) arguments[at::hold] = request.hold->text;
+  arguments[at::tombstone_life] = decimal(std::chrono::ceil<Milliseconds>(request.tombstone_life));
+  arguments[at::slot] = request.slot.value_or("");
   return call_of(scripts::break_lock, request.resource, std::move(arguments));
 }
 
 ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& share,
-                        RunsTold runs) {
+                        const InspectScope& scope) {
   namespace at = argument::inspect;
   Arguments arguments = empty_arguments(at::count);
   if (share) arguments[at::share] = share->text;
-  arguments[at::kept] = flag(runs == RunsTold::kept);
+  arguments[at::kept] = flag(scope.runs == RunsTold::kept);
+  arguments[at::slots] = list(scope.slot_names);
   return call_of(scripts::inspect, resource, std::move(arguments),
-                 runs == RunsTold::none ? Runs::none : Runs::wanted);
+                 scope.runs == RunsTold::none ? Runs::none : Runs::wanted);
 }
 
 ScriptCall skip_call(const Resource& resource, std::string why) {
@@ -211,8 +225,19 @@ ScriptCall ask_call(const AskRequest& request) {
     arguments[at::lease] = request.lease->text;
     arguments[at::request] = encode_stop_request(request.request);
   }
-  arguments[at::slot] = request.slot ? std::to_string(*request.slot) : "-1";
+  arguments[at::slot] = request.slot.value_or("-1");
+  arguments[at::exclusive] = flag(request.exclusive);
   return call_of(scripts::ask, request.resource, std::move(arguments));
+}
+
+ScriptCall dismiss_call(const DismissRequest& request) {
+  namespace at = argument::dismiss;
+  Arguments arguments = empty_arguments(at::count);
+  if (request.up_to) {
+    arguments[at::ticket] = std::to_string(*request.up_to);
+    arguments[at::request] = encode_stop_request(request.request);
+  }
+  return call_of(scripts::dismiss, request.resource, std::move(arguments));
 }
 
 ScriptCall leave_call(const Resource& resource, const std::string& waiter) {
@@ -223,8 +248,14 @@ ScriptCall leave_call(const Resource& resource, const std::string& waiter) {
 
 bool may_lack_keys(const ScriptCall& call) {
   const bool is_whole = call.keys.size() > 1 && call.keys.size() < protocol::partial;
-  return is_whole && (call.script == &scripts::extend || call.script == &scripts::release ||
-                      call.script == &scripts::inspect || call.script == &scripts::acquire);
+  const std::array able{&scripts::extend,  &scripts::release, &scripts::inspect,
+                        &scripts::acquire, &scripts::ask,     &scripts::break_lock};
+  return is_whole && std::ranges::find(able, call.script) != able.end();
+}
+
+bool may_lack_all_keys(const ScriptCall& call) {
+  return call.script == &scripts::extend || call.script == &scripts::release ||
+         (call.script == &scripts::ask && call.arguments[argument::ask::exclusive] == "1");
 }
 
 ScriptCall with_keys_that_are(const std::vector<bool>& here, ScriptCall call) {
@@ -235,6 +266,41 @@ ScriptCall with_keys_that_are(const std::vector<bool>& here, ScriptCall call) {
   }
   call.keys.resize(protocol::partial, lock);
   return call;
+}
+
+std::optional<ScriptCall> rest_of(const ScriptCall& call, const Reply& reply) {
+  namespace key = protocol::key;
+  const auto resource = Resource::from(call.keys[key::lock]);
+  if (!resource || reply.type != Reply::Type::array || reply.elements.empty()) return std::nullopt;
+  // The key stands at all positions up to its own.
+  const auto with_key = [&](const Script& script, std::size_t position, std::string helper,
+                            Arguments arguments) {
+    arguments.emplace_back(script.name);
+    return ScriptCall{&script, std::vector(position + 1, std::move(helper)), std::move(arguments)};
+  };
+  const auto sign = [&](std::string lease, bool leaves) {
+    return with_key(scripts::end_sign, key::released, HelperKeys(*resource).released(),
+                    {std::move(lease), flag(leaves)});
+  };
+  const auto& part = reply.elements;
+  const bool is_share = part.size() > protocol::reply::holder::extra;
+  const std::size_t record = is_share ? key::shares : key::owner;
+  const bool lacks_record = call.keys.size() <= record || call.keys[record] == call.keys[key::lock];
+  if (call.script == &scripts::extend && lacks_record && part[0].text == word::extended &&
+      call.arguments[argument::extend::user].empty()) {
+    const HelperKeys helpers(*resource);
+    return with_key(scripts::keep_record, record, is_share ? helpers.shares() : helpers.owner(),
+                    {sha1_hex(call.arguments[argument::extend::token]),
+                     call.arguments[argument::extend::ttl], flag(is_share)});
+  }
+  namespace released = protocol::reply::released;
+  if (call.script == &scripts::release && part.size() > released::left &&
+      std::cmp_equal(part[released::left].integer, protocol::sign_is_due)) {
+    return sign(sha1_hex(call.arguments[argument::release::token]), /*leaves=*/true);
+  }
+  if (call.script == &scripts::ask && call.keys.size() == 1)
+    return sign(call.arguments[argument::ask::lease], /*leaves=*/false);
+  return std::nullopt;
 }
 
 UndoTarget undo_target_of(const ScriptCall& call) {
@@ -266,7 +332,7 @@ bool may_keep_the_key(const ScriptCall& call) {
   namespace at = argument::release;
   return call.script == &scripts::release &&
          (call.arguments.at(at::expire_in) != "0" || call.arguments.at(at::may_have_users) != "0" ||
-          !call.arguments.at(at::user).empty());
+          !call.arguments.at(at::user).empty() || !call.arguments.at(at::slots).empty());
 }
 
 }  // namespace redlock

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "store/lock_server.hpp"
 #include "store/script.hpp"
@@ -18,8 +19,9 @@ ScriptCall heal_call(const HealRequest& request);
 ScriptCall release_call(const ReleaseRequest& request);
 ScriptCall break_call(const BreakRequest& request);
 ScriptCall inspect_call(const Resource& resource, const std::optional<LeaseId>& share,
-                        RunsTold runs);
+                        const InspectScope& scope);
 ScriptCall skip_call(const Resource& resource, std::string why);
+ScriptCall dismiss_call(const DismissRequest& request);
 ScriptCall ask_call(const AskRequest& request);
 ScriptCall leave_call(const Resource& resource, const std::string& waiter);
 
@@ -28,6 +30,14 @@ ScriptCall leave_call(const Resource& resource, const std::string& waiter);
 /// whether the server has it; the lock itself must be there.
 bool may_lack_keys(const ScriptCall& call);
 ScriptCall with_keys_that_are(const std::vector<bool>& here, ScriptCall call);
+
+/// Whether the call makes sense with the lock's key alone, which is on no server.
+bool may_lack_all_keys(const ScriptCall& call);
+
+/// What this call could not do because the server lacked a key, as a call with that key alone:
+/// remember the ttl of an extension (PROTOCOL R4), leave the sign of a release, or read that of a
+/// lease that was asked to stop (R12). nullopt: nothing.
+std::optional<ScriptCall> rest_of(const ScriptCall& call, const Reply& reply);
 
 /// What an acquire or a heal may leave on a server even if its answer is lost, and what an
 /// extension by a user of the lease may leave. The undo identifies it by the token, the user's or

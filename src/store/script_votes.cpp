@@ -101,6 +101,7 @@ std::optional<std::vector<ShownUser>> users_of(const Reply& reply) {
 
 /// A slot number; -1: none.
 std::optional<std::size_t> slot_of(const Reply& reply) {
+  if (reply.type != Type::integer) return std::nullopt;
   if (reply.integer < 0 || reply.integer >= static_cast<std::int64_t>(Mode::max_slots))
     return std::nullopt;
   return static_cast<std::size_t>(reply.integer);
@@ -118,6 +119,19 @@ std::optional<Slots> slots_of(std::string_view text) {
   return slots;
 }
 
+/// nullopt: none.
+std::optional<Ticket> ticket_of(const Reply& reply) {
+  const auto ticket = whole_number(reply.text);
+  return ticket && *ticket >= 0 ? std::optional(static_cast<Ticket>(*ticket)) : std::nullopt;
+}
+
+/// A server's clock; nullopt: it cannot be one.
+std::optional<Milliseconds> time_of(const Reply& reply) {
+  const auto time = whole_number(reply.text);
+  if (!time || *time < 0 || *time > static_cast<std::int64_t>(Fence::max)) return std::nullopt;
+  return Milliseconds(*time);
+}
+
 /// See acquire.lua.
 std::optional<QueueStatus> queue_status_of(const Reply& reply) {
   namespace at = reply_at::queue;
@@ -125,17 +139,14 @@ std::optional<QueueStatus> queue_status_of(const Reply& reply) {
   if (reply.type != Type::array ||
       !has_form(part, {Type::text, Type::text, Type::integer, Type::integer, Type::integer,
                        Type::text, Type::integer, Type::integer, Type::text, Type::text,
-                       Type::integer, Type::text})) {
+                       Type::integer, Type::text, Type::text})) {
     return std::nullopt;
   }
-  const auto time = whole_number(part[at::time].text);
-  if (!time || *time < 0 || *time > static_cast<std::int64_t>(Fence::max) ||
-      part[at::ahead].integer < 0)
-    return std::nullopt;
+  const auto time = time_of(part[at::time]);
+  if (!time || part[at::ahead].integer < 0) return std::nullopt;
   QueueStatus queue;
-  queue.time = Milliseconds(*time);
-  if (const auto largest = whole_number(part[at::max_ticket].text); largest && *largest >= 0)
-    queue.max_ticket = static_cast<Ticket>(*largest);
+  queue.time = *time;
+  queue.max_ticket = ticket_of(part[at::max_ticket]);
   queue.ahead = static_cast<std::size_t>(part[at::ahead].integer);
   queue.queued = part[at::queued].integer > 0;
   queue.was_queued = is(part[at::queued], protocol::queued_before);
@@ -151,6 +162,8 @@ std::optional<QueueStatus> queue_status_of(const Reply& reply) {
   if (part[at::others].integer >= 0)
     queue.others = static_cast<std::size_t>(part[at::others].integer);
   if (!part[at::collector].text.empty()) queue.collector = decode_owner(part[at::collector].text);
+  if (!part[at::dismissal].text.empty())
+    queue.dismissal = decode_stop_request(part[at::dismissal].text).value_or(StopRequest());
   return queue;
 }
 
@@ -182,8 +195,10 @@ std::optional<LockParties> parties_of(const Reply& reply) {
     auto holder = holder_of(share.elements);
     if (!holder || share.elements.size() <= reply_at::holder::extra) return std::nullopt;
     holder->id.text = holder->id.text.substr(0, holder->id.text.find(word::part_sign));
+    const Reply& slot = share.elements[reply_at::holder::extra];
+    const bool has_name = slot.type == Type::text && is_slot_name(slot.text);
     parties.first_shares.push_back(
-        {std::move(*holder), slot_of(share.elements[reply_at::holder::extra])});
+        {std::move(*holder), has_name ? std::nullopt : slot_of(slot), has_name ? slot.text : ""});
   }
   parties.free_slots = part[at::free_slots].text;
   return parties;
@@ -221,6 +236,16 @@ Vote not_ours_or_fault(const ScriptReply& reply) {
   return fault_of(reply);
 }
 
+Released released_vote(const std::vector<Reply>& elements) {
+  namespace at = reply_at::released;
+  const auto number = [&elements](std::size_t index) {
+    const bool is_there = elements.size() > index && elements[index].type == Type::integer;
+    return is_there ? elements[index].integer : 0;
+  };
+  return {number(at::recorded) == 1, number(at::left) == protocol::left_to_users,
+          from_wire(number(at::rest))};
+}
+
 }  // namespace
 
 bool left_no_lease(const Reply& reply) {
@@ -249,7 +274,7 @@ AcquireVote acquire_vote(const ScriptReply& reply) {
     if (fence && slots && queue) {
       Granted granted{*fence, LeaseId{reply->elements[at::id].text}};
       granted.slots = std::move(*slots);
-      granted.runs = decode_runs(reply->elements[at::runs].text, from_wire(queue->time.count()));
+      granted.runs = decode_runs(reply->elements[at::runs].text, queue->time.count());
       granted.queue = std::move(*queue);
       return granted;
     }
@@ -292,8 +317,7 @@ HealVote heal_vote(const ScriptReply& reply) {
 ReleaseVote release_vote(const ScriptReply& reply) {
   const std::string_view first_word = word_of(reply);
   if (first_word == word::released && begins_with(reply->elements, {Type::text, Type::integer}))
-    return Released{reply->elements[reply_at::released::recorded].integer == 1,
-                    reply->elements.size() > reply_at::released::left};
+    return released_vote(reply->elements);
   if (first_word == word::supervised) {
     if (auto holder = holder_of(reply->elements)) return Supervised{std::move(*holder)};
   }
@@ -324,6 +348,21 @@ SkipVote skip_vote(const ScriptReply& reply) {
   return fault_of(reply);
 }
 
+DismissVote dismiss_vote(const ScriptReply& reply) {
+  namespace at = reply_at::dismissed;
+  if (word_of(reply) != word::dismissed) return fault_of(reply);
+  const auto& part = reply->elements;
+  if (!has_form(part, {Type::text, Type::text, Type::text, Type::integer, Type::array}))
+    return garbage();
+  const auto time = time_of(part[at::time]);
+  if (!time) return garbage();
+  Dismissed dismissed{*time, ticket_of(part[at::max_ticket]), count_of(part[at::queued])};
+  for (const Reply& record : part[at::first_queued].elements) {
+    if (auto owner = decode_owner(record.text)) dismissed.first_queued.push_back(std::move(*owner));
+  }
+  return dismissed;
+}
+
 InspectVote ask_vote(const ScriptReply& reply) {
   const std::string_view first_word = word_of(reply);
   if (first_word == word::free && has_form(reply->elements, {Type::text, Type::integer})) {
@@ -351,7 +390,7 @@ InspectVote inspect_vote(const ScriptReply& reply) {
   auto parties = parties_of(reply->elements[at]);
   if (!parties) return garbage();
   const auto& fields = reply->elements[at].elements;
-  const Duration time = from_wire(*whole_number(fields[reply_at::parties::time].text));
+  const std::int64_t time = *whole_number(fields[reply_at::parties::time].text);
   LastRuns runs = decode_runs(fields[reply_at::parties::runs].text, time);
   if (first_word == word::free) return Free{std::move(*parties), {}, std::move(runs)};
   auto holder = holder_of(reply->elements);

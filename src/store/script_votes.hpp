@@ -21,8 +21,17 @@ HealVote heal_vote(const ScriptReply& reply);
 ReleaseVote release_vote(const ScriptReply& reply);
 BreakVote break_vote(const ScriptReply& reply);
 SkipVote skip_vote(const ScriptReply& reply);
+DismissVote dismiss_vote(const ScriptReply& reply);
 InspectVote inspect_vote(const ScriptReply& reply);
 InspectVote ask_vote(const ScriptReply& reply);
+
+/// What errors of the scripts mean, as one clause for the user.
+inline constexpr std::string_view named_slots_text =
+    "the slots of this lock have names: write --slots NAME,NAME,... as their holders do";
+inline constexpr std::string_view numbered_slots_text =
+    "the slots of this lock have numbers: write --slots N as their holders do";
+inline constexpr std::string_view unknown_slot_text =
+    "it has lost the record of a holder, which may be in any slot, until that holder renews";
 
 /// Whether the reply to an acquire or a heal shows that the server has no lease of this token.
 bool left_no_lease(const Reply& reply);

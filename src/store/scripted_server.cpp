@@ -20,7 +20,13 @@ ExtendVote extend_vote_from(const ScriptReply& reply, const ServerFacts& server)
 
 asio::awaitable<AcquireVote> ScriptedServer::acquire(AcquireRequest request, Instant deadline) {
   AcquireVote vote = acquire_vote(co_await call(acquire_call(request), deadline));
-  if (auto* granted = std::get_if<Granted>(&vote)) granted->server = facts();
+  if (auto* granted = std::get_if<Granted>(&vote)) {
+    const Mode& mode = request.mode;
+    const std::size_t limit = mode.only.empty() ? mode.slots : mode.only.size();
+    if (!granted->slots.empty() && granted->slots.back() >= limit)
+      co_return Fault{FaultKind::garbage, "it granted a slot that it was not asked for"};
+    granted->server = facts();
+  }
   co_return vote;
 }
 
@@ -65,12 +71,12 @@ asio::awaitable<BreakVote> ScriptedServer::break_lock(BreakRequest request, Inst
 
 asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource,
                                                      std::optional<LeaseId> share, Instant deadline,
-                                                     RunsTold runs) {
-  InspectVote vote = inspect_vote(co_await call(inspect_call(resource, share, runs), deadline));
+                                                     InspectScope scope) {
+  InspectVote vote = inspect_vote(co_await call(inspect_call(resource, share, scope), deadline));
   std::optional<Fault> unreadable;
   if (const Fault* const denial = denial_in(vote)) {
-    InspectVote rest =
-        inspect_vote(co_await call(inspect_call(resource, share, RunsTold::none), deadline));
+    scope.runs = RunsTold::none;
+    InspectVote rest = inspect_vote(co_await call(inspect_call(resource, share, scope), deadline));
     // If inspecting is denied even without the runs, return the first denial.
     if (std::holds_alternative<Fault>(rest)) co_return vote;
     unreadable = *denial;
@@ -89,6 +95,10 @@ asio::awaitable<InspectVote> ScriptedServer::inspect(Resource resource,
 asio::awaitable<SkipVote> ScriptedServer::count_skip(Resource resource, std::string why,
                                                      Instant deadline) {
   co_return skip_vote(co_await call(skip_call(resource, std::move(why)), deadline));
+}
+
+asio::awaitable<DismissVote> ScriptedServer::dismiss(DismissRequest request, Instant deadline) {
+  co_return dismiss_vote(co_await call(dismiss_call(request), deadline));
 }
 
 asio::awaitable<InspectVote> ScriptedServer::ask_holder(AskRequest request, Instant deadline) {

@@ -17,8 +17,9 @@ class ScriptedServer : public LockServer {
   asio::awaitable<ReleaseVote> release(ReleaseRequest request, Instant deadline) final;
   asio::awaitable<BreakVote> break_lock(BreakRequest request, Instant deadline) final;
   asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share,
-                                       Instant deadline, RunsTold runs = RunsTold::last) final;
+                                       Instant deadline, InspectScope scope = {}) final;
   asio::awaitable<SkipVote> count_skip(Resource resource, std::string why, Instant deadline) final;
+  asio::awaitable<DismissVote> dismiss(DismissRequest request, Instant deadline) final;
   asio::awaitable<InspectVote> ask_holder(AskRequest request, Instant deadline) final;
   void undo(const Resource& resource, const Token& token,
             std::optional<Requeue> requeue = std::nullopt, NotUndone not_undone = nullptr) final;

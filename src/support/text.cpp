@@ -125,15 +125,22 @@ std::string to_valid_utf8(std::string_view text) {
 }
 
 std::string shell_quote(std::string_view text) {
-  std::string word = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      word += "'\\''";
-    } else {
-      word += c;
-    }
+  std::string word;
+  bool quoted = false;
+  const auto quote = [&](bool whether) {
+    if (quoted != whether) word += '\'';
+    quoted = whether;
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char next = i + 1 < text.size() ? text[i + 1] : '\'';
+    const bool escapes_in_fish = text[i] == '\\' && (next == '\\' || next == '\'');
+    const bool escaped = text[i] == '\'' || escapes_in_fish;
+    quote(!escaped);
+    if (escaped) word += '\\';
+    word += text[i];
   }
-  return word += '\'';
+  quote(false);
+  return word.empty() ? "''" : word;
 }
 
 std::string shortened(std::string_view text, std::size_t max_bytes) {

@@ -43,7 +43,9 @@ std::string to_valid_utf8(std::string_view text);
 /// has at most `max_bytes` bytes.
 std::string shortened(std::string_view text, std::size_t max_bytes);
 
-/// `text` as one word of a POSIX shell, always in single quotes: `it's` becomes `'it'\''s'`.
+/// `text` as one word that POSIX shells, zsh and fish read alike, in single quotes: `it's` becomes
+/// `'it'\''s'`. Within them fish takes a backslash before another, or before a quote, for an
+/// escape, so such a one is outside, too.
 std::string shell_quote(std::string_view text);
 
 /// `text` as a user would type it in a shell: quoted only if necessary, with escapes for characters

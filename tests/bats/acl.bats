@@ -62,6 +62,15 @@ doctor() { REDLOCK_SERVER_TIMEOUT=20s redlock-cli doctor "$@"; }
 # without RIGHT: the manual's rule, except for this right.
 without() { printf '%s\n' "${RULE[@]}" | grep -vxF -- "$1"; }
 
+@test "without the right to release, run says that the lock stays, and exits as its command did" {
+  start_server
+  allow 0 "${RULE[@]}" -del
+  run -7 --separate-stderr redlock-cli run -k deploy -- sh -c 'exit 7'
+  assert_regex "$stderr" "deploy: no quorum allows the release: other processes have to wait until \
+the lock expires, within 30s; .*a right is missing"
+  assert_equal "$(redis 0 exists deploy)" 1
+}
+
 @test "all commands work with the rule of the manual" {
   start_server
   allow 0 "${RULE[@]}"

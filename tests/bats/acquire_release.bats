@@ -72,18 +72,18 @@ expires in [0-9.]+m?s?"
 @test "a lease that cannot be written to stdout is released again: 71" {
   run -71 bash -c 'redlock-cli acquire -k demo --ttl 60s >/dev/full'
   assert_output --partial "the lock was released"
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
   run -71 bash -c 'redlock-cli acquire -k demo --ttl 60s --export >&-'
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
   run -71 bash -c 'redlock-cli acquire -k demo --ttl 60s --json >/dev/full'
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 @test "a lease that cannot be written to its token file is released again: 71" {
   # The name leaves no room for that of a temporary file.
   assert_refused 71 "the lock was released" \
     redlock-cli acquire -k demo --ttl 60s --token-file "$BATS_TEST_TMPDIR/$(printf '%0250d' 0)"
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 # --- --export ---
@@ -102,6 +102,30 @@ expires in [0-9.]+m?s?"
     assert [ ! -e evil ]
     assert_equal "$shell: $(redis 0 exists "$HARD_KEY")" "$shell: 0"
   done
+}
+
+@test "fish reads --export as other shells do, also a key with backslashes and quotes" {
+  type -P fish >/dev/null || skip "needs fish"
+  local key
+  for key in 'a\b' "it's" 'a\\b\' "\\'" 'a$(b) *'; do
+    KEY=$key run -0 --separate-stderr fish --no-config -c '
+      redlock-cli acquire -k "$KEY" --ttl 60s --export | source; or exit
+      test "$REDLOCK_KEY" = "$KEY"; or exit 101
+      redlock-cli extend --ttl 90s; or exit
+      redlock-cli release'
+    assert_equal "$key: $stderr" "$key: "
+    assert_equal "$key: $(redis 0 exists "$key")" "$key: 0"
+  done
+}
+
+@test "in fish, the line for a lock that is not granted fails, and shows no secret" {
+  type -P fish >/dev/null || skip "needs fish"
+  hold other
+  run -1 --separate-stderr fish --no-config -c '
+    redlock-cli acquire -k demo --ttl 60s --export -n | source; or exit
+    echo survived'
+  assert_output ""
+  release_hold other
 }
 
 @test "the recipe of the manual works in every shell" {
@@ -742,7 +766,7 @@ stands; nothing was extended"
   run -0 redlock-cli status -k demo
   assert_line --regexp \
     "^demo: held by $(id -un)@$(hostname) \\(run pid ${BACKGROUND_PID[holder]}: sh\\), \
-\"nightly build\", for .*, renewed$"
+\"nightly build\", for .*, last renewed .* ago$"
   release_hold holder
 }
 

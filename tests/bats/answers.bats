@@ -133,8 +133,8 @@ means() {
   means 69 "no answer within " stay ''
   means 69 "no answer within " stay '$99999999999\r\n'
   means 69 "no answer within " drip \
-    '*6\r\n$7\r\ngranted\r\n$1\r\n1\r\n$2\r\nid\r\n$0\r\n\r\n*12\r\n$1\r\n1\r\n$0\r\n\r\n'\
-':0\r\n:0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:-1\r\n$0\r\n\r\n'
+    '*6\r\n$7\r\ngranted\r\n$1\r\n1\r\n$2\r\nid\r\n$0\r\n\r\n*13\r\n$1\r\n1\r\n$0\r\n\r\n'\
+':0\r\n:0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:-1\r\n$0\r\n\r\n$0\r\n\r\n'
 }
 
 @test "a server that never stops sending is disconnected" {
@@ -169,8 +169,8 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, said)' "$@"
   start_scripted stay \
     '*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$7\r\n\033[2Jset\r\n:-1\r\n:0\r\n$0\r\n\r\n'\
 ':-1\r\n:0\r\n$0\r\n\r\n'\
-'*12\r\n$1\r\n1\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n$0\r\n\r\n'\
-':0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:-1\r\n$0\r\n\r\n'
+'*13\r\n$1\r\n1\r\n$0\r\n\r\n:0\r\n:0\r\n:-1\r\n$0\r\n\r\n'\
+':0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:-1\r\n$0\r\n\r\n$0\r\n\r\n'
   assert_refused 75 '\x1b[2Jset' redlock-cli run -S "$SCRIPTED_URL" -k demo -n \
     --server-timeout 4s -- true
 }

@@ -151,3 +151,25 @@ waits_at() { [[ $(redis "$1" zcard "redlock:queue:{$2}") == 1 ]]; }
     redlock-cli run -S "redis://127.0.0.1:${SERVER_PORT[1]}" -k demo -n -- true
   assert_refused 78 "database 0 only" redlock-cli run -S "$CLUSTER_URL/1" -k demo -n -- true
 }
+
+@test "status of all locks uses few connections to each master" {
+  local nr lease=0 before
+  local -a befores=()
+  for nr in 0 1 2; do
+    redlock-cli acquire -q -k "${CLUSTER_KEY[nr]}" --ttl 1h \
+      --token-file "$BATS_TEST_TMPDIR/lease$((lease++))"
+  done
+  for nr in 0 1 2; do befores+=("$(connections_at "$nr")"); done
+  run -0 redlock-cli status
+  assert_output --partial "3 locks: 3 held"
+  for nr in 0 1 2; do
+    before=${befores[nr]}
+    # For the locks, and for the view of the cluster; one more is that of this question.
+    assert_in_range "$(($(connections_at "$nr") - before))" 2 3
+  done
+}
+
+# The number of connections that server I has accepted so far, including that of this query.
+connections_at() {
+  redis "$1" info stats | sed -n 's/^total_connections_received:\([0-9]*\).*/\1/p'
+}

@@ -84,6 +84,24 @@ replica_has() { [[ $(printf 'readonly\nexists %s\n' "$1" | redis 3 | tail -n 1) 
   done
 }
 
+@test "while a slot moves, stop sees that the holder released, and no lock is broken whose holder would not learn of it" {
+  local where i
+  for where in none records; do
+    hold "$where" -t 6s
+    begin_migration "${CLUSTER_SLOT[0]}" 0 1
+    [[ $where == none ]] || move_keys 0 1 demo 'redlock:fence:{demo}' 'redlock:owner:{demo}'
+    # It was never broken, so there is no key for tombstones.
+    run -69 --separate-stderr redlock-cli release demo --force
+    assert_regex "$stderr" "its cluster is moving this key"
+    run -0 --separate-stderr redlock-cli stop demo -w 30s
+    assert_regex "$stderr" "demo: stopped; released after"
+    wait_background "$where"
+    assert_equal "$status" 143
+    for i in 0 1; do redis "$i" flushall >/dev/null; done
+    end_migration "${CLUSTER_SLOT[0]}" 0
+  done
+}
+
 @test "a run survives the whole move of a slot" {
   hold holder -t 12s
   begin_migration "${CLUSTER_SLOT[0]}" 0 1

@@ -38,7 +38,7 @@ teardown() {
   token=$(redis 0 get demo)
   run -0 redlock-cli status demo
   assert_line --regexp \
-    "^demo: held by .* \\(detached holder pid $HOLDER: .*\\), \"three steps\", for .*, renewed$"
+    "^demo: held by .* \\(detached holder pid $HOLDER: .*\\), \"three steps\", for .*, last renewed .* ago$"
   run -0 redlock-cli status
   assert_line --regexp '^demo +held +.* \(detached\) "three steps" .* renewed$'
   outlive_ttl
@@ -149,7 +149,7 @@ run or acquire holds the lock: use --detach outside of that, or with another key
     assert_regex "$stderr" "$FILE.*; the lock was released$"
     assert_equal "$(json 'j["result"], j["exit_code"]')" "('os_error', 71)"
     assert_equal "$(json 'j["message"]')" "${stderr#redlock-cli: *: }"
-    assert_equal "$(keys_at 0)" ""
+    assert_equal "$(locks_at 0)" ""
   done
 }
 

@@ -34,7 +34,7 @@ crontab_command() {
   (($(wc -l <<<"$names") > 30)) || fail "there are $(wc -l <<<"$names") only"
   assert_equal "$(sort <<<"$names" | uniq -d)" ""
   for name in $names; do
-    grep -qE "(block|script) [a-z/-]+\.md $name\b|crontab_command $name\b|unit_command $name\b" \
+    grep -qE "(block|script) [a-z/-]+\.md $name\b|in_image $name\b|crontab_command $name\b|unit_command $name\b" \
       "$BATS_TEST_FILENAME" || fail "$name is run nowhere"
   done
 }
@@ -341,7 +341,7 @@ END_OF_JOB
 
 @test "CI: the action waits, runs its command under the lock, and passes on its status" {
   local action=$BATS_TEST_DIRNAME/../../packaging/github-action
-  assert_regex "$(<"$action/action.yml")" 'GITHUB_ACTION_PATH/run.sh'
+  export LOCK_PACKAGE=installed
   LOCK_KEY=$'  staging \n\tschema\n' \
     LOCK_RUN='echo "$REDLOCK_KEY" ${LOCK_KEY-unset} $LOCK_DIR; exit 7' \
     LOCK_WAIT=5s LOCK_DIR=ours run -7 "$action/run.sh"
@@ -354,6 +354,7 @@ END_OF_JOB
 
 @test "CI: the action does not run without servers, a key, a command or the checksum of its download" {
   local action=$BATS_TEST_DIRNAME/../../packaging/github-action
+  export LOCK_PACKAGE=installed
   REDLOCK_SERVER='' LOCK_KEY=a LOCK_RUN='echo ran' run -78 "$action/run.sh"
   assert_output --partial "input servers is empty"
   LOCK_KEY='' LOCK_RUN='echo ran' run -64 "$action/run.sh"
@@ -366,13 +367,113 @@ END_OF_JOB
   assert_output --partial "write --ttl=60s"
 }
 
+# release_for_action: what the action fetches, of the program under test, by a curl that gets it from
+# here; $URL is what it asked for. PATH has no other redlock-cli.
+release_for_action() {
+  local version
+  version=$(redlock-cli --version | sed -n '1s/.* //p')
+  NAME=redlock-cli-$version-linux-$(uname -m) TAG=v$version
+  mkdir -p "$NAME/bin" runner
+  cp "$REDLOCK_CLI" "$NAME/bin/redlock-cli"
+  tar -czf release.tar.gz "$NAME"
+  program curl <<END
+#!/bin/bash
+echo "\${@: -1}" >"$PWD/asked"
+cp "$PWD/release.tar.gz" "\${@: -2:1}"
+END
+  export RUNNER_TEMP=$PWD/runner GITHUB_SERVER_URL=https://github.example
+  export LOCK_KEY=staging LOCK_RUN='redlock-cli status staging --exit-code -q || echo "held: $?"'
+  export LOCK_REPOSITORY=owner/redlock-cli LOCK_REF=$TAG
+}
+
+@test "CI: the action fetches the file of its own release, and checks it by its sum" {
+  local run=$BATS_TEST_DIRNAME/../../packaging/github-action/run.sh
+  release_for_action
+  LOCK_SHA256=$(sha256sum release.tar.gz | cut -d ' ' -f 1) run -0 "$run"
+  assert_line "held: 75"
+  assert_equal "$(<asked)" \
+    "https://github.example/owner/redlock-cli/releases/download/$TAG/$NAME.tar.gz"
+  LOCK_SHA256=$(printf '0%.0s' {1..64}) run -65 "$run"
+  assert_output --partial "is not what the input sha256 says"
+  refute_output --partial held
+  LOCK_REF=main run -64 "$run"
+  assert_output --partial "by the tag of a release"
+}
+
+@test "CI: without a sum, the action wants its release's attestation" {
+  local run=$BATS_TEST_DIRNAME/../../packaging/github-action/run.sh
+  release_for_action
+  program gh <<<'#!/bin/sh
+echo "$GH_TOKEN: $*" >gh-arguments
+exit "${GH_SAYS-0}"'
+  LOCK_TOKEN=secret run -0 "$run"
+  assert_line "held: 75"
+  # Who built it, and from which tag.
+  local arguments
+  arguments=$(<gh-arguments)
+  assert_regex "$arguments" "^secret: attestation verify $RUNNER_TEMP/.* --repo owner/redlock-cli "
+  assert_regex "$arguments" " --signer-workflow owner/redlock-cli/.github/workflows/release.yml "
+  assert_regex "$arguments" " --source-ref refs/tags/$TAG\$"
+  GH_SAYS=1 run -65 "$run"
+  assert_output --partial "has no attestation of its release"
+  refute_output --partial held
+}
+
+# release_for_images: $LOCK_RELEASE has a release of the program under test, for wget and curl alike,
+# and the image has nothing else of it.
+release_for_images() {
+  release_for_action
+  mkdir release
+  cp "$BATS_TEST_DIRNAME/../../packaging/install.sh" release/
+  cp release.tar.gz "release/$NAME.tar.gz"
+  (cd release && sha256sum "$NAME.tar.gz" >SHA256SUMS)
+  program wget <<END
+#!/bin/bash
+# -q -O FILE URL, -fsSL --retry 3 -o FILE URL
+url=\${@: -1}
+[[ \$url == https://*/releases/download/v*/* ]] || exit 1
+exec cp "$PWD/release/\${url##*/}" "\${@: -2:1}"
+END
+  cp "$BIN/wget" "$BIN/curl"
+  program apk <<<$'#!/bin/sh\nexit 0'
+  program make <<<$'#!/bin/sh\nredlock-cli status staging --exit-code -q; echo "$*: $?"; command -v redlock-cli'
+  PATH=$PWD/local:$BIN:/usr/sbin:/usr/bin:/sbin:/bin
+}
+
+# in_image BLOCK FILTER…: the block's commands, as the filter finds them, with another /usr/local/bin.
+in_image() {
+  block recipes/ci.md "$1" | "${@:2}" | sed "s|/usr/local/bin|$PWD/local|" >commands
+  rm -rf local
+  run -0 env LOCK_RELEASE="$ADDRESS" sh -e commands
+  assert_line "install: installed redlock-cli ${TAG#v} in $PWD/local"
+  assert [ -x local/redlock-cli ]
+}
+# commands: those of YAML's lists that a shell is to run.
+commands() { sed -n 's/^ *- \([a-z].* .*\)$/\1/p' | grep -v '^label:\|^name:' | sed 's/\$\$/$/g'; }
+
+@test "CI: each block that begins in an image without the program gets it, and locks" {
+  release_for_images
+  ADDRESS=$(block recipes/ci.md gitlab-alpine | sed -n 's/^ *LOCK_RELEASE: //p')
+  assert_regex "$ADDRESS" "^https://.*/releases/download/$TAG\$"
+  in_image get cat
+  in_image gitlab-alpine commands
+  assert_line "deploy: 75"
+  assert_line "$PWD/local/redlock-cli"
+  in_image jenkins-alpine sed -n "s/^ *sh '\(.*\)'\$/\1/p"
+  assert_line "deploy: 75"
+  in_image buildkite commands
+  assert_line "deploy: 75"
+  in_image woodpecker commands
+  assert_line "deploy: 75"
+}
+
 # A runner signals only the first process of a step, which is bash.
 @test "CI: a step that is cancelled ends the action's command, and releases the lock" {
-  local action=$BATS_TEST_DIRNAME/../../packaging/github-action
-  sed -n "s/^ *run: '\(.*\)'\$/\1/p" "$action/action.yml" >step
+  local root=$BATS_TEST_DIRNAME/../..
+  sed -n "s/^ *run: '\(.*\)'\$/\1/p" "$root/action.yml" >step
   assert [ -s step ]
   slow_job deploy
-  export GITHUB_ACTION_PATH=$action LOCK_KEY=staging LOCK_RUN=deploy
+  export GITHUB_ACTION_PATH=$root LOCK_KEY=staging LOCK_RUN=deploy LOCK_PACKAGE=installed
   start_background step bash --noprofile --norc -e -o pipefail step
   wait_until count_runs 1
   kill -INT "${BACKGROUND_PID[step]}"
@@ -557,6 +658,24 @@ END_OF_TEST
   assert_output "0 for --small"
 }
 
+@test "devices: a test has one by its name, and one can be chosen, seen and freed" {
+  script recipes/gpus.md devices on-phone
+  run -0 ./on-phone sh -c 'echo "$ANDROID_SERIAL"'
+  assert_output pixel-7
+  program flash <<<$'#!/bin/sh\necho "flashed $1"'
+  cp "$(command -v flash)" ./flash
+  run -0 sh -c "$(block recipes/gpus.md one-device)"
+  assert_output "flashed pixel-8"
+  start_background test redlock-cli run -k phones --slots s23,pixel-8 --slot pixel-8 --note rack -- \
+    sh -c 'echo entered; exec sleep 60'
+  wait_for_stdout test entered
+  run -0 sh -c "$(block recipes/gpus.md device-status)"
+  assert_line --partial 'pixel-8: '
+  assert_line --partial "free: pixel-7, s23"
+  wait_background test
+  assert_equal "$status" 143
+}
+
 @test "make: a make below redlock-cli has the jobs of the one above" {
   mkdir sub
   block recipes/make.md jobserver | makefile
@@ -585,6 +704,62 @@ END_OF_TEST
 }
 # waits_for KEY: whether a waiter is queued.
 waits_for() { [[ $(redis 0 zcard "redlock:queue:{$1}") -ge 1 ]]; }
+
+@test "CI: a hotfix comes before those that wait, and a bad commit sends all away" {
+  program make <<<$'#!/bin/sh\necho "$1" >>runs\nuntil [ -e enough ]; do sleep 0.1; done'
+  start_background running redlock-cli run -k staging -- make deploy
+  wait_until count_runs 1
+  start_background nightly redlock-cli run -k staging -- make nightly
+  wait_until waits_for staging
+  start_background hotfix sh -c "$(block recipes/ci.md hotfix)"
+  wait_until count_waiters 2
+  : >enough
+  wait_background running
+  wait_background hotfix
+  assert_equal "$status" 0
+  wait_background nightly
+  assert_equal "$status" 0
+  assert_equal "$(paste -sd ' ' runs)" "deploy deploy nightly"
+
+  rm enough runs
+  start_background running redlock-cli run -k staging -- make deploy
+  wait_until count_runs 1
+  start_background nightly redlock-cli run -k staging -- make nightly
+  wait_until waits_for staging
+  run -0 sh -c "$(block recipes/ci.md bad-commit)"
+  wait_background running
+  assert_equal "$status" 143
+  wait_background nightly
+  assert_equal "$status" 75
+  assert count_runs 1
+}
+count_waiters() { [[ $(redis 0 zcard "redlock:queue:{staging}") == "$1" ]]; }
+
+@test "CI: steps on other hosts work under the lease of the job" {
+  local RUNNER_TEMP=$PWD
+  export RUNNER_TEMP
+  run -0 sh -c "$(block recipes/ci.md job-lock-simple)"
+  HOLDER=$(redlock-cli status staging --json | jq -e .locks[0].holder.pid)
+  # As sshd does: another environment, and a shell for the words.
+  program ssh <<'END_OF_SSH'
+#!/bin/sh
+echo "$1" >>hosts
+exec env -i PATH="$PATH" REDLOCK_SERVER="$REDLOCK_SERVER" REDLOCK_SERVER_TIMEOUT=4s sh -c "$2"
+END_OF_SSH
+  cat >restart.sh <<'END_OF_RESTART'
+#!/bin/sh
+redlock-cli status staging --json | jq -r '.locks[0].holder.users | length' >>users
+END_OF_RESTART
+  chmod 755 restart.sh
+  run -0 sh -c "$(block recipes/ci.md lease-hosts)"
+  assert_equal "$(sort hosts | paste -sd ' ')" "web1 web2"
+  assert_equal "$(wc -l <users)" 2
+  refute grep -qv '^[12]$' users
+  run -0 sh -c "$(block recipes/ci.md job-unlock)"
+  wait_for_no_key 0 staging
+  wait_until has_ended "$HOLDER"
+  HOLDER=
+}
 
 @test "CI: once for each commit" {
   program make <<<$'#!/bin/sh\necho run >>runs'
@@ -800,6 +975,31 @@ assert_stopped_by() {
   stop_recipe docker "$(block recipes/remote.md docker)"
   assert_equal "$status" 80
   assert_equal "$(redis 0 exists import)" 1
+}
+
+@test "migration: a script that locks itself is one lock, whichever link leads to it" {
+  { echo '#!/bin/bash'; block migration.md flock-itself
+    echo 'echo run >>runs; until [ -e enough ]; do sleep 0.1; done'; } >job
+  chmod 755 job
+  mkdir links
+  ln -s "$PWD/job" links/other-name
+  start_background one ./job
+  wait_until count_runs 1
+  run -75 links/other-name
+  run -75 "$PWD//job"
+  : >enough
+  wait_background one
+  assert_equal "$status" 0
+  run -0 links/other-name
+  assert count_runs 2
+}
+
+@test "migration: a block that locks ends its lock" {
+  { block migration.md flock-block; echo 'redlock-cli status x --exit-code; echo after'; } >script
+  run -0 bash script
+  assert_line "under the lock"
+  assert_line after
+  refute_line --regexp '^x: held'
 }
 
 @test "migration: both locks during the change exclude holders of either" {

@@ -50,7 +50,7 @@ end_leaver() {
     end_leaver
     wait_background ours
     assert_equal "$status $output" "5 ready"
-    assert_equal "$(keys_at 0)" ""
+    assert_equal "$(locks_at 0)" ""
     assert_regex "$stderr" "^redlock-cli: demo: processes that the command left running: [^;]+; "
     for pid in "${LEFT_PIDS[@]}"; do
       assert is_alive "$pid"

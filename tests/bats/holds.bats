@@ -218,6 +218,21 @@ REFUSED
   run -1 grep -F "$token" "$BATS_TEST_TMPDIR/shown"
 }
 
+@test "hold says at once that a reboot ends it on this host" {
+  [[ ${BATS_STORE-} == local ]] || skip 'for local: alone'
+  run -0 --separate-stderr redlock-cli hold demo --for 1h
+  assert_regex "$stderr" 'demo: local:.*: a reboot of this host ends the hold'
+}
+
+@test "status --runs shows the hold beside the runs, not instead of the last success" {
+  redlock-cli run -k demo -- true
+  freeze --for 1h --note 'database move'
+  run -0 redlock-cli status demo --runs
+  assert_regex "$output" 'ago, at [^:]*:[^:]*(:[^:]*)?: on hold .*database move'
+  assert_regex "$output" 'exit 0'
+  run -0 redlock-cli status demo --max-age 1h
+}
+
 # bats test_tags=redis
 @test "hold says at once when a restart would end it" {
   run -0 --separate-stderr redlock-cli hold demo --for 1h

@@ -83,7 +83,7 @@ stay_out_while_we_hold() {
 @test "the timestamp lock of SETNX and GETSET keeps us out even when its time has passed: it has no expiry" {
   redis 0 setnx demo 1000000000
   refute_entering
-  assert_regex "$stderr" "without expiry"
+  assert_regex "$stderr" "never expires"
   assert_equal "$(redis 0 get demo)" 1000000000
 }
 
@@ -111,7 +111,7 @@ import redis, sys
 assert redis.Redis(unix_socket_path=sys.argv[1]).lock("demo").acquire()' "$SERVER_SOCKET"
   assert_equal "$(redis 0 pttl demo)" -1
   refute_entering
-  assert_regex "$stderr" "without expiry"
+  assert_regex "$stderr" "never expires"
 }
 
 @test "a key of any other type is held by a foreign client, and stays as it is" {
@@ -137,11 +137,11 @@ assert redis.Redis(unix_socket_path=sys.argv[1]).lock("demo").acquire()' "$SERVE
 @test "an orphan without expiry is named as such" {
   redis 0 setnx demo crashed-before-expire
   refute_entering
-  assert_regex "$stderr" "without expiry"
+  assert_regex "$stderr" "never expires"
   refute_regex "$stderr" "--force"
   run redlock-cli status -k demo
   assert_success
-  assert_line --regexp '^demo: held by a foreign client, without expiry'
+  assert_line --regexp '^demo: held by a foreign client, never expires'
   run redlock-cli status -k demo --json
   assert_output --partial '"foreign":true'
   assert_output --partial '"remaining_ms":null'

@@ -68,7 +68,11 @@ find_tree() {
     if grep -qx "$inside" "$BATS_TEST_TMPDIR/pids"; then TREE+=("$pid"); fi
   done
   for child in $(<"/proc/$HOLDER/task/$HOLDER/children"); do
-    if [[ $(<"/proc/$child/comm") == lock-init ]]; then INIT=$child; else COMMAND=$child; fi
+    case $(<"/proc/$child/comm") in
+      lock-init) INIT=$child ;;
+      lock-holder | 3) ;; # the tree witness
+      *) COMMAND=$child ;;
+    esac
   done
   printf '%s\n' "${TREE[@]}" >"$BATS_TEST_TMPDIR/pids"
   assert_equal "${#TREE[@]}" 7

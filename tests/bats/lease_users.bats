@@ -168,7 +168,7 @@ is_in_trouble_for() {
   wait_background stop
   # No process keeps the lease, so none releases it.
   assert_equal "$status" 75
-  assert_regex "$stderr" "asking to stop: held by .*; used by run pid"
+  assert_regex "$stderr" "asking the holder to stop: held by .*; used by run pid"
   assert_regex "$stderr" "what used it has stopped within .*, but it is still held by"
 }
 

@@ -256,6 +256,49 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
     mount -t tmpfs -o ro,mode=1777 none /run/lock; refused "read-only file system"' "$REDLOCK_CLI"
 }
 
+@test "where /run/lock is root's alone, 78 names the line for tmpfiles.d, which helps" {
+  needs_mounts
+  run -0 in_mounts '
+    user() { env -u HOME setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+    mount -t tmpfs -o mode=755 none /run/lock
+    chmod 755 "$1" "$1/.." "${1%/*/*}"
+    cp "$0" "$1/program"
+    status=0
+    said=$(user "$1/program" run -S local: -k demo -- true 2>&1) || status=$?
+    echo "$status: $said"
+    [[ $status == 78 && $said == *local:/DIRECTORY* ]]
+    line="d /run/lock/redlock-cli-65534 0700 65534 65534"
+    [[ $said == *"tmpfiles.d"*"$line"* ]]
+    install -d -m 700 -o 65534 -g 65534 /run/lock/redlock-cli-65534
+    user "$1/program" run -S local: -k demo -- true' "$REDLOCK_CLI" "$BATS_TEST_TMPDIR"
+}
+
+@test "whatever becomes of the mode of /run/lock, no second holder gets in" {
+  needs_mounts
+  run -0 in_mounts '
+    mount -t tmpfs -o mode=1777 none /run/lock
+    chmod 755 "$1" "$1/.." "${1%/*/*}"
+    cp "$0" "$1/program"
+    PROGRAM=$1/program
+    mkdir -m 777 "$1/files"
+    set -- "$1/files"
+    run() {
+      env -u HOME setpriv --reuid 65534 --regid 65534 --clear-groups "$PROGRAM" run -S local: -k demo "$@"
+    }
+    run -- sh -c "echo >\$0/held; until [ -e \$0/end ]; do sleep 0.05; done" "$1" &
+    until [ -e "$1/held" ]; do sleep 0.05; done
+    for mode in 755 1777 700 1777 777 1777 000; do
+      chmod "$mode" /run/lock
+      status=0
+      run -n -- touch "$1/second" || status=$?
+      [[ ! -e $1/second && $status == @(75|78) ]]
+    done
+    chmod 1777 /run/lock
+    touch "$1/end"
+    wait
+    run -n -- true' "$REDLOCK_CLI" "$BATS_TEST_TMPDIR"
+}
+
 @test "without /proc it is 78" {
   needs_mounts
   run -78 in_mounts 'mount -t tmpfs none /proc && exec "$0" acquire -k demo -t 30s' "$REDLOCK_CLI"

@@ -200,6 +200,11 @@ start_deploy() {
   wait_background ours
   assert_equal "$status" 143
   assert_regex "$stderr" '"wrong branch"'
+  start_deploy
+  run -0 sh -c "$(example -stop.1 stop-all)"
+  assert_output --partial "nobody waits"
+  wait_background ours
+  assert_regex "$stderr" '"bad commit"'
   run -0 sh -c "$(example -stop.1 stop-slot)"
   assert_output --partial "nothing to stop"
 }

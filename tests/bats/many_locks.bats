@@ -70,3 +70,23 @@ $LOCKS"
   assert_regex "$stderr" '^redlock-cli: reading the locks takes [0-9.ms]+: longer than --watch 100ms$'
 }
 has_listed() { (($(grep -c 'no locks' "$(background_stdout watcher)") >= $1)); }
+
+@test "status of thousands of locks uses one connection to each server" {
+  start_servers 2
+  export REDLOCK_SERVER=$SERVERS
+  lock_many
+  local number before
+  local -a befores=()
+  for number in 0 1 2; do befores+=("$(connections_at "$number")"); done
+  redlock-cli status >/dev/null
+  for number in 0 1 2; do
+    before=${befores[number]}
+    # One more is that of this question.
+    assert_equal "server $number: $(($(connections_at "$number") - before))" "server $number: 2"
+  done
+}
+
+# The number of connections that server I has accepted so far, including that of this query.
+connections_at() {
+  redis "$1" info stats | sed -n 's/^total_connections_received:\([0-9]*\).*/\1/p'
+}

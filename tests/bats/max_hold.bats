@@ -159,12 +159,12 @@ load helper/while_pid
   assert_regex "$stderr" \
     "redlock-cli: demo: held for 11s, the limit of --max-hold; stopping process $SCRIPT and its \
 descendants"
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 @test "--while-pid: the limit applies whatever --on-lost says" {
   start_script ours --max-hold 11s --grace 300ms --on-lost warn
   wait_until is_dead "$HOLDER"
   assert_tree_dead
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }

@@ -28,12 +28,12 @@ hold_and_wait() {
 
 @test "a run that finds the queue full exits with 75 at once, and the others get the lock" {
   hold_and_wait first second
-  assert_refused 75 "demo: the queue is full (2 wait)" \
+  assert_refused 75 "demo: the queue is full (2 waiting)" \
     redlock-cli run -k demo --max-waiting 2 -- true
   run --separate-stderr redlock-cli run -k demo --max-waiting 1 -E 9 --json -w 1m -- true
   assert_equal "$status" 9
   assert_equal "$(jq -r '[.result, .message] | join(": ")' <<<"${stderr##*$'\n'}")" \
-    "busy: the queue is full (2 wait); the command was not run"
+    "busy: the queue is full (2 waiting); the command was not run"
   release_hold holder
   wait_background first
   assert_equal "$status" 0
@@ -64,7 +64,7 @@ hold_and_wait() {
 
 @test "acquire supports it, too" {
   hold_and_wait first second
-  assert_refused 75 "demo: the queue is full (2 wait)" \
+  assert_refused 75 "demo: the queue is full (2 waiting)" \
     redlock-cli acquire -k demo --ttl 1m --max-waiting 2
   release_hold holder
   wait_background second

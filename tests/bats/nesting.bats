@@ -4,6 +4,7 @@ load helper/common
 load helper/supervision
 
 token() { redis 0 get demo; }
+users() { redis 0 hget 'redlock:owner:{demo}' users; }
 
 # bats test_tags=redis
 @test "run in run of the same key runs at once, under the outer lease" {
@@ -246,6 +247,15 @@ used_by() { [[ $(redlock-cli status demo --json | jq '.locks[0].holder.users | l
   assert_output here
 }
 
+@test "where the boot id is hidden, an inner run says why it cannot use the lease" {
+  unshare --mount true 2>/dev/null || skip "needs root with CAP_SYS_ADMIN"
+  run --separate-stderr redlock-cli run -k demo -- unshare --mount --propagation private sh -c '
+    mount -t proc -o subset=pid proc /proc && exec redlock-cli run -k demo -n -- echo inner'
+  refute_output --partial inner
+  assert_not_equal "$status" 0
+  assert_regex "$stderr" "boot_id cannot be read \\(ProcSubset=pid hides it\\)"
+}
+
 # --- The ttl ---
 
 @test "an inner run with a longer ttl outlives the ttl of the outer one" {
@@ -253,6 +263,41 @@ used_by() { [[ $(redlock-cli status demo --json | jq '.locks[0].holder.users | l
     -- sh -c 'sleep 16; echo survived'
   assert_success
   assert_output survived
+}
+
+# bats test_tags=redis
+@test "of nested runs only the outermost one obeys a stop, also if one between has ended" {
+  local dir=$BATS_TEST_TMPDIR work between before
+  work=$(executable work <<'EOF'
+#!/bin/bash
+trap 'touch "$1/asked"' TERM
+echo ready
+until [[ -e $1/end ]]; do sleep 0.1; done
+EOF
+  )
+  between=$(executable between <<'EOF'
+#!/bin/bash
+redlock-cli run -k demo -t 24s --grace 12s --server-timeout 1s -- "$2" "$1" &
+until [[ -e $1/go ]]; do sleep 0.1; done
+EOF
+  )
+  # shellcheck disable=SC2016
+  start_background ours redlock-cli run -k demo -t 24s --grace 12s --server-timeout 1s -- bash -c '
+    trap : TERM
+    redlock-cli run -k demo -- "$1" "$0" "$2"
+    touch "$0/ended"
+    until [[ -e $0/end ]]; do sleep 0.1; done' "$dir" "$between" "$work"
+  wait_for_stdout ours ready
+  touch "$dir/go"
+  wait_until test -e "$dir/ended"
+  start_background stop redlock-cli stop demo
+  wait_until test -e "$dir/asked"
+  # The innermost run reads the request with its next renewal, if not before.
+  before=$(users)
+  wait_until eval '[[ $(users) != "$before" ]]'
+  touch "$dir/end"
+  wait_background ours
+  assert_equal "$(grep -c 'asked to stop by' "$(background_stderr ours)")" 1
 }
 
 @test "an inner run uses the ttl of the outer one, however short" {

@@ -195,3 +195,23 @@ forget_notification() {
   assert_equal "$(order)" "a b"
 }
 
+
+# bats test_tags=redis
+@test "a flood of notifications costs a waiter and its server few scripts" {
+  hold first
+  joins ours
+  local word before
+  for word in recheck granted standby taken other; do
+    before=$(scripts_so_far)
+    run -0 /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/flood.py" "${SERVER_SOCKET[0]}" "$word" 5000
+    # Twenty at once, then twenty a second.
+    assert_in_range "$(($(scripts_so_far) - before))" 0 500
+  done
+  release_hold first
+  all_end ours
+}
+
+# How many scripts the server has run.
+scripts_so_far() {
+  redis 0 info commandstats | sed -n 's/^cmdstat_evalsha:calls=\([0-9]*\).*/\1/p'
+}

@@ -31,6 +31,51 @@ paste() {
   assert_in_range "$count" 7 30
 }
 
+@test "a package is installed by the name that a release gives it" {
+  program sudo <<<$'#!/bin/sh\necho "$@"'
+  run -0 paste package
+  local version
+  version=$(redlock-cli --version | sed -n '1s/.* //p')
+  assert_output "apt install ./redlock-cli_$version-1_amd64.deb
+dnf install ./redlock-cli-$version-1.x86_64.rpm"
+}
+
+@test "the static file is installed with one line" {
+  local version name
+  version=$(redlock-cli --version | sed -n '1s/.* //p')
+  name=redlock-cli-$version-linux-$(uname -m)
+  mkdir -p "$name/bin" release
+  cp "$REDLOCK_CLI" "$name/bin/redlock-cli"
+  tar -czf "release/$name.tar.gz" "$name"
+  (cd release && sha256sum "$name.tar.gz" >SHA256SUMS)
+  cp "$DOCS/packaging/install.sh" release/
+  program curl <<END
+#!/bin/bash
+url=\$(printf '%s\n' "\$@" | grep '/releases/latest/download/') to=/dev/stdout
+[[ \$* != *" -o "* ]] || to=\${@: -2:1}
+cat "$PWD/release/\${url##*/}" >"\$to" 2>/dev/null
+END
+  program id <<<$'#!/bin/sh\necho 1000'
+  run -0 paste static
+  assert_line "install: installed redlock-cli $version in $HOME/.local/bin"
+  cmp "$REDLOCK_CLI" "$HOME/.local/bin/redlock-cli"
+}
+
+@test "an image has the file where it is copied from" {
+  local from
+  from=$(block README.md image | sed -n 's|^COPY --from=[^ ]* \(/[^ ]*\) /usr/bin/$|\1|p')
+  assert_equal "$from" /redlock-cli
+  grep -qF "\"\$out$from\"" "$DOCS/packaging/container/rootfs.sh"
+}
+
+@test "the first lock needs no server" {
+  mkdir -m 700 locks
+  unset REDLOCK_SERVER
+  run -0 bash -e <(block README.md first | sed "s|local:|local:$PWD/locks|")
+  assert_line --index 0 'this host has the lock'
+  assert_output --partial 'demo'
+}
+
 @test "installing by hand names the packages that the build needs" {
   local packages
   packages=$(block README.md install | sed -e ':join' -e '/\\$/{N;s/\\\n//;bjoin}' |
@@ -94,12 +139,13 @@ END_OF_DEPLOY
   refute_output --partial "staging: deploy"
 }
 
-@test "a command knows its slot, and searches share their lock" {
+@test "a command knows its slot or device, and searches share their lock" {
   executable train <<<$'#!/bin/sh\necho "train $*"' >/dev/null
+  executable test <<<$'#!/bin/sh\necho "test $*"' >/dev/null
   executable search.sh >/dev/null \
     <<<$'#!/bin/sh\nredlock-cli run -k index --shared -n -- echo "searched twice"'
   run -0 paste slots
-  assert_output $'train --device 0\nsearched twice'
+  assert_output $'train --device 0\ntest --on phone1\nsearched twice'
 }
 
 @test "a script holds its lock until it ends" {

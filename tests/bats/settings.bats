@@ -17,9 +17,9 @@ setup() { setup_settings; }
 }
 
 @test "a variable that resembles a setting is refused, any other is left alone" {
-  assert_refused 78 "no setting; did you mean REDLOCK_CONFLICT_EXIT_CODE?" \
+  assert_refused 78 "unknown setting; did you mean REDLOCK_CONFLICT_EXIT_CODE?" \
     env REDLOCK_CONFLICT_EXITCODE=13 redlock-cli run -k demo -- true
-  assert_refused 78 "REDLOCK_SERVERS: this is no setting; did you mean REDLOCK_SERVER?" \
+  assert_refused 78 "REDLOCK_SERVERS: unknown setting; did you mean REDLOCK_SERVER?" \
     env -u REDLOCK_SERVER REDLOCK_SERVERS="$SERVERS" redlock-cli status
   # A variable counts as misspelt only if the setting is not set by a stronger source than a file.
   REDLOCK_SERVERS=x run -0 redlock-cli run -k demo -- true
@@ -220,7 +220,7 @@ go on without the lock" "${run[@]}" --on-stop true -- true
 @test "an unknown setting, a section and a name twice are refused with line and column: 78" {
   user_file 'no-such-setting = 1'
   assert_refused 78 \
-    "$USER_FILE: line 1, column 1: this is no setting; expected are lines such as: server" \
+    "$USER_FILE: line 1, column 1: unknown setting; write lines such as: server" \
     redlock-cli run -k demo -- true
   user_file '# a comment' '' '[run]' 'ttl = "30s"'
   assert_refused 78 "$USER_FILE: line 3, column 2: sections are not known" \
@@ -235,10 +235,10 @@ go on without the lock" "${run[@]}" --on-stop true -- true
   assert_refused 78 "$USER_FILE: line 2, column 7: this name was set before" \
     redlock-cli run -k demo -- true
   user_file 'TTL = "30s"'
-  assert_refused 78 "$USER_FILE: line 1, column 1: this is no setting" \
+  assert_refused 78 "$USER_FILE: line 1, column 1: unknown setting" \
     redlock-cli run -k demo -- true
   user_file 'quiet = true' ' servr = "redis://h"'
-  assert_refused 78 "line 2, column 2: this is no setting; expected are lines such as: \
+  assert_refused 78 "line 2, column 2: unknown setting; write lines such as: \
 server = \"redis://host:6379\"; did you mean 'server'?" redlock-cli run -k demo -- true
   user_file 'ttl = ["30s", "40s"]'
   assert_refused 78 "$USER_FILE: ttl: takes one value" redlock-cli run -k demo -- true
@@ -372,7 +372,8 @@ options_from_anywhere() {
 }
 
 # A valid value and an invalid one of an option for which those of its kind (see sample) will not do.
-declare -gA GOOD=([ttl]=40s [min-hold]=10ms [server-timeout]=700ms [user]=default [replicas]=0)
+declare -gA GOOD=([ttl]=40s [min-hold]=10ms [server-timeout]=700ms [user]=default [replicas]=0
+  [slots]=phone1,phone2)
 declare -gA BAD=(
   [max-hold]=0 [retry-delay]=0 [conflict-exit-code]=256 [fresh-exit-code]=256 [slots]=0
   [server]=nonsense [password-file]=/no/such/file

@@ -37,7 +37,7 @@ with_system_file() {
   run -12 with_system_file redlock-cli run -k busy -n -- true
   echo 'nonsense = 1' >"$BATS_TEST_TMPDIR/system.toml"
   run -78 with_system_file redlock-cli run -k busy -n -S "$SERVERS" -- true
-  assert_output --partial "/etc/redlock-cli.toml: line 1, column 1: this is no setting"
+  assert_output --partial "/etc/redlock-cli.toml: line 1, column 1: unknown setting"
 }
 
 @test "a system file that a user may not read does not stop a user who names servers" {

@@ -143,7 +143,7 @@ setup() { setup_one_server; }
   hold reader -s --note 'a long report'
   hold slotted --slots 4
   run redlock-cli status -k demo --server-timeout 4s
-  assert_line --regexp '^  shared: .*"a long report", for [0-9.]+m?s, renewed$'
+  assert_line --regexp '^  shared: .*"a long report", for [0-9.]+m?s, last renewed [0-9]+s ago$'
   assert_line --regexp "^  slot 0: .*run pid ${BACKGROUND_PID[slotted]}: "
   run redlock-cli status -k demo --json --server-timeout 4s
   assert_equal \

@@ -241,12 +241,14 @@ needs_manager() {
   mkdir "$UNIT" "$MANAGER"
 }
 
-# Moves the processes of the job into UNIT, and sets JOB to their pids.
+# Moves the processes of the job into UNIT, and sets JOB to their pids, without the tree witness.
 put_job_into_unit() {
   JOB=("$FRONT")
-  local pid
+  local pid child
   for ((pid = 0; pid < ${#JOB[@]}; pid++)); do
-    mapfile -t -O "${#JOB[@]}" JOB < <(pgrep -P "${JOB[pid]}")
+    for child in $(pgrep -P "${JOB[pid]}"); do
+      [[ $(<"/proc/$child/comm") == 3 ]] || JOB+=("$child")
+    done
   done
   for pid in "${JOB[@]}"; do echo "$pid" >"$UNIT/cgroup.procs"; done
 }

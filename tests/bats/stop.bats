@@ -26,7 +26,7 @@ has_stop_request() {
   assert_equal "$(result)" "stopped 0"
   valid <<<"$output"
   assert_equal "$(jq -r .holder.pid <<<"$output")" "$FRONT"
-  assert_regex "$stderr" "demo: asking to stop: held by .* \(run pid $FRONT: tree\)"
+  assert_regex "$stderr" "demo: asking the holder to stop: held by .* \(run pid $FRONT: tree\)"
   wait_background ours
   # The command's own end: TERM.
   assert_equal "$status $output" "143 ready"
@@ -152,8 +152,27 @@ has_stop_request() {
 
   redlock-cli acquire -k demo --detach --max-hold 60s --token-file "$BATS_TEST_TMPDIR/lease"
   run -75 stop
-  assert_regex "$output" "a detached lease has no command to stop"
+  assert_regex "$output" "it is detached, so there is no command to stop: .redlock-cli release. frees it, with its lease"
   redlock-cli release --token-file "$BATS_TEST_TMPDIR/lease"
+}
+
+@test "a run with --on-lost warn under the lease of another is no reason to wait, but obeys" {
+  eval "$(redlock-cli acquire -k demo -t 60s --export)"
+  start_background warns redlock-cli run -k demo -t 3s --on-lost warn -- \
+    sh -c 'echo ready; exec sleep 1000'
+  wait_for_stdout warns
+  run -75 redlock-cli stop demo
+  assert_output --partial "cannot be asked to stop"
+  # Once another run can be asked, the request reaches both.
+  start_background stops redlock-cli run -k demo -t 3s -- sh -c 'echo ready; exec sleep 1000'
+  wait_for_stdout stops
+  run -75 redlock-cli stop demo -w 60s
+  assert_output --partial "what used it has stopped"
+  wait_background warns
+  assert_equal "$status" 143
+  wait_background stops
+  assert_equal "$status" 143
+  redlock-cli release
 }
 
 # bats test_tags=redis
@@ -170,11 +189,11 @@ has_stop_request() {
     sh -c 'echo ready; exec sleep 99'
   wait_for_stdout second ready
   run -64 stop
-  assert_regex "$output" "choose a slot with --slot N"
+  assert_regex "$output" "choose a slot with --slot SLOT"
   run -0 stop --slot 5
   assert_regex "$output" "nothing to stop: slot 5 is free"
   run -0 stop --slot 1
-  assert_regex "$output" "demo: released within"
+  assert_regex "$output" "demo: stopped; released after"
   wait_background second
   assert_equal "$status" 143
   kill -0 "${BACKGROUND_PID[first]}"
@@ -236,7 +255,7 @@ has_stop_request() {
   start_background ours redlock-cli run -k demo -t 9s --min-hold 5m -- sh -c 'echo ready; exec sleep 99'
   wait_for_stdout ours ready
   run -0 stop
-  assert_regex "$output" "its command ended within .*; now it is kept until .* by --min-hold"
+  assert_regex "$output" "stopped; its command ended after .*; now it is kept until .* by --min-hold"
   wait_background ours
   assert_equal "$status" 143
   run -0 stop

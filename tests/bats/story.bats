@@ -125,11 +125,20 @@ note() {
 # --- --syslog ---
 
 # with_log CMD…: runs it with a /dev of its own, whose log writes to the file log. With LOG=full it
-# is full of noise, and is not read before the file `read` appears.
+# is full of noise, and is not read before the file `read` appears. With LOG=stream it takes
+# connections.
 with_log() {
   ((EUID == 0)) || skip "needs root"
   start_background log /usr/bin/python3 -uc '
 import os, socket, sys, time
+if sys.argv[2] == "stream":
+    log = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    log.bind(sys.argv[1])
+    log.listen()
+    print("up")
+    while True:
+        lines = log.accept()[0].makefile("rb").read().split(b"\0")
+        print(*(line.decode() for line in lines[:-1]), "" if lines[-1] == b"" else "no end", sep="\n")
 log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 log.bind(sys.argv[1])
 if sys.argv[2] == "full":
@@ -159,6 +168,17 @@ logged() { grep -qE "$1" "$(background_stdout log)"; }
   wait_until logged \
     "^<14>[A-Z][a-z]{2} [ 0-9][0-9] [0-9:]{8} redlock-cli\[[0-9]+\]: demo: acquired after "
   wait_until logged "redlock-cli\[[0-9]+\]: demo: released after .*; exit status 0$"
+}
+
+@test "a log that is a stream gets the messages and the audit trail, too" {
+  LOG=stream with_log sh -ec '
+    redlock-cli run -q -v --syslog -k demo -- true
+    redlock-cli acquire -q -k demo --ttl 60s >/dev/null
+    redlock-cli release -q -k demo --force --reason stuck' 2>"$BATS_TEST_TMPDIR/stderr"
+  wait_until logged "^<14>.* redlock-cli\[[0-9]+\]: demo: acquired after "
+  wait_until logged "redlock-cli\[[0-9]+\]: demo: released after .*; exit status 0$"
+  wait_until logged "^<13>.*: demo: .* broke it with .release --force. \(\"stuck\"\)"
+  refute logged "no end"
 }
 
 @test "--syslog: errors are errors there, and a missing log changes nothing" {

@@ -44,7 +44,7 @@ load helper/supervision
   # Its descendants stay, as the plan says; not past the test.
   wait_background ours
   assert_equal "$status" 23
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 @test "front stopped when the command ends: the lock is still released" {

@@ -16,7 +16,7 @@ until_end() {
   touch "$BATS_TEST_TMPDIR/end"
   wait_background ours
   assert_equal "$status" 5
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
   assert is_alive "${TREE[0]}"
   assert_equal "$stderr" "redlock-cli: demo: processes that the command left running: sleep ${TREE[0]}; \
 they run on without the lock (see --descendants)"

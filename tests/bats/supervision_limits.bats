@@ -84,7 +84,7 @@ limited() {
       [[ $status != 0 ]] || continue
       assert_equal "$limit: $output" "$limit: "
       assert_regex "$limit: $status $stderr" "^$limit: 71 redlock-cli: [^:]*: Too many open files\$"
-      assert_equal "$limit: $(keys_at 0)" "$limit: "
+      assert_equal "$limit: $(locks_at 0)" "$limit: "
     done
     assert_equal "$status" 0
     wait_for_no_key 0 demo

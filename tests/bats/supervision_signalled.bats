@@ -60,7 +60,7 @@ rest of its process group has ended: step $STEP"
   assert is_dead "$STEP"
   assert is_alive "$DAEMON"
   assert_regex "$stderr" "processes that the command left running: sleep $DAEMON;"
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 @test "a step that outlives the shell keeps the lock whoever signals the command's group" {
@@ -75,7 +75,7 @@ rest of its process group has ended: step $STEP"
   touch "$BATS_TEST_TMPDIR/step_end"
   wait_background ours
   assert_equal "$status" 143
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 @test "a second signal goes to the step" {
@@ -150,7 +150,7 @@ rest of its process group has ended: step $STEP"
   run -0 --separate-stderr redlock-cli run -k demo -- \
     sh -c 'sleep 1000 >/dev/null 2>&1 3>&- & echo $!'
   assert is_alive "$output"
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
   assert_regex "$stderr" "processes that the command left running: sleep $output;"
   kill -KILL "$output"
 }

@@ -15,6 +15,12 @@ assert_sane_terminal() {
   see_status 0
 }
 
+@test "messages to a terminal in raw mode begin in the first column" {
+  type_line 'stty raw -echo; redlock-cli run -v -k demo -- true; stty sane'
+  see 'acquired after [^\r\n]*\r\nredlock-cli: demo: released after [^\r\n]*\r\n'
+  see_status 0
+}
+
 # A full-screen program that shows the key that was pressed; `q` ends it. While it draws, curses
 # ignores signals of the terminal: what was seen on the screen is no sign that it is done. The file
 # drawn-N is, when it has drawn for the Nth time.

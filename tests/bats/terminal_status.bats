@@ -130,6 +130,22 @@ N locks not shown in full: the terminal has no room' -n '1,4p; ${s/[0-9]*/N/; p}
   release_hold first
 }
 
+@test "every signal that ends --watch restores the terminal" {
+  open_terminal
+  type_line 'export TERM=xterm'
+  see_status 0
+  local number
+  # HUP, QUIT, USR1, USR2, ALRM, STKFLT, XCPU, VTALRM, PROF, IO, PWR and two real-time signals.
+  for number in 1 3 10 12 14 16 24 26 27 29 30 34 64; do
+    type_line 'redlock-cli status demo --watch 0.1'
+    see '\x1b\[Kdemo: free'
+    kill -s "$number" "$(foreground)"
+    see '\x1b\[\?25h\x1b\[\?1049l'
+    see_status $((128 + number))
+    type_and_see_status "stty -a | grep -q ' icanon.* echo '" 0
+  done
+}
+
 @test "q ends --watch, and the terminal echoes as before" {
   open_terminal
   type_line 'export TERM=xterm'

@@ -23,10 +23,10 @@ end_hold() {
   type_line 'redlock-cli run -k demo -- echo entered'
   see \
     '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '\
-'[^\r\n]*"release 4.2", for [0-9.]+m?s, renewed[^\r\n]*\x1b\[K'
+'[^\r\n]*"release 4.2", for [0-9.]+m?s, last renewed [0-9]+s ago[^\r\n]*\x1b\[K'
   see \
     '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '\
-'[^\r\n]*"release 4.2", for [0-9.]+s, renewed[^\r\n]*\x1b\[K'
+'[^\r\n]*"release 4.2", for [0-9.]+s, last renewed [0-9]+s ago[^\r\n]*\x1b\[K'
   end_hold
   see '\r\x1b\[Kredlock-cli: demo: acquired after [0-9.]+m?s\r\nentered'
   see_status 0
@@ -55,7 +55,7 @@ end_hold() {
   for second in 1 2 3; do
     see \
       '\rredlock-cli: waiting for demo \(\d+s, 1st in queue\): held by '\
-'[^\r\n]*, for [0-9.]+m?s, renewed[^\r\n]*\x1b\[K'
+'[^\r\n]*, for [0-9.]+m?s, last renewed [0-9]+s ago[^\r\n]*\x1b\[K'
   done
   press "$CTRL_Z"
   see_status 148

@@ -9,14 +9,14 @@ setup() { setup_one_server; }
 wait_screen() {
   screen |
     sed -E 's/\([0-9]+s/(N/; s/pid [0-9]+/pid N/; s/, for [0-9.ms]+/, for T/
-      s/after [0-9.ms]+/after T/; /^$/d'
+      s/renewed [0-9]+s ago/renewed T ago/; s/after [0-9.ms]+/after T/; /^$/d'
 }
 
 is_on_screen() { [[ $(wait_screen) == "$1" ]]; }
 see_screen() { wait_until is_on_screen "$1" || { wait_screen; fail "the screen is not: $1"; }; }
 
 readonly full='redlock-cli: waiting for demo (N, 1st in queue): held by ME (run pid N: sh), '\
-'"release 4.2", for T, renewed'
+'"release 4.2", for T, last renewed T ago'
 
 @test "200 by 50: one line, and none when the lock is granted" {
   hold holder --note "release 4.2"

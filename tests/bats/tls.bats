@@ -178,6 +178,36 @@ END
     run -0 redlock-cli run -S "$SERVERS" -k demo -- true
 }
 
+@test "without any CA on this host, the refusal says so" {
+  start_tls_server good ca --tls-auth-clients no
+  make_directory none
+  export SSL_CERT_DIR=$TLS/none SSL_CERT_FILE=$TLS/nowhere.crt
+  assert_refuses 77 "or install CA certificates: this host has none" -S "$SERVERS"
+  SSL_CERT_FILE=/dev/null assert_refuses 77 "this host has none" -S "$SERVERS"
+  make_authority other
+  SSL_CERT_FILE=$TLS/other.crt run -77 redlock-cli run -S "$SERVERS" -k demo -n -- true
+  refute_output --partial "this host has none"
+}
+
+@test "doctor says which CAs are trusted" {
+  start_tls_server good ca --tls-auth-clients no
+  make_directory none
+  make_directory ours ca
+  export REDLOCK_SERVER=$SERVERS SSL_CERT_FILE=$TLS/ca.crt
+  trusts() { redlock-cli doctor --json "$@" 2>/dev/null | jq -r '.servers[0].trusted_cas'; }
+  SSL_CERT_DIR=$TLS/none run -0 trusts
+  assert_output "$TLS/ca.crt"
+  SSL_CERT_DIR=$TLS/ours run -0 trusts
+  assert_output "$TLS/ours, $TLS/ca.crt"
+  run -0 trusts --cacert "$TLS/good.crt"
+  assert_output "$TLS/good.crt"
+  run -0 trusts --insecure
+  assert_output null
+  SSL_CERT_DIR=$TLS/none run redlock-cli doctor
+  assert_line --regexp '^SERVER .* TRUSTS$'
+  assert_line --regexp "$TLS/ca.crt"
+}
+
 @test "a certificate that no trusted CA has signed is refused" {
   start_tls_server good ca --tls-auth-clients no
   make_authority other

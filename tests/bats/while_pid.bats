@@ -14,7 +14,7 @@ load helper/while_pid
   wait_background ours
   assert_equal "$status $stderr" "23 "
   wait_until is_dead "$HOLDER"
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
   for pid in "${TREE[@]:1}"; do assert is_alive "$pid"; done
 }
 
@@ -28,7 +28,7 @@ load helper/while_pid
   start_script ours -t 60s
   kill -KILL "$SCRIPT"
   wait_until is_dead "$HOLDER"
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
   assert is_alive "${TREE[1]}"
 }
 
@@ -41,7 +41,7 @@ load helper/while_pid
   kill "${BACKGROUND_PID[ours]}"
   wait_background ours
   wait_until is_dead "$HOLDER"
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 
   start_background ours \
     bash -c 'redlock-cli acquire -k demo --while-pid $$ && exec /no/such/program'
@@ -49,7 +49,7 @@ load helper/while_pid
   assert_equal "$status" 127
   assert_regex "$output" '^[0-9a-f]{32}$'
   wait_until no_holders
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 @test "a process that ends during the wait: the wait ends, and nothing is left in the queue" {
@@ -66,7 +66,7 @@ load helper/while_pid
   assert_equal "$(redis 0 zcard 'redlock:queue:{demo}')" 0
   release_hold other
   wait_until no_holders
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 @test "a holder that is killed during the wait: 71, and no message speaks of a lock that it had" {
@@ -91,7 +91,7 @@ load helper/while_pid
   assert_equal "$(redis 0 exists demo second third)" 3
   touch "$BATS_TEST_TMPDIR/end"
   wait_until no_holders
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 @test "two servers of three are enough, and all are released" {
@@ -109,7 +109,7 @@ load helper/while_pid
   for i in 0 1 2; do wait_until is_clean "$i"; done
 }
 
-is_clean() { [[ -z $(keys_at "$1") ]]; }
+is_clean() { [[ -z $(locks_at "$1") ]]; }
 
 # --- How the lease is passed on ---
 
@@ -194,7 +194,7 @@ lets_go_of_everything() {
   assert_output "unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit 71)"
   assert_regex "$stderr" "could not be handed over; the lock was released"
   wait_until no_holders
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 @test "within a run of another key the holder is not reported as left running" {
@@ -215,7 +215,7 @@ lets_go_of_everything() {
   assert is_alive "$HOLDER"
   kill -CONT "$HOLDER"
   wait_until is_dead "$HOLDER"
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 @test "within a run of the same key the lease is inherited, and the holder is not reported either" {
@@ -253,14 +253,14 @@ lets_go_of_everything() {
     run -71 by_pet bash -c 'eval "redlock-cli acquire -k demo -t 60s --while-pid $0 $1"' "$PET" \
       "$redirection"
     assert_output --partial "the lock was released"
-    assert_equal "$redirection: $(keys_at 0)" "$redirection: "
+    assert_equal "$redirection: $(locks_at 0)" "$redirection: "
     wait_until no_holders
   done
   run -71 by_pet \
     bash -c 'redlock-cli acquire -k demo --while-pid "$0" --json --token-file "$1" >/dev/full' \
     "$PET" "$BATS_TEST_TMPDIR/lease"
   assert [ ! -e "$BATS_TEST_TMPDIR/lease" ]
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
   assert_pet_untouched
 }
 
@@ -278,7 +278,7 @@ lets_go_of_everything() {
   wait_until only_holder_is "$(holder_of "${BACKGROUND_PID[other]}")"
   assert_pet_untouched
   release_hold other
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 only_holder_is() { [[ $(holders) == "$1" ]]; }
@@ -313,7 +313,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   kill -KILL "${JOB_PID[waiter]}"
   wait_until is_dead "$HOLDER"
   release_hold other
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 @test "a missing or invalid process is refused, and no lock is acquired" {
@@ -355,7 +355,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   find_holder
   kill -KILL "${BACKGROUND_PID[ours]}"
   wait_until is_dead "$HOLDER"
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 @test "the init of the machine is refused, that of a container is not" {
@@ -518,7 +518,7 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   # A holder that acts on signals has done so when it releases.
   touch "$BATS_TEST_TMPDIR/end"
   wait_until is_dead "$HOLDER"
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 @test "a holder that is killed: the lock expires by itself, and the process is not touched" {
@@ -537,5 +537,5 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
   kill -CONT "$HOLDER"
   wait_until is_dead "$HOLDER"
   assert_tree_dead
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }

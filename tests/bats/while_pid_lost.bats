@@ -30,7 +30,7 @@ load helper/while_pid
   wait_until is_dead "$HOLDER"
   resume_server 0
   run -0 redlock-cli run -w 10s -k demo -- true
-  assert_equal "$(keys_at 0)" ""
+  assert_equal "$(locks_at 0)" ""
 }
 
 @test "a script that ignores TERM, or is stopped, is dead before the lock is free" {

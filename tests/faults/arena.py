@@ -28,6 +28,7 @@ class Arena:
         self.program, self.witness, self.clock = paths
         self.is_closing = False
         self.contenders = []
+        self.stops = []  # under way
         self.watched = {}
         self.timers = []
         self.timer_count = 0
@@ -105,6 +106,6 @@ class Arena:
     def close(self):
         """Ends the remaining runs, so that none of our descriptors stays open."""
         self.is_closing = True
-        for run in self.runs():
-            run.abandon()
+        for one in [*self.runs(), *self.stops]:
+            one.abandon()
         self.selector.close()

@@ -16,7 +16,8 @@ order      a waiter that was queued before another started enters first, where n
 liveness   the lock is never free for longer than a bound while a healthy waiter with a quorum is
            queued; everything ends
 truth      exit status, report and events say what the witness saw, and each failure has a fault as
-           its cause
+           its cause; nothing of a command lives when `stop` exits with 0; no run that ended with 79
+           closes a period
 left       nothing is left behind
 """
 import argparse
@@ -56,6 +57,8 @@ RESULT_CODES = {
 NEVER_ENTERED = (69, 75, 77, 78)
 WALL_CLOCK = "clock-step"
 LAST_WRITES_LOST = "truncate-aof"
+STOPS = {"stop", "stop-broken"}
+LOST = 79
 FRONT_KILLED = {"kill-front", "kill-front-then-command", "cookie-killer"}
 # It must not affect any run, so it explains nothing.
 UNNOTICED = "unread-stderr"
@@ -108,6 +111,8 @@ class Checker:
         self.stalls = []
         self.long_stalls = []
         self.left = []
+        self.stops = []
+        self.successes = []
         self.in_time = None
         self.found = []
         self.read()
@@ -141,6 +146,10 @@ class Checker:
                     self.long_stalls.append(span)
             elif what == "left":
                 self.left.append(e)
+            elif what == "stop":
+                self.stops.append(e)
+            elif what == "success":
+                self.successes.append(e)
             elif what == "end":
                 self.in_time = e["in_time"]
 
@@ -168,6 +177,8 @@ class Checker:
         for run in self.runs.values():
             self.check_tree(run)
             self.check_truth(run)
+        self.check_stops()
+        self.check_periods()
         for e in self.left:
             self.violate("left", e["t"], [], f"{e['kind']} left behind: {e['name']}")
         if not self.entered():
@@ -362,6 +373,11 @@ class Checker:
         def untrue(text):
             self.violate("truth", end["t"], [run], f"{run.id} {text}")
 
+        if status and status["result"] == "stopped":
+            # It exits as its command did, which may have been killed.
+            if kinds.isdisjoint(STOPS):
+                untrue("was stopped, and was not asked to")
+            return
         if end["signal"] is not None:
             if end["signal"] != 9 or kinds.isdisjoint(FRONT_KILLED):
                 untrue(f"died of signal {end['signal']}, which was not sent")
@@ -393,6 +409,25 @@ class Checker:
         if run.leave and code == 0 and not run.event("released"):
             untrue("ended with 0, and told of no release")
         self.check_cause(run, code, untrue)
+
+    def run_of(self, key, fence):
+        """The exclusive run with this fence."""
+        runs = [run for run in self.entered() if run.key == key and run.mode == "exclusive"]
+        return next((run for run in runs if run.enter["fence"] == fence), None)
+
+    def check_stops(self):
+        for stop in self.stops:
+            run = self.run_of(stop["key"], stop["fence"])
+            if stop["code"] == 0 and run and run.id in stop["alive"]:
+                text = f"stop ended with 0 ({stop['result']}), and processes of {run.id} were alive"
+                self.violate("truth", stop["t"], [run], text)
+
+    def check_periods(self):
+        for success in self.successes:
+            run = self.run_of(success["key"], success["fence"])
+            if run and run.exit and run.exit["code"] == LOST:
+                text = f"{run.id} ended with {LOST}, and closed the period of {run.key}"
+                self.violate("truth", success["t"], [run], text)
 
     def was_long_overtaken(self, run):
         """Another run entered while this one ran on for longer than its lease."""

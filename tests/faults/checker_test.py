@@ -427,6 +427,30 @@ class CheckerTest(unittest.TestCase):
 
     # What is left.
 
+    def test_a_stop_that_succeeds_beside_living_processes(self):
+        for code, alive, found in ((0, ["b"], True), (0, ["a"], False), (80, ["b"], False)):
+            scene = one_after_the_other()
+            fields = {"code": code, "result": "stopped", "fence": 11, "alive": alive}
+            scene.note("stop", key="x", **fields)
+            if found:
+                self.assert_found(scene, "truth", "stop ended with 0 (stopped), and processes of b")
+            else:
+                self.assertEqual(scene.check(), [])
+
+    def test_a_run_that_was_stopped_unasked(self):
+        scene = one_after_the_other()
+        self.change(scene, "exit", "b", code=137, status={"result": "stopped", "exit_code": 137})
+        self.assert_found(scene, "truth", "b was stopped, and was not asked to")
+        scene.fault(1, "stop", ids=["b"])
+        self.assertEqual(scene.check(), [])
+
+    def test_a_period_that_a_lost_run_closed(self):
+        scene = one_after_the_other()
+        scene.fault(1, "stop-broken", ids=["b"])
+        scene.note("success", key="x", fence=11)
+        self.change(scene, "exit", "b", code=79, status={"result": "lost", "exit_code": 79})
+        self.assert_found(scene, "truth", "b ended with 79, and closed the period of x")
+
     def test_something_left(self):
         scene = one_after_the_other()
         scene.note("left", kind="key", name="x")

@@ -18,6 +18,8 @@ LONG_HOLD = 15
 CLONE_NEWUTS = 0x04000000
 # How often a front process has a foreign child, and therefore a shield.
 SHIELDED = 0.25
+# The name of the holder's other child (guard/tree_witness).
+TREE_WITNESS = "3"
 GUARDS = {"lock-holder": "holder", "lock-awaiter": "holder", "lock-shield": "shield"}
 PR_SET_PDEATHSIG = 1
 MANY_DESCRIPTORS = 4096
@@ -112,6 +114,8 @@ class Run:
         }[contender.mode]
         words += ["-vv"] if options.get("talks") else []
         words += ["--descendants", "kill"] if options["beside"] == "left" else []
+        # It must not skip a run, and closes a period all the same.
+        words += ["--once-per", "1ms"] if contender.has_period else []
         words += ["-n"] if options["nonblock"] else ["--wait", f"{options['wait']}s"]
         hold = str(round(options["hold"] * 1000))
         words += ["--", *witness, contender.mode, hold, options["beside"]]
@@ -161,7 +165,11 @@ class Run:
         if "shield" in found:
             found.update(("holder", child) for child in children(found["shield"]))
         if "holder" in found:
-            found.update(("command", child) for child in children(found["holder"]))
+            found.update(
+                ("command", child)
+                for child in children(found["holder"])
+                if command_name(child) not in (TREE_WITNESS, *GUARDS)
+            )
         return found
 
     def guards(self):
@@ -273,7 +281,19 @@ def bear_child():
 class Contender:
     """A contender for a key, in one mode, on one host."""
 
-    def __init__(self, arena, name, key, mode, host, slots=None, probes=False, hold=None):
+    def __init__(
+        self,
+        arena,
+        name,
+        key,
+        mode,
+        host,
+        slots=None,
+        probes=False,
+        hold=None,
+        has_period=False,
+        asked=False,
+    ):
         self.arena = arena
         self.name = name
         self.key = key
@@ -282,6 +302,8 @@ class Contender:
         self.slots = slots
         self.probes = probes
         self.hold = hold
+        self.has_period = has_period
+        self.asked = asked  # its runs may be stopped, and their locks be broken
         self.count = 0
         self.run = None
 
@@ -339,6 +361,15 @@ def usual_contenders(arena, hosts):
         for number, (key, mode, slots) in enumerate(many)
     ]
     contenders.append(Contender(arena, "long", "long", "exclusive", 0, hold=LONG_HOLD))
+    contenders += [
+        Contender(arena, f"daily{host}", "daily", "exclusive", host, has_period=True)
+        for host in range(hosts)
+    ]
+    # Each alone at its key.
+    contenders += [
+        Contender(arena, key, key, "exclusive", host, has_period=True, asked=True, hold=3)
+        for host, key in enumerate(f"asked{number}" for number in range(hosts))
+    ]
     # Its ttl would be above the guard of the others.
     if arena.votes < GUARDED:
         contenders.append(Contender(arena, "probe", "probe", "exclusive", 1, probes=True))

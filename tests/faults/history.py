@@ -14,6 +14,9 @@ leave         it has written, and ends: `id`, `read`, `again`
 dead          no process has the witness's descriptors any more: `id`
 exit          of redlock-cli: `id`, `code`, `signal`, `status` (what --status-fd said), `alive`
               (processes of the command were), `stderr`
+stop          a `stop` ended: `key`, `code`, `result`, `fence` (of the lease that it asked about),
+              `alive` (contenders whose commands had living processes then)
+success       the last success that the servers show for a key: `key`, `fence`
 fault         `number`, `kind`, `ids` (contenders), `hosts` (none: all), `servers` (numbers),
               `lasting` (seconds after its end in which the servers may refuse), `healing`
               (seconds that holders may take to give the servers back what they lost)

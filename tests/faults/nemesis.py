@@ -1,8 +1,11 @@
 """Draws faults from a seed, one after the other: in storms, with calm between them. In the calm
 there is a scene: a holder that is struck while others wait for it, servers that lose their data one
 after the other, a queue in which one host's waiters are paused, or none."""
+import json
+import subprocess
+
 from cluster import CLUSTER_FAULTS
-from contenders import TTLS, Single
+from contenders import TTLS, Single, enter_host
 from fault import NotInjected
 from machine_faults import LOCAL_FAULTS, MACHINE_FAULTS
 from namespaces import CABLE_FAULTS
@@ -17,6 +20,7 @@ from process_faults import (
 )
 from sentinel import MASTER_FAULTS, STALE_FAULTS
 from server_faults import LINK_FAULTS, SERVER_FAULTS, FadingLink, RestartEmpty, has_guard
+from stop_faults import STOP_FAULTS
 
 # Seconds: between two faults, and of a storm.
 PAUSE = (0.1, 0.7)
@@ -72,6 +76,7 @@ class Nemesis:
 
     def calm_down(self):
         self.end_all()
+        note_successes(self.arena)
         if not self.arena.is_closing:
             self.arena.after(self.play_scene(), self.start)
 
@@ -205,10 +210,29 @@ class Nemesis:
         self.arena.history.note("healed", number=number, kind=fault.kind)
 
 
+def note_successes(arena):
+    """Records which run closed the period of each key with --once-per, if a quorum answers."""
+    keys = {contender.key for contender in arena.contenders if contender.has_period}
+    for key in sorted(keys):
+        words = [arena.program, "status", key, "--json", "-S", arena.urls(0)]
+        words += ["--server-timeout", "300ms"]
+        ran = subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=arena.environment(0),
+            preexec_fn=lambda: enter_host(arena, 0),
+        )
+        for lock in json.loads(ran.stdout or "{}").get("locks", ()):
+            if "last_success" in lock:
+                arena.history.note("success", key=key, fence=lock["last_success"]["fence"])
+
+
 FAMILIES = {
-    "servers": [SERVER_FAULTS, LINK_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
-    "namespaces": [SERVER_FAULTS, CABLE_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
-    "cluster": [CLUSTER_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
-    "sentinel": [MASTER_FAULTS, STALE_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
-    "local": [LOCAL_FAULTS, PROCESS_FAULTS, MACHINE_FAULTS],
+    "servers": [SERVER_FAULTS, LINK_FAULTS, PROCESS_FAULTS, STOP_FAULTS, MACHINE_FAULTS],
+    "namespaces": [SERVER_FAULTS, CABLE_FAULTS, PROCESS_FAULTS, STOP_FAULTS, MACHINE_FAULTS],
+    "cluster": [CLUSTER_FAULTS, PROCESS_FAULTS, STOP_FAULTS, MACHINE_FAULTS],
+    "sentinel": [MASTER_FAULTS, STALE_FAULTS, PROCESS_FAULTS, STOP_FAULTS, MACHINE_FAULTS],
+    "local": [LOCAL_FAULTS, PROCESS_FAULTS, STOP_FAULTS, MACHINE_FAULTS],
 }

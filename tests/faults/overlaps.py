@@ -12,6 +12,7 @@ which start and end at random moments. The keeper leaves in one of these ways:
   by-hand    the same under a lease that no process renews
   while-pid  the script of --while-pid ends, and leaves its steps in the background
   nested     the command of a `run` ends, and leaves nested runs in the background
+  network    the same, but each nested run is in a network namespace of its own (only as root)
 
 A step holds a shared flock(2) on a witness file, which its child inherits. Asked to stop, it takes
 a while. A step that came too late may get a lease of its own; it tells so by the fence, and takes
@@ -34,16 +35,24 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 from deployment import Server, libc
+from lanes import play_all
 
 PR_SET_CHILD_SUBREAPER = 36
 LIMIT = 60
 # For how many seconds a step works at most; those that are asked to stop learn of it within two.
-MAX_WORK = {"max-hold": 4, "release": 1.5, "by-hand": 1.5, "while-pid": 1.5, "nested": 1.5}
+MAX_WORK = {
+    "max-hold": 4,
+    "release": 1.5,
+    "by-hand": 1.5,
+    "while-pid": 1.5,
+    "nested": 1.5,
+    "network": 1.5,
+}
 KINDS = tuple(MAX_WORK)
+NESTED = ("nested", "network")
 OVERLAP, BUSY, TERM = 3, 75, 143
 
 # $1: the fence of the keeper. $2: how long it works. $3: how long it takes to stop.
@@ -63,7 +72,7 @@ start_steps() {
   while (($# > 0)); do
     {
       sleep "$1"
-      cli run -q -k "$KEY" -n -t 6s --server-timeout 1s --grace 500ms -- \\
+      $ENTER "$REDLOCK_CLI" run -q -k "$KEY" -n -t 6s --server-timeout 1s --grace 500ms -- \\
         bash -c "$STEP" step "$REDLOCK_FENCE" "$2" "$3"
       echo $? >"$OUT.code.tmp$n" && mv "$OUT.code.tmp$n" "$OUT.code$n"
     } &
@@ -86,7 +95,7 @@ case $kind in
     lease=$(cli acquire -q -k "$KEY" -t 300s --while-pid $$ --export) && eval "$lease" &&
       start_steps "$@" && leave_after "$after"
     ;;
-  nested) start_steps "$@" && leave_after "$after" ;;
+  nested | network) start_steps "$@" && leave_after "$after" ;;
 esac
 """
 
@@ -108,6 +117,7 @@ class Round:
             KEY=f"overlaps{lane}",
             WITNESS=f"{self.out}.witness",
             OUT=self.out,
+            ENTER="unshare --net" if kind == "network" else "",
             STEP=STEP,
             KEEPER=KEEPER,
         )
@@ -135,7 +145,7 @@ class Round:
         for _ in range(steps):
             moments += [within(0, 0.6), within(0.1, MAX_WORK[self.kind]), within(0, 0.3)]
         keeper = ["bash", "-c", KEEPER, "keeper", self.kind, *moments]
-        if self.kind == "nested":
+        if self.kind in NESTED:
             keeper = self.run("-t", "300s", "--", *keeper)
         keeper = self.start(*keeper)
         held = keeper.stdout.readline().split()
@@ -178,26 +188,13 @@ class Results:
         self.delays, self.failures = [], []
 
 
-def play(store, directory, todo, lane, seed, results):
-    chance = random.Random(f"{seed} {lane}")
-    while todo and not results.failures:
-        try:
-            number, kind = todo.pop()
-            codes, delay = Round(store, directory, number, lane, kind, chance).play()
-            results.codes.update(codes)
-            results.kinds[kind] += 1
-            results.delays.append((delay, kind))
-        except IndexError:
-            return
-        except Exception as failure:  # of a thread: it would be printed, and nothing more
-            results.failures.append(failure)
-
-
-def play_all(name, options):
+def play_rounds(name, options):
     directory = tempfile.mkdtemp(prefix="rl-overlaps.")
     servers = []
     results = Results()
     kinds = [options.kind] if options.kind else KINDS
+    if os.geteuid() != 0:
+        kinds = [kind for kind in kinds if kind != "network"]
     todo = [(number, kinds[number % len(kinds)]) for number in range(options.rounds)]
     try:
         if name == "local":
@@ -206,16 +203,15 @@ def play_all(name, options):
         else:
             servers = [Server(number, directory) for number in range(int(name))]
             store = ",".join(f"unix://{server.socket}" for server in servers)
-        lanes = [
-            threading.Thread(
-                target=play, args=(store, directory, todo, lane, options.seed, results)
-            )
-            for lane in range(options.lanes)
-        ]
-        for lane in lanes:
-            lane.start()
-        for lane in lanes:
-            lane.join()
+
+        def play(lane, chance, item):
+            number, kind = item
+            codes, delay = Round(store, directory, number, lane, kind, chance).play()
+            results.codes.update(codes)
+            results.kinds[kind] += 1
+            results.delays.append((delay, kind))
+
+        results.failures = play_all(play, todo, options.lanes, options.seed)
     finally:
         for server in servers:
             server.kill()
@@ -255,13 +251,13 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=200, help="with each store")
     parser.add_argument("--lanes", type=int, default=4, help="how many at the same time")
-    parser.add_argument("--store", action="append", help="how many servers, or local (1, 3, local)")
+    parser.add_argument("--store", action="append", help="how many servers, or local (1, 3, 5, local)")
     parser.add_argument("--kind", choices=KINDS, help="only this one")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     options = parser.parse_args()
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     print(f"overlaps: seed {options.seed}", flush=True)
-    all_well = [play_all(name, options) for name in options.store or ("1", "3", "local")]
+    all_well = [play_rounds(name, options) for name in options.store or ("1", "3", "5", "local")]
     sys.exit(0 if all(all_well) else 1)
 
 

@@ -33,6 +33,8 @@ import termios
 import threading
 import time
 
+from contenders import GUARDS, TREE_WITNESS
+
 GAPS = (0, 0.0001, 0.0003, 0.001)  # seconds
 HELD = None
 # linux/ptrace.h
@@ -54,7 +56,6 @@ SHAPES = {
     "shielded": ("front", "shield", "holder", "command"),
     "job": ("front", "witness", "holder", "command"),
 }
-GUARDS = {"lock-holder": "holder", "lock-awaiter": "holder", "lock-shield": "shield"}
 UNGUARDED = {"command", "witness"}
 APART = [{"front", "holder"}, {"shield", "holder"}]
 
@@ -167,7 +168,8 @@ class Round:
             pids[GUARDS.get(name, name)] = child
         if "shield" in pids:
             (pids["holder"],) = children(pids["shield"])
-        (pids["command"],) = children(pids["holder"])
+        below = children(pids["holder"])
+        (pids["command"],) = [pid for pid in below if comm(pid) not in (TREE_WITNESS, *GUARDS)]
         if self.pair.shape == "job":
             (pids["witness"],) = set(children(self.run.pid)) - {pids["holder"]}
         self.pids = pids

@@ -4,6 +4,7 @@
 usage: proxy.py SEED HISTORY   (stdin and stdout: one JSON array a line, and `ok` when it is done)
 
     ["listen", LINK, PATH, TARGET]    a link: what connects to PATH is relayed to TARGET
+    ["lead", LINK, TARGET]            new connections go there, and all others are closed
     ["fault", LINK, KIND]             from now on; a connection keeps what was done to it
     ["heal", LINK]                    connections that lost something are closed now
 
@@ -14,6 +15,8 @@ usage: proxy.py SEED HISTORY   (stdin and stdout: one JSON array a line, and `ok
     delay          each packet takes 5 to 400 ms, whatever others take: packets of different
                    connections overtake each other
     late           replies take 200 to 300 ms
+    lag            replies take 300 ms
+    far            each packet takes 150 ms: a round trip takes 300 ms
     slow           replies come a few bytes at a time
     cut            connections end in the middle of the next reply
 """
@@ -28,9 +31,14 @@ import time
 BEAT = 0.05
 
 
+# Seconds.
+LAG = 0.3
+
+
 class Link:
-    def __init__(self, seed):
+    def __init__(self, seed, target):
         self.random = random.Random(seed)
+        self.target = target
         self.kind = None
         self.connections = set()
 
@@ -69,6 +77,9 @@ class Connection:
         if kind == "late" and replies:
             await asyncio.sleep(draw.uniform(0.2, 0.3))
             kind = self.link.kind
+        if kind == "far" or (kind == "lag" and replies):
+            await asyncio.sleep(LAG if replies and kind == "lag" else LAG / 2)
+            kind = self.link.kind
         lost = {"down", "lose-replies" if replies else "lose-requests"}
         if kind in lost or self.spoilt:
             self.spoilt = True
@@ -90,12 +101,12 @@ class Connection:
             await writer.drain()
 
 
-async def serve(link, target, reader, writer):
+async def serve(link, reader, writer):
     if link.kind == "refuse":
         writer.close()
         return
     try:
-        server_reader, server_writer = await asyncio.open_unix_connection(target)
+        server_reader, server_writer = await asyncio.open_unix_connection(link.target)
     except OSError:
         writer.close()
         return
@@ -129,10 +140,12 @@ async def obey(seed, history):
         verb, name, *rest = json.loads(line)
         if verb == "listen":
             path, target = rest
-            link = links[name] = Link(f"{seed} {name}")
-            await asyncio.start_unix_server(
-                lambda r, w, link=link, target=target: serve(link, target, r, w), path
-            )
+            link = links[name] = Link(f"{seed} {name}", target)
+            await asyncio.start_unix_server(lambda r, w, link=link: serve(link, r, w), path)
+        elif verb == "lead":
+            links[name].target = rest[0]
+            for connection in list(links[name].connections):
+                connection.close()
         elif verb == "fault":
             links[name].kind = rest[0]
             if rest[0] == "refuse":

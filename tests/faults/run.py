@@ -30,7 +30,7 @@ from breach import Breach
 from contenders import TTLS, usual_contenders
 from deployment import HERE, HOSTS, WAIT_LIMIT
 from history import History
-from nemesis import FAMILIES, Nemesis
+from nemesis import FAMILIES, Nemesis, note_successes
 from profiles import PROFILES
 
 # Seconds in which waiters and holders must end after the last fault. All leases and other
@@ -68,7 +68,8 @@ def close(arena):
     """Waits until all have ended, and records any keys that are left."""
     arena.is_closing = True
     arena.history.note("quiet")
-    in_time = arena.run_until(lambda: not arena.runs(), DRAIN)
+    in_time = arena.run_until(lambda: not arena.runs() and not arena.stops, DRAIN)
+    note_successes(arena)
     for run in arena.runs():
         for pid in run.guards():
             arena.history.note("left", kind="process", name=f"{run.id}: pid {pid}")

@@ -1,6 +1,8 @@
 """Faults of servers, and of the links to them."""
+import os
+
 from contenders import TTLS
-from deployment import GUARDED, HOSTS, WAIT_LIMIT, Refused
+from deployment import GUARDED, HOSTS, WAIT_LIMIT, Refused, Server
 from fault import Fault, NotInjected
 
 
@@ -270,6 +272,39 @@ class FadingLink(LinkFault):
         super().end()
 
 
+class OldAddress(ServerFault):
+    """After a fail-over, the old address of a server leads a host to a replica, which has the data
+    of then, or none yet. The server itself works on, and other hosts find it."""
+
+    kind = "old-address"
+    shortest, longest = 1, 4
+
+    def choose(self):
+        fields = super().choose()
+        self.host = self.random.randrange(HOSTS)
+        self.link = f"{self.host}-{self.server.number}"
+        if self.link in self.arena.struck_links:
+            self.arena.struck_servers.discard(self.server.number)
+            raise NotInjected("this link has a fault")
+        self.arena.struck_links.add(self.link)
+        return {**fields, "hosts": [self.host]}
+
+    def begin(self):
+        directory = os.path.join(self.arena.directory, f"replica{self.server.number}")
+        os.makedirs(directory, exist_ok=True)
+        if self.random.random() < 0.5:
+            self.server.copy_to(directory)
+        options = ("--replicaof", "127.0.0.1", "1", "--appendfsync", "no")
+        self.replica = Server(self.server.number, directory, options)
+        self.arena.deployment.proxy.tell("lead", self.link, self.replica.socket)
+
+    def heal(self):
+        self.arena.deployment.proxy.tell("lead", self.link, self.server.socket)
+        self.replica.kill()
+        self.replica.forget()
+        self.arena.struck_links.discard(self.link)
+
+
 SERVER_FAULTS = [
     *(
         StopServer,
@@ -284,5 +319,5 @@ SERVER_FAULTS = [
 ]
 LINK_FAULTS = [
     type("LinkFault", (LinkFault,), {"kind": f"link-{name}"})
-    for name in "down refuse lose-requests lose-replies delay slow cut".split()
-] + [FadingLink]
+    for name in "down refuse lose-requests lose-replies delay slow cut lag far".split()
+] + [FadingLink, OldAddress]

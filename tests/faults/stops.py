@@ -33,9 +33,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
+from lanes import play_all
 from namespaces import NamespaceServers
 
 TTL, TIMEOUT, GRACE = "2s", "200ms", "200ms"
@@ -200,38 +200,16 @@ class Replacement(Round):
         return result, report.get("fence", 0)
 
 
-def play(kind, deployment, directory, todo, lane, seed, counts, failures):
-    chance = random.Random(seed)
-    while todo and not failures:
-        try:
-            todo.pop()
-            counts[kind(deployment, directory, lane, chance).play()] += 1
-        except IndexError:
-            return
-        except Exception as failure:  # of a thread: it would be printed, and nothing more
-            failures.append(failure)
-
-
-def play_all(servers, options):
+def play_rounds(servers, options):
     directory = tempfile.mkdtemp()
     deployment = NamespaceServers(directory, servers)
-    counts, failures = collections.Counter(), []
-    todo = [None] * options.rounds
+    counts = collections.Counter()
+
+    def play(lane, chance, _):
+        counts[options.kind(deployment, directory, lane, chance).play()] += 1
+
     try:
-        lanes = [
-            threading.Thread(
-                target=play,
-                args=(
-                    *(options.kind, deployment, directory, todo, lane, options.seed + lane),
-                    *(counts, failures),
-                ),
-            )
-            for lane in range(options.lanes)
-        ]
-        for lane in lanes:
-            lane.start()
-        for lane in lanes:
-            lane.join()
+        failures = play_all(play, [None] * options.rounds, options.lanes, options.seed)
     finally:
         deployment.close()
         shutil.rmtree(directory)
@@ -258,7 +236,7 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     options = parser.parse_args()
     print(f"stops: seed {options.seed}", flush=True)
-    all_well = [play_all(servers, options) for servers in options.servers or (1, 3, 5)]
+    all_well = [play_rounds(servers, options) for servers in options.servers or (1, 3, 5)]
     sys.exit(0 if all(all_well) else 1)
 
 

@@ -156,7 +156,7 @@ ScriptCall call_of(char step, const Token& token) {
     case 'a':
       return ask_call({key, LeaseId{sha1_hex(token.secret())}, {}, {"web1", "alice", "why"}});
     case 'p':
-      return ask_call({key, {}, 0});
+      return ask_call({key, {}, "0"});
     default:
       return acquire_call(acquire);
   }

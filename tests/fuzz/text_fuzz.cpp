@@ -15,9 +15,10 @@ std::string unquoted(std::string_view word) {
     if (word[i] == '\'') {
       inside = !inside;
     } else if (inside) {
+      check(word[i] != '\\' || (word[i + 1] != '\\' && word[i + 1] != '\''));
       text += word[i];
     } else {
-      check(word[i] == '\\' && i + 1 < word.size() && word[i + 1] == '\'');
+      check(word[i] == '\\' && i + 1 < word.size() && (word[i + 1] == '\'' || word[i + 1] == '\\'));
       text += word[++i];
     }
   }

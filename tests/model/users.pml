@@ -37,7 +37,7 @@
  *   HEAL_FORGETS           a heal restores a lost record as one without users
  *   NO_GUARD               a server that lost its data grants at once
  *   USERS_STAY             the end of the last user after the keeper deletes nothing
- *   TOMBSTONE_EVERYWHERE   a keeper's release leaves a tombstone whatever it finds
+ *   TOMBSTONE_BESIDE_USERS a keeper's release leaves a tombstone only where it finds users
  *   NO_RIVAL               for freedom: with a rival no schedule ends; heals are not late then
  *   PROMPT                 nothing passes or expires; each end is sent once, and it arrives; then
  *                          a quorum is free
@@ -133,7 +133,7 @@ inline delete(s) { key[s] = FREE; forget(s) }
 
 /* The keeper's release. */
 inline release(s, by_hand) {
-#ifdef TOMBSTONE_EVERYWHERE
+#ifndef TOMBSTONE_BESIDE_USERS
   tombstone[s] = true;
 #endif
   if

@@ -207,6 +207,10 @@ void Draw::add_mishaps() {
     for (std::size_t i = 1 + random_.below(6); i > 0; --i)
       schedule_.mishaps.push_back(mishap(Kind::ask));
   }
+  if (profile_.ranks_waiters) {
+    for (std::size_t i = extra_.below(3); i > 0; --i)
+      schedule_.mishaps.push_back(mishap(Kind::dismiss));
+  }
   if (profile_.servers_jump_forward) {
     for (std::size_t i = 0; i < schedule_.servers; ++i) {
       Mishap jump = mishap(Kind::step_server_wall);
@@ -445,6 +449,10 @@ void Draw::configure_all() {
 
 void Draw::finish() {
   configure_all();
+  if (profile_.ranks_waiters) {
+    for (SessionPlan& plan : schedule_.sessions)
+      plan.priority = extra_.chance(500) ? 0 : 1 + static_cast<unsigned>(extra_.below(3));
+  }
   Duration bound = milliseconds(4000) + (schedule_.restart_guard > Duration::zero()
                                              ? schedule_.restart_guard + seconds(2)
                                              : Duration::zero());

@@ -67,6 +67,10 @@ struct Violation {
 ///   superseded    a waiter gives up for a newer one that no server knew of, or although a quorum
 ///                 told it of none. Or it is granted the lock by an attempt that began after a
 ///                 quorum of servers knew of a newer one, or it keeps waiting
+///   dismissed     a waiter is sent away that came later, or that no server was told to send away.
+///   Or
+///                 it is granted the lock by an attempt that began after a quorum of servers were
+///                 told, or it keeps waiting
 ///   node          a script runs at a node of a vote for a key that another node of it has
 ///   stop          a holder learns of a stop request for another lease than its own, or is to make
 ///                 room for a run that is not newer; or a lease that was valid all the while is
@@ -191,6 +195,11 @@ class Referee final : public Watcher {
   /// Since when a quorum of servers knows of a newer waiter that supersedes it.
   [[nodiscard]] std::optional<Duration> superseded_since(const Process& process) const;
 
+  /// It gave up because it was dismissed.
+  void was_sent_away(const Process& process);
+  /// Since when a quorum of servers knows that it is to give up.
+  [[nodiscard]] std::optional<Duration> dismissed_since(const Process& process) const;
+
   // A client of another library.
   void foreign_granted(const std::string& value, Duration until);
   void foreign_ended(const std::string& value);
@@ -250,8 +259,9 @@ class Referee final : public Watcher {
     std::uint32_t extended_alone = 0;  ///< servers where its owner record may have expired since
     bool released_unrecorded = false;  ///< by hand, where that record had expired
     std::array<std::optional<Fence>, max_servers> granted_fences{};  ///< by server
-    std::array<Fence, max_servers> known_fences{};  ///< to which it raised the server's counter
-    std::array<Duration, max_servers> ends{};       ///< true time until which the server keeps it
+    std::array<Fence, max_servers> known_fences{};     ///< to which it raised the server's counter
+    std::array<Milliseconds, max_servers> max_ttls{};  ///< requested at the server
+    std::array<Duration, max_servers> ends{};  ///< true time until which the server keeps it
     std::array<std::optional<Slots>, max_servers> told_slots{};  ///< as told to the process
     std::set<const Server*> brought_to{};  ///< nodes that got it from the process and kept it
     Duration asked_at{};
@@ -267,6 +277,12 @@ class Referee final : public Watcher {
     Ticket ticket = 0;
     std::uint32_t servers = 0;        ///< that knew of it as the newest
     std::optional<Duration> since{};  ///< when a quorum of them did
+  };
+  /// The waiters with this ticket or a smaller one are sent away.
+  struct Dismissal {
+    Ticket up_to = 0;
+    std::uint32_t servers = 0;        ///< that were told
+    std::optional<Duration> since{};  ///< when a quorum of them was
   };
   struct Attempts {
     std::string token;
@@ -302,6 +318,8 @@ class Referee final : public Watcher {
                                 const Facts& facts);
   void check_script(const Run& run, const Standing& before, const Standing& after,
                     const Reply& reply);
+  /// Whether an extension brought the lease's end nearer than anybody requested (PROTOCOL R4).
+  [[nodiscard]] static bool is_too_short(const Run& run, const Facts& facts, Milliseconds end);
   void check_shares(const Run& run, const Facts& facts, const Standing& before,
                     const Standing& after);
   void check_slots(const Run& run, const Facts& facts, const Standing& before,
@@ -311,6 +329,7 @@ class Referee final : public Watcher {
   void check_counter(const Run& run);
   void check_requeued(const Run& run);
   void note_superseder(const Run& run, const Reply& reply);
+  void note_dismissal(const Run& run);
   void note_undo_elsewhere(const Run& run);
   void note_late_entry(const Run& run);
   /// The superseders that are newer than every waiter of this process.
@@ -373,6 +392,8 @@ class Referee final : public Watcher {
   std::map<const Process*, Attempts> attempts_;
   std::map<const Process*, Notifications> notifications_;
   std::map<std::string, Superseder> superseders_;  ///< by waiter id
+  std::vector<Dismissal> dismissals_;
+  std::map<const Process*, Ticket> tickets_;
   std::size_t hasty_attempts_ = 0;
   /// Their ids in the queue, and the nodes that queued them.
   std::map<const Process*, std::map<std::string, std::set<const Server*>>> waiters_;

@@ -40,6 +40,24 @@ std::optional<Duration> Referee::superseded_since(const Process& process) const 
   return data_lost_ ? std::nullopt : since;
 }
 
+void Referee::was_sent_away(const Process& process) {
+  const auto concerns = [&](const Dismissal& one) {
+    return tickets_.contains(&process) && tickets_.at(&process) <= one.up_to;
+  };
+  if (std::ranges::none_of(dismissals_, concerns))
+    violate("dismissed", process.name() + " is sent away, but came later");
+}
+
+std::optional<Duration> Referee::dismissed_since(const Process& process) const {
+  const auto ticket = tickets_.find(&process);
+  std::optional<Duration> since;
+  for (const Dismissal& one : dismissals_) {
+    if (one.since && ticket != tickets_.end() && ticket->second <= one.up_to)
+      since = std::min(since.value_or(*one.since), *one.since);
+  }
+  return data_lost_ ? std::nullopt : since;
+}
+
 void Referee::killed(const Process& process) {
   for (auto& [token, facts] : facts_) {
     if (facts.process != &process) continue;
@@ -67,6 +85,7 @@ void Referee::attempts(const Process& process, const Token& token, std::optional
   attempts.outages =
       !last.token.empty() && last.max_tickets.size() < quorum_ ? last.outages + 1 : 0;
   attempts.has_ticket = last.has_ticket || ticket;
+  if (ticket) tickets_[&process] = *ticket;
   if (!ticket) return;
   if (queues && attempts.outages >= 2)
     violate("queue", process.name() + " stays in the queue although no quorum answers it");
@@ -127,6 +146,8 @@ void Referee::granted(Process& process, const Lease& lease) {
   facts.granted_at = timeline_.now();
   if (const auto since = superseded_since(process); since && *since < facts.asked_at)
     violate("superseded", process.name() + " gets the lock although a newer waiter came");
+  if (const auto since = dismissed_since(process); since && *since < facts.asked_at)
+    violate("dismissed", process.name() + " gets the lock although it was dismissed");
   facts.hold = lease.hold;
   facts.fence = lease.fence;
   facts.until = process.true_time(lease.deadline);

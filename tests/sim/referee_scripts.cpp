@@ -185,6 +185,7 @@ void Referee::after(const Run& run, const Reply& reply) {
   }
   // Even if it was refused the lock, for example by an unusable counter: the server knows of it.
   if (run.script == "acquire") note_superseder(run, reply);
+  if (run.script == "dismiss" && reply.type != Reply::Type::error) note_dismissal(run);
   if (run.script == "release" && reply.type != Reply::Type::error) check_requeued(run);
   if (run.script == "break_lock" || run.script == "release") note_removals(run, before_, after);
   if (run.script == "heal") {
@@ -219,6 +220,11 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
   if (before.there && before.value != shared_marker && before.value != token && !same) {
     violate("theft", text_of(run) + " changed the lock of " + name_of(before.value));
   }
+  const bool gives_ttl = says(reply, "granted") || says(reply, "extended") || says(reply, "healed");
+  if (gives_ttl && !goes_alone(run)) {
+    Milliseconds& longest = facts.max_ttls[run.server.vote()];
+    longest = std::max(longest, Milliseconds(number_in(run.arguments[1])));
+  }
   check_shares(run, facts, before, after);
   check_slots(run, facts, before, after, reply);
   if (says(reply, "granted") || says(reply, "extended")) check_counter(run);
@@ -250,7 +256,8 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
   // A refused script promised nothing.
   if (has(after, token, facts) && reply.type != Reply::Type::error) note_end(run, facts, after);
   if (!facts.granted && !has(after, token, facts)) end = std::min(end, timeline_.now());
-  if (run.script == "extend" && ours && before.value == token && after.expires < before.expires) {
+  if (run.script == "extend" && ours && before.value == token && after.expires < before.expires &&
+      is_too_short(run, facts, *after.expires)) {
     violate("shortening", text_of(run) + " brought the end nearer");
   }
   if (run.script == "release" && ours && !has(after, token, facts) && run.arguments[1] == "1" &&
@@ -262,6 +269,11 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
   }
 }
 
+bool Referee::is_too_short(const Run& run, const Facts& facts, Milliseconds end) {
+  // Only a clock that was set back lets a lease last longer than was requested.
+  return end < run.server.keyspace().now() + facts.max_ttls[run.server.vote()];
+}
+
 void Referee::check_shares(const Run& run, const Facts& facts, const Standing& before,
                            const Standing& after) {
   for (const auto& [id, end] : before.shares) {
@@ -269,7 +281,8 @@ void Referee::check_shares(const Run& run, const Facts& facts, const Standing& b
     if (id != facts.id && (found == after.shares.end() || found->second != end))
       violate("theft", text_of(run) + " changed another's share");
     if (id == facts.id && run.script == "extend" && found != after.shares.end() &&
-        found->second < end) {
+        found->second < end &&
+        is_too_short(run, facts, Milliseconds(static_cast<Milliseconds::rep>(found->second)))) {
       violate("shortening", text_of(run) + " brought the end nearer");
     }
   }
@@ -344,6 +357,15 @@ void Referee::note_superseder(const Run& run, const Reply& reply) {
     if (is_newest) superseder.servers |= bit_of(run.server);
   }
   if (!superseder.since && is_quorum(superseder.servers)) superseder.since = timeline_.now();
+}
+
+void Referee::note_dismissal(const Run& run) {
+  if (run.arguments[protocol::argument::dismiss::ticket].empty()) return;
+  const auto up_to = number_in<Ticket>(run.arguments[protocol::argument::dismiss::ticket]);
+  auto found = std::ranges::find(dismissals_, up_to, &Dismissal::up_to);
+  if (found == dismissals_.end()) found = dismissals_.insert(found, Dismissal{up_to});
+  found->servers |= bit_of(run.server);
+  if (!found->since && is_quorum(found->servers)) found->since = timeline_.now();
 }
 
 void Referee::move_address(const Server& server, const Server& to) {

@@ -107,6 +107,8 @@ std::string describe(const Mishap& mishap) {
       return fmt::format("a process on {} asks who has the lock", host);
     case Kind::ask:
       return fmt::format("a process on {} asks the holder to stop, {} later", host, span);
+    case Kind::dismiss:
+      return fmt::format("a process on {} sends away who waits", host);
     case Kind::evict:
       return fmt::format("{} loses the lock's key", server);
     case Kind::move_address:

@@ -61,6 +61,7 @@ struct Mishap {
     inspect,            ///< a process on a host queries the holder of the lock
     ask,                ///< a process on a host queries the holder, and asks it to stop `span`
                         ///< later, when the lock may have another holder
+    dismiss,            ///< a process on a host sends away who waits
     evict,              ///< a server loses the lock's key, but not its helper keys
     move_address,       ///< a server's address leads to `other` for a while
     spoil_counter,      ///< a server's fence counter has an invalid value, for a while

@@ -19,8 +19,9 @@ std::string describe(const SessionPlan& plan) {
   const std::string keys = plan.keys > 1        ? ", both locks"
                            : plan.first_key > 0 ? ", the second lock"
                                                 : "";
-  return fmt::format("ttl {} ms, work {:.0f} ms, {}{}{}{}", plan.ttl.count(), in_ms(plan.work),
-                     wait, mode, keys,
+  const std::string priority = plan.priority > 0 ? fmt::format(", priority {}", plan.priority) : "";
+  return fmt::format("ttl {} ms, work {:.0f} ms, {}{}{}{}{}", plan.ttl.count(), in_ms(plan.work),
+                     wait, mode, keys, priority,
                      plan.replaces     ? ", newest wins and replaces"
                      : plan.supersedes ? ", newest wins"
                                        : "");
@@ -61,6 +62,8 @@ const char* word_for(AcquireDecision why) {
       return "stopped";
     case Why::superseded:
       return "superseded";
+    case Why::dismissed:
+      return "dismissed";
     case Why::undecided:
     case Why::granted:
       break;
@@ -146,6 +149,7 @@ AcquireOrder Session::order(std::size_t key) const {
   owner.supervised = plan_.style == SessionPlan::Style::run;
   owner.slots = plan_.mode.slots;
   owner.take = plan_.mode.take;
+  owner.priority = plan_.priority;
   AcquireOrder order{world_.resource(key), ttl, owner, margin(ttl)};
   order.mode = plan_.mode;
   if (plan_.supersedes) {
@@ -188,6 +192,8 @@ bool Session::note_failure(const WaitFailure& failed) {
   gave_up_ = failure.why;
   if (failure.why == AcquireDecision::superseded)
     world_.referee(world_.resource(plan_.first_key)).gave_way(*process_);
+  if (failure.why == AcquireDecision::dismissed)
+    world_.referee(world_.resource(plan_.first_key)).was_sent_away(*process_);
   world_.note_giving_up(*this);
   return true;
 }

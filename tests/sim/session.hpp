@@ -36,6 +36,7 @@ struct SessionPlan {
   bool supersedes = false;  ///< as a waiter; then it takes one exclusive lock
   bool replaces = false;    ///< such a holder stops for a newer one of its kind
   std::optional<std::size_t> max_waiting{};
+  unsigned priority = 0;
   Milliseconds ttl{};
   Duration server_timeout{};
   WaitPolicy wait;

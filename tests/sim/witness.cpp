@@ -54,9 +54,12 @@ asio::awaitable<BreakVote> Witness::break_lock(BreakRequest request, Instant dea
 asio::awaitable<InspectVote> Witness::ask_holder(AskRequest request, Instant deadline) {
   return server_->ask_holder(std::move(request), deadline);
 }
+asio::awaitable<DismissVote> Witness::dismiss(DismissRequest request, Instant deadline) {
+  return server_->dismiss(std::move(request), deadline);
+}
 asio::awaitable<InspectVote> Witness::inspect(Resource resource, std::optional<LeaseId> share,
-                                              Instant deadline, RunsTold runs) {
-  return server_->inspect(std::move(resource), std::move(share), deadline, runs);
+                                              Instant deadline, InspectScope scope) {
+  return server_->inspect(std::move(resource), std::move(share), deadline, std::move(scope));
 }
 asio::awaitable<Result<LockList, Fault>> Witness::list(ListRequest request) {
   return server_->list(std::move(request));

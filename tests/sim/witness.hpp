@@ -25,8 +25,9 @@ class Witness final : public LockServer {
   asio::awaitable<ReleaseVote> release(ReleaseRequest request, Instant deadline) override;
   asio::awaitable<BreakVote> break_lock(BreakRequest request, Instant deadline) override;
   asio::awaitable<InspectVote> inspect(Resource resource, std::optional<LeaseId> share,
-                                       Instant deadline, RunsTold runs) override;
+                                       Instant deadline, InspectScope scope) override;
   asio::awaitable<InspectVote> ask_holder(AskRequest request, Instant deadline) override;
+  asio::awaitable<DismissVote> dismiss(DismissRequest request, Instant deadline) override;
   asio::awaitable<Result<LockList, Fault>> list(ListRequest request) override;
   void undo(const Resource& resource, const Token& token, std::optional<Requeue> requeue,
             NotUndone not_undone) override;

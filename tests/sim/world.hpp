@@ -29,7 +29,7 @@ inline std::size_t majority(std::size_t servers) {
 constexpr Milliseconds hang_up_delay{20};
 
 /// How many values the reason of a failed attempt may have.
-constexpr std::size_t whys = static_cast<std::size_t>(AcquireDecision::superseded) + 1;
+constexpr std::size_t whys = static_cast<std::size_t>(AcquireDecision::dismissed) + 1;
 
 /// Statistics of many schedules, which show whether they cover what they should.
 struct Totals {
@@ -105,6 +105,7 @@ class World final : public Network {
   asio::awaitable<void> break_by_force(Mishap mishap);
   asio::awaitable<void> inspect_lock(Mishap mishap);
   asio::awaitable<void> ask_holder(Mishap mishap);
+  asio::awaitable<void> dismiss(Mishap mishap);
   void foreign_lock(const Mishap& mishap);
   void move_address(std::size_t address, std::size_t to);
   void spoil_counter(Server& server, Duration span);

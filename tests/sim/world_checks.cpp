@@ -26,7 +26,10 @@ bool keeps_out(const Session& first, const Session& next) {
 
 bool World::is_first(const Session& session) const {
   return std::ranges::none_of(sessions_, [&](const Session& other) {
-    return &other != &session && other.waiting() && other.plan().start <= session.plan().start;
+    const bool is_before = other.plan().priority != session.plan().priority
+                               ? other.plan().priority > session.plan().priority
+                               : other.plan().start <= session.plan().start;
+    return &other != &session && other.waiting() && is_before;
   });
 }
 
@@ -38,6 +41,7 @@ void World::check_delay(const Session& session) {
   Duration bound = schedule_.bound;
   for (const Session& other : sessions_) {
     const bool may_be_before =
+        other.plan().priority > session.plan().priority ||
         other.plan().start <= session.queued_since().value_or(timeline_.now());
     if (&other == &session || !may_be_before) continue;
     if (other.waited_until()) since = std::max(since, *other.waited_until());
@@ -81,8 +85,8 @@ void World::check_full(const Session& session) {
 void World::check_order(const Session& session) {
   for (const Session& other : sessions_) {
     const bool came_first = other.queued_since() && *other.queued_since() < session.plan().start;
-    if (!came_first || !other.waiting() || !other.plan().undisturbed ||
-        referee_.was_broken(other.process()))
+    if (!came_first || other.plan().priority < session.plan().priority || !other.waiting() ||
+        !other.plan().undisturbed || referee_.was_broken(other.process()))
       continue;
     // Of two waiters that may have it together, the network decides which one learns of it first.
     if (other.plan().mode.shared && session.plan().mode.shared) continue;
@@ -117,6 +121,11 @@ void World::check_outcome() {
       referee_.violate("superseded",
                        session.name() + " keeps waiting although a newer waiter came");
     }
+    const auto dismissed = referee_.dismissed_since(session.process());
+    if (session.waiting() && dismissed &&
+        timeline_.now() > std::max(*dismissed, schedule_.progress_from) + schedule_.bound) {
+      referee_.violate("dismissed", session.name() + " keeps waiting although it was dismissed");
+    }
     if (session.waiting() && session.waits_for_ever()) {
       if (schedule_.shape != Schedule::Shape::queue) check_progress(session);
       if (schedule_.shape == Schedule::Shape::queue && is_first(session)) check_delay(session);
@@ -144,7 +153,7 @@ void World::check_outcome() {
     if (why == Why::duplicate || why == Why::denied || why == Why::misconfigured)
       referee_.violate("answer", "an impossible failure");
     const bool unavailable = why == Why::unavailable || why == Why::too_slow;
-    if (why == Why::superseded || why == Why::stopped) continue;
+    if (why == Why::superseded || why == Why::dismissed || why == Why::stopped) continue;
     if (why == Why::queue_full && session.plan().max_waiting) continue;
     if (why && session.waits_for_ever() && !unavailable)
       referee_.violate("answer", "a session gave up that waits for ever");

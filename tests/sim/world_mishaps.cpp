@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/helper_keys.hpp"
+#include "engine/dismissal.hpp"
 #include "engine/inspect.hpp"
 #include "store/local/commands.hpp"
 #include "support/digest.hpp"
@@ -140,6 +141,9 @@ void World::apply(const Mishap& mishap) {
     case Mishap::Kind::ask:
       start([this, mishap] { return ask_holder(mishap); });
       return;
+    case Mishap::Kind::dismiss:
+      start([this, mishap] { return dismiss(mishap); });
+      return;
     case Mishap::Kind::evict:
       server.keyspace().erase(resource_.key());
       return;
@@ -274,6 +278,16 @@ asio::awaitable<void> World::ask_holder(Mishap mishap) {
     const auto votes = co_await ask_to_stop(*server_set, request);
     referee_.asked(id, is_gone(votes, id), began);
   }
+  finished(process);
+  co_await server_set->close(CloseMode::immediate);
+  process.end();
+}
+
+asio::awaitable<void> World::dismiss(Mishap mishap) {
+  Process& process = new_process(mishap.host, "dismisser");
+  const std::shared_ptr<ServerSet> server_set = new_server_set(process, Milliseconds(50));
+  const StopRequest by;
+  (void)co_await dismiss_waiters(*server_set, resource_, by);
   finished(process);
   co_await server_set->close(CloseMode::immediate);
   process.end();

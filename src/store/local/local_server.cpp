@@ -41,6 +41,12 @@ Fault fault_of_error(const std::string& text) {
   if (text.starts_with(protocol::word::fence_error))
     return {FaultKind::misconfigured,
             "the fence counter of this key cannot be used (" + words + ")"};
+  if (text.starts_with(protocol::word::named_slots_error))
+    return {FaultKind::misconfigured, std::string(named_slots_text)};
+  if (text.starts_with(protocol::word::numbered_slots_error))
+    return {FaultKind::misconfigured, std::string(numbered_slots_text)};
+  if (text.starts_with(protocol::word::unknown_slot_error))
+    return {FaultKind::unavailable, std::string(unknown_slot_text)};
   return {FaultKind::garbage, "the lock script failed: " + words};
 }
 

@@ -42,6 +42,10 @@ class LocalServer final : public ScriptedServer {
                                                   std::function<void(Notification)> notified,
                                                   Instant deadline) override;
   void unsubscribe() override;
+  /// A reboot empties all files.
+  asio::awaitable<std::optional<bool>> persists_nothing(Instant /*deadline*/) override {
+    co_return true;
+  }
   [[nodiscard]] bool was_reached() const override { return true; }
   asio::awaitable<void> close(Instant deadline) override;
 

@@ -82,6 +82,14 @@ bool any_user_may_remove_files(const struct stat& status) {
   return (status.st_mode & S_IWOTH) != 0 && (status.st_mode & S_ISVTX) == 0;
 }
 
+/// On RHEL, Fedora, Arch and openSUSE, /run/lock is root's alone.
+std::string advice_for(int error, const Location& location) {
+  if (error != EACCES) return {};
+  const std::string user = std::to_string(kernel::effective_user());
+  return "; root can have it made at boot, by a file in /etc/tmpfiles.d with the line `d " +
+         location.directory + " 0700 " + user + " " + std::to_string(::getegid()) + "`";
+}
+
 Result<UniqueFd, Fault> open_own(const Location& location) {
   const std::size_t slash = location.directory.rfind('/');
   const std::string parent = location.directory.substr(0, slash);
@@ -99,7 +107,7 @@ Result<UniqueFd, Fault> open_own(const Location& location) {
   // Set the mode again, as the umask may have removed bits of it.
   const bool made = ::mkdirat(above.get(), name.c_str(), S_IRWXU) == 0;
   if (made ? ::fchmodat(above.get(), name.c_str(), S_IRWXU, 0) != 0 : errno != EEXIST)
-    return refused(location, "cannot be made: " + errno_text(errno));
+    return refused(location, "cannot be made: " + errno_text(errno) + advice_for(errno, location));
   fd.reset(::openat(above.get(), name.c_str(), open_flags));
   return fd;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/helper_keys.hpp"
+#include "core/protocol.hpp"
 #include "store/redis/error_reply.hpp"
 #include "support/text.hpp"
 
@@ -75,7 +76,7 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call,
     } else if (reply->type != Reply::Type::error) {
       facts_ = server->facts();
       masters_.confirm(route.slot);
-      co_return *reply;
+      co_return co_await finish(call, *reply, attempt, time.next());
     } else if (is_try_again(reply->text) && may_lack_keys(call)) {
       fault = co_await lead_to_part(route, call, time);
     } else {
@@ -83,6 +84,20 @@ asio::awaitable<ScriptReply> ClusterServer::follow(ScriptCall call,
     }
     if (fault) co_return unexpected(std::move(*fault));
   }
+}
+
+asio::awaitable<ScriptReply> ClusterServer::finish(const ScriptCall& call, Reply reply,
+                                                   std::shared_ptr<const Attempt> attempt,
+                                                   Instant deadline) {
+  std::optional<ScriptCall> rest = rest_of(call, reply);
+  if (!rest) co_return reply;
+  auto done = co_await follow(std::move(*rest), std::move(attempt), deadline);
+  // A ttl that is not remembered might be shortened later. Without the sign, `stop` learns less.
+  if (!done && call.script == &scripts::extend) co_return unexpected(std::move(done.error()));
+  const std::size_t at = protocol::reply::free_asked::ended;
+  if (call.script == &scripts::ask && done && reply.elements.size() == at + 1)
+    reply.elements[at].integer = done->integer;
+  co_return reply;
 }
 
 asio::awaitable<std::optional<Fault>> ClusterServer::lead_to_other_master(Route& route, Fault fault,
@@ -142,10 +157,10 @@ asio::awaitable<std::optional<Fault>> ClusterServer::lead_to_part(Route& route, 
     route.place = (*redirect)->to;
     route.asking = true;
   }
-  // Neither server has the lock's key. An extend or a release with that key alone shows that the
-  // lease is gone. For other scripts, a free lock cannot be distinguished from one that is moving.
-  if (call.script != &scripts::extend && call.script != &scripts::release)
-    co_return fault_at(route.owner, fault_of_error(try_again));
+  // Neither server has the lock's key. A question about one exclusive lease with that key alone
+  // shows that the lease is gone. For other scripts, a free lock cannot be distinguished from one
+  // that is moving.
+  if (!may_lack_all_keys(call)) co_return fault_at(route.owner, fault_of_error(try_again));
   call.keys.resize(1);
   route.lead_to_owner(route.owner);
   co_return std::nullopt;

@@ -73,6 +73,10 @@ class ClusterServer final : public RedisVote {
   asio::awaitable<ScriptReply> follow(ScriptCall call, std::shared_ptr<const Attempt> attempt,
                                       Instant deadline);
 
+  /// Does what the call could not do at a server that lacks some of its keys, see rest_of().
+  asio::awaitable<ScriptReply> finish(const ScriptCall& call, Reply reply,
+                                      std::shared_ptr<const Attempt> attempt, Instant deadline);
+
   // These return the fault that ends a call, or change its route. The references must outlive the
   // coroutines.
 

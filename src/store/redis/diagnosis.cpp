@@ -11,6 +11,7 @@
 #include "store/redis/findings.hpp"
 #include "store/redis/rights.hpp"
 #include "store/redis/server_info.hpp"
+#include "store/redis/tls_source.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock::redis {
@@ -318,9 +319,15 @@ asio::awaitable<Diagnosis> diagnose(asio::any_io_executor executor, const Clock&
         *logged_in = false;
         if (tell) tell(server);
       };
+  std::string authorities;
+  if (endpoint.tls && options.tls) authorities = options.tls->context()->authorities();
   const std::unique_ptr<RedisVote> vote = make_server(executor, clock, endpoint, options);
   Probe probe(*vote, std::move(executor), clock, std::move(endpoint), std::move(options), request);
   Diagnosis diagnosis = co_await probe.run(*logged_in);
+  if (!authorities.empty()) {
+    diagnosis.facts.push_back({"trusted_cas", authorities});
+    diagnosis.cells.push_back({"TRUSTS", std::move(authorities)});
+  }
   co_await vote->close(clock.now() + request.server_timeout);
   co_return diagnosis;
 }

@@ -123,8 +123,10 @@ std::optional<std::string> refuse_parameters(std::string_view rest) {
   name = name.substr(0, name.find_first_of("=&"));
   const bool plain = !name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_-") ==
                                           std::string_view::npos;
-  return "it has " + (plain ? "the parameter " + std::string(name) : "a parameter") +
-         " of another client behind a ?; here options say such things, as --user and --cacert do";
+  const std::string unknown = plain ? "unknown parameter '" + std::string(name) + "'"
+                                    : std::string("unknown parameter behind the ?");
+  if (name == "db") return unknown + ": write the database as a path, redis://HOST:PORT/3";
+  return unknown + "; options say such things, as --user and --cacert do";
 }
 
 /// `host`, `host:port`, `[v6]`, `[v6]:port`. Without a port the address keeps the one that it has.

@@ -5,6 +5,7 @@
 
 #include "core/protocol.hpp"
 #include "core/types.hpp"
+#include "store/script_votes.hpp"
 #include "support/text.hpp"
 
 namespace redlock::redis {
@@ -107,6 +108,9 @@ constexpr std::array meanings{
     // Managed services.
     Meaning{"not support for", FaultKind::denied, missing_command_advice},
     Meaning{"not supported for", FaultKind::denied, missing_command_advice},
+    Meaning{protocol::word::named_slots_error, FaultKind::misconfigured, named_slots_text},
+    Meaning{protocol::word::numbered_slots_error, FaultKind::misconfigured, numbered_slots_text},
+    Meaning{protocol::word::unknown_slot_error, FaultKind::unavailable, unknown_slot_text},
     Meaning{protocol::word::fence_error, FaultKind::misconfigured,
             "the fence counter of this key was overwritten by another client: delete it, and reset "
             "what checks fences (they begin anew with the clock)"},

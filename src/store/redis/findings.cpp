@@ -55,8 +55,9 @@ class FindingsBuilder {
       return add(Level::unknown, "software", "it does not report its version");
     }
     const std::string shown = escape_for_terminal(version);
-    if (major < min_version) {
-      return add(Level::bad, "software",
+    if (report_.software == "redis" && major < min_version) {
+      // What a lock needs was tried.
+      return add(diagnosis_.votes ? Level::warning : Level::bad, "software",
                  "it is version " + shown + ", and " + std::to_string(min_version) + " is needed");
     }
     add(Level::good, "software", report_.software + " " + shown);
@@ -189,9 +190,11 @@ class FindingsBuilder {
     if (!guarded) return;
     if (const auto left = guard_remaining(*report_.facts.up, demands_.restart_guard)) {
       diagnosis_.votes = false;
+      const std::string why = *report_.facts.up < Duration::zero()
+                                  ? "its clock was set back to before its start"
+                                  : "it started " + format_duration(*report_.facts.up) + " ago";
       return add(Level::warning, "uptime",
-                 "it started " + format_duration(*report_.facts.up) + " ago, its vote counts in " +
-                     format_duration(*left) + " (--restart-guard)");
+                 why + ", its vote counts in " + format_duration(*left) + " (--restart-guard)");
     }
     add(Level::good, "uptime", "it has been up for longer than the --restart-guard");
   }

@@ -1,6 +1,34 @@
 #include "store/redis/openssl.hpp"
 
+#ifdef REDLOCK_STATIC
+
+namespace redlock::redis {
+namespace {
+
+Result<OpenSsl, std::string> load_all() {
+  OpenSsl functions;
+#define REDLOCK_LINK(name) functions.name = &::name;
+  REDLOCK_OPENSSL_FUNCTIONS(REDLOCK_LINK)
+#undef REDLOCK_LINK
+  // The host's configuration may have engines and providers loaded, which were made for another
+  // OpenSSL and another libc. OpenSSL need not clean up at exit: the kernel does so sooner.
+  functions.OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, nullptr);
+  return functions;
+}
+
+}  // namespace
+
+SystemAuthorities OpenSsl::system_authorities() const {
+  return find_system_authorities();
+}
+
+}  // namespace redlock::redis
+
+#else
+
 #include <dlfcn.h>
+
+#include <cstdlib>
 
 #include "support/text.hpp"
 
@@ -47,6 +75,21 @@ Result<OpenSsl, std::string> load_all() {
 }
 
 }  // namespace
+
+SystemAuthorities OpenSsl::system_authorities() const {
+  const auto named_or = [](const char* variable, const char* fallback) {
+    const char* const named = std::getenv(variable);
+    return std::string(named != nullptr ? named : fallback);
+  };
+  return {named_or(X509_get_default_cert_file_env(), X509_get_default_cert_file()),
+          named_or(X509_get_default_cert_dir_env(), X509_get_default_cert_dir())};
+}
+
+}  // namespace redlock::redis
+
+#endif
+
+namespace redlock::redis {
 
 Result<const OpenSsl*, std::string> OpenSsl::load() {
   static const Result<OpenSsl, std::string> loaded = load_all();

@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "store/redis/system_authorities.hpp"
 #include "support/result.hpp"
 
 static_assert(OPENSSL_VERSION_MAJOR >= 3, "the names below are those of OpenSSL 3");
@@ -37,7 +38,6 @@ static_assert(OPENSSL_VERSION_MAJOR >= 3, "the names below are those of OpenSSL 
   use(SSL_CTX_set_cert_verify_callback)       \
   use(SSL_CTX_set_default_passwd_cb)          \
   use(SSL_CTX_set_default_passwd_cb_userdata) \
-  use(SSL_CTX_set_default_verify_paths)       \
   use(SSL_CTX_set_options)                    \
   use(SSL_CTX_set_verify)                     \
   use(SSL_CTX_use_PrivateKey)                 \
@@ -73,15 +73,17 @@ static_assert(OPENSSL_VERSION_MAJOR >= 3, "the names below are those of OpenSSL 
   use(X509_VERIFY_PARAM_set1_ip_asc)          \
   use(X509_get_default_cert_dir)              \
   use(X509_get_default_cert_dir_env)          \
+  use(X509_get_default_cert_file)             \
+  use(X509_get_default_cert_file_env)         \
   use(X509_verify_cert)                       \
   use(X509_verify_cert_error_string)
 // clang-format on
 
 namespace redlock::redis {
 
-/// The system's OpenSSL, loaded for the first server with TLS. If it were linked, loading it would
-/// take longer than the rest of every start (docs/decisions/program.md). The members are OpenSSL's
-/// functions, under their own names.
+/// OpenSSL. It is the system's, loaded for the first server with TLS: if it were linked, loading it
+/// would take longer than the rest of every start (docs/decisions/program.md). With REDLOCK_STATIC
+/// it is part of the program. The members are OpenSSL's functions, under their own names.
 struct OpenSsl {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a name that is declared cannot have any.
 #define REDLOCK_MEMBER(name) decltype(&::name) name = nullptr;
@@ -90,6 +92,9 @@ struct OpenSsl {
 
   /// The library, which stays loaded; or the reason why it cannot be loaded, as one clause.
   static Result<const OpenSsl*, std::string> load();
+
+  /// Where this OpenSSL looks for the system's CAs.
+  [[nodiscard]] SystemAuthorities system_authorities() const;
 };
 
 }  // namespace redlock::redis

@@ -171,7 +171,10 @@ class PlainTransport final : public Transport {
       }
       if (!error) co_return std::nullopt;
     }
-    co_return Fault{FaultKind::silent, "cannot connect: " + error.message()};
+    std::string why = "cannot connect: " + error.message();
+    if (error == asio::error::connection_refused && endpoint_.path.empty())
+      why += "; is it running, and does its bind include this address?";
+    co_return Fault{FaultKind::silent, std::move(why)};
   }
 
   asio::awaitable<asio::error_code> connect(SocketAddress address) {

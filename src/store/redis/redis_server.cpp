@@ -64,7 +64,7 @@ bool needs_replicas(const ScriptCall& call, const Reply& reply) {
 
 /// Whether the call recorded a success that others will rely on, which a fail-over must not lose.
 bool has_recorded_success(const ScriptCall& call, const Reply& reply) {
-  return call.records_success && reply.type == Reply::Type::array && reply.elements.size() == 2 &&
+  return call.records_success && reply.type == Reply::Type::array && reply.elements.size() >= 2 &&
          reply.elements[0].text == protocol::word::released &&
          reply.elements[protocol::reply::released::recorded].integer == 1;
 }

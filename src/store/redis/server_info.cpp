@@ -72,9 +72,12 @@ ServerReport report_from(std::string_view info_text) {
     return std::string(info.field(name).value_or(""));
   };
   ServerReport report;
-  const bool valkey = info.field("valkey_version").has_value();
-  report.software = valkey ? "valkey" : "redis";
-  report.version = text(valkey ? "valkey_version" : "redis_version");
+  // Others report the version of Redis that they resemble, too.
+  report.software = "redis";
+  for (const char* other : {"valkey", "kvrocks", "dragonfly"}) {
+    if (info.field(std::string(other) + "_version")) report.software = other;
+  }
+  report.version = text(report.software + "_version");
   report.role = text("role");
   if (const auto host = info.field("master_host"))
     report.master = std::string(*host) + ":" + text("master_port");

@@ -54,7 +54,7 @@ struct ServerReport {
   /// Its wall clock minus ours; the error is at most half the latency.
   std::optional<Duration> clock_offset;
 
-  std::string software;  ///< redis, valkey
+  std::string software;  ///< redis, valkey, kvrocks, dragonfly
   std::string version;
   std::string role;            ///< master, slave
   std::string master;          ///< of a replica: host:port

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <new>
 #include <system_error>
@@ -40,6 +39,11 @@ bool has_hashed(std::string_view directories) {
     if (is_hashed(std::string(next_word(directories, ':')))) return true;
   }
   return false;
+}
+
+/// Both, if they are there, for the user.
+std::string listed(const std::string& one, const std::string& other) {
+  return one + (one.empty() || other.empty() ? "" : ", ") + other;
 }
 
 /// Whether `chain` can be verified with the CAs of these directories alone. `chain` itself stays
@@ -117,23 +121,40 @@ std::optional<TlsSettingError> TlsContext::load_authorities(const TlsSettings& s
     if (openssl_.SSL_CTX_load_verify_dir(context_, settings.ca_directory->c_str()) != 1)
       return unusable("cacertdir", *settings.ca_directory);
   }
-  if (!settings.ca_file && !settings.ca_directory && verifies_) load_system_authorities();
+  if (!verifies_) return std::nullopt;
+  if (settings.ca_file || settings.ca_directory) {
+    authorities_ = listed(settings.ca_file.value_or(""), settings.ca_directory.value_or(""));
+  } else {
+    load_system_authorities();
+  }
   return std::nullopt;
 }
 
 void TlsContext::load_system_authorities() {
-  const char* const named = std::getenv(openssl_.X509_get_default_cert_dir_env());
-  const char* const directory = named != nullptr ? named : openssl_.X509_get_default_cert_dir();
-  if (has_hashed(directory)) {
-    try_directory_first(directory);
-  } else {
-    // Read them now: in a handshake, reading would count against the server's timeout.
-    openssl_.SSL_CTX_set_default_verify_paths(context_);
+  system_ = openssl_.system_authorities();
+  const bool hashed = has_hashed(system_.directories);
+  const bool has_file = ::access(system_.file.c_str(), R_OK) == 0;
+  if (hashed) {
+    try_directory_first();
+    authorities_ = listed(system_.directories, has_file ? system_.file : "");
+  } else if (read_system_authorities()) {
+    // They were read now: in a handshake, reading would count against the server's timeout.
+    authorities_ = system_.file;
   }
 }
 
-void TlsContext::try_directory_first(std::string directory) {
-  directory_to_try_ = std::move(directory);
+/// Whether the bundle has any. It may be absent.
+bool TlsContext::read_system_authorities() {
+  const bool has_any = !system_.file.empty() &&
+                       openssl_.SSL_CTX_load_verify_file(context_, system_.file.c_str()) == 1;
+  if (!system_.directories.empty())
+    openssl_.SSL_CTX_load_verify_dir(context_, system_.directories.c_str());
+  openssl_.ERR_clear_error();
+  return has_any;
+}
+
+void TlsContext::try_directory_first() {
+  tries_directory_ = true;
   const auto verify = [](X509_STORE_CTX* chain, void* context) {
     return static_cast<TlsContext*>(context)->verify(chain);
   };
@@ -141,13 +162,13 @@ void TlsContext::try_directory_first(std::string directory) {
 }
 
 int TlsContext::verify(X509_STORE_CTX* chain) {
-  if (!directory_to_try_.empty()) {
-    if (is_enough(openssl_, directory_to_try_, chain)) {
+  if (tries_directory_) {
+    if (is_enough(openssl_, system_.directories, chain)) {
       openssl_.X509_STORE_CTX_set_error(chain, X509_V_OK);
       return 1;
     }
-    openssl_.SSL_CTX_set_default_verify_paths(context_);
-    directory_to_try_.clear();
+    read_system_authorities();
+    tries_directory_ = false;
   }
   return openssl_.X509_verify_cert(chain);
 }
@@ -167,7 +188,9 @@ std::optional<TlsSettingError> TlsContext::load_certificate(const TlsSettings& s
 
 void TlsContext::keep_authorities(const TlsContext& from) {
   openssl_.SSL_CTX_set1_cert_store(context_, openssl_.SSL_CTX_get_cert_store(from.context_));
-  if (!from.directory_to_try_.empty()) try_directory_first(from.directory_to_try_);
+  authorities_ = from.authorities_;
+  system_ = from.system_;
+  if (from.tries_directory_) try_directory_first();
 }
 
 void TlsContext::keep_certificate(const TlsContext& from) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "store/redis/system_authorities.hpp"
 #include "store/registry.hpp"
 #include "support/result.hpp"
 
@@ -48,13 +49,18 @@ class TlsContext {
   [[nodiscard]] const std::optional<std::string>& name() const noexcept { return name_; }
   [[nodiscard]] bool verifies() const noexcept { return verifies_; }
 
+  /// The files and directories with the CAs that it trusts, for the user; empty: there are none, or
+  /// it does not verify.
+  [[nodiscard]] const std::string& authorities() const noexcept { return authorities_; }
+
  private:
   std::optional<TlsSettingError> load_authorities(const TlsSettings& settings);
   std::optional<TlsSettingError> load_certificate(const TlsSettings& settings);
   void load_system_authorities();
+  bool read_system_authorities();
   void keep_authorities(const TlsContext& from);
   void keep_certificate(const TlsContext& from);
-  void try_directory_first(std::string directory);
+  void try_directory_first();
   int verify(x509_store_ctx_st* chain);
   [[nodiscard]] TlsSettingError unusable_certificate(const std::string& file) const;
   /// `is_other`: it is the key of another certificate.
@@ -69,9 +75,11 @@ class TlsContext {
   bool verifies_;
   bool needs_passphrase_ = false;  ///< OpenSSL asked for one, which it does not get
 
-  /// The system's CA directories, as in SSL_CERT_DIR, while the bundle has not been read; then
-  /// empty.
-  std::string directory_to_try_;
+  std::string authorities_;
+  SystemAuthorities system_;
+
+  /// The bundle has not been read yet: the system's directories are tried without it.
+  bool tries_directory_ = false;
 };
 
 }  // namespace redlock::redis

@@ -273,7 +273,10 @@ class TlsTransport final : public Transport {
       case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
       case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
       case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-        return "its certificate is not signed by a trusted CA; set its CA with --cacert";
+        return std::string("its certificate is not signed by a trusted CA; set its CA with ") +
+               (context_->authorities().empty()
+                    ? "--cacert, or install CA certificates: this host has none"
+                    : "--cacert");
       default:
         return "its certificate is invalid: " +
                said(openssl_.X509_verify_cert_error_string(result));

@@ -1,20 +1,30 @@
 -- Sends a stop request to the process that keeps a lease (R12). The request becomes a field of the
 -- record of that lease only, and the reply to the next extend brings it to that process.
--- ARGV: the id of the lease ('': only inspect), a slot whose share to inspect or -1, the request as
---       a JSON object
+-- While a cluster moves the slot, a lease whose record is not here is not shown (D1).
+-- ARGV: the id of the lease ('': only inspect), the slot, a number or a name, whose share to
+--       inspect or -1, the request as a JSON object, whether the lease of this id is exclusive (0
+--       or 1)
 -- -> {'free', ended} | {'held', …, users, ended}, which describes that lease, or the share in the
 --    slot, if it is here, and the users of the lease, see REPLY.user | an error
 --    ended: 1 if the lease of this id is known to have been released after it was asked to stop
-local id, slot, time = ARGV.lease, tonumber(ARGV.slot), now()
+forget_absent()
+local id, slot, time = ARGV.lease, slot_of(ARGV.slot), now()
 local refused = refusal_of_writes()
 if refused then return refused end
+-- KEYS.lock is on no server of the cluster, so an exclusive lease is gone.
+if not KEYS.readers and ARGV.exclusive == '1' and read_lock() == false then
+  return {WORD.free, 0}
+end
 local state, value, type_name = lock_state(time)
 if not state then return value end
-local ended = type(redis.pcall('ZSCORE', KEYS.released, ENDED .. id)) == 'string' and 1 or 0
+local ended = has_ended_by_release(id) and 1 or 0
 if state == 'free' then return {WORD.free, ended} end
 
 if value == SHARED then
-  if slot >= 0 then
+  if not KEYS.shares or slot ~= NO_SLOT and not KEYS.slots then
+    return redis.error_reply(ELSEWHERE)
+  end
+  if slot ~= NO_SLOT then
     local reader, unreadable = reader_in(slot, time)
     if not reader then return unreadable or {WORD.free, ended} end
     -- If the lease takes several slots, its process reads the record of the first share.
@@ -27,7 +37,7 @@ if value == SHARED then
     return reply
   end
   local share = ARGV.request ~= '' and read_share(redis.call('HGET', KEYS.shares, id))
-  local asked = share and with_request(share.record, WORD.stop_field, ARGV.request)
+  local asked = share and with_field(share.record, WORD.stop_field, ARGV.request)
   if asked then
     share.record = asked
     local failure = first_error(write_share(id, share))
@@ -39,10 +49,11 @@ if value == SHARED then
   return unread or reply
 end
 
+if not KEYS.owner then return redis.error_reply(ELSEWHERE) end
 local owner = read_owner()
 if ARGV.request ~= '' and owner.lease == id and not type_name
   and redis.sha1hex(value) == id then
-  local asked = with_request(owner.record, WORD.stop_field, ARGV.request)
+  local asked = with_field(owner.record, WORD.stop_field, ARGV.request)
   if asked then redis.call('HSET', KEYS.owner, 'record', asked) end
 end
 local reply = describe(WORD.held, value, type_name, time)

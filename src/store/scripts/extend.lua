@@ -1,10 +1,11 @@
--- Gives our lease a new ttl. Never shortens a lease, and never restores an expired one. If only
--- some of the keys are here (D1), it does what they allow, and returns ELSEWHERE if they do not
--- show whether the lease is ours.
+-- Gives our lease a new ttl. Never restores an expired lease, and shortens one only to the longest
+-- ttl that was requested for it (R4). If only some of the keys are here (D1), it does what they
+-- allow, and returns ELSEWHERE if they do not show whether the lease is ours.
 -- A user of the lease gets an end of its own, the largest of all ends of the lease, which it may
--- rely on whatever others do (U2). It cannot come once the keeper has left.
--- ARGV: token, ttl, slots as '1,4' or '', fence or 0 (unknown to the caller), the user's id ('':
---       the keeper, or a request by hand) and record, whether it is new (0 or 1)
+-- rely on whatever others do (U2). It cannot come once the keeper has left. Beside users, the own
+-- end of a keeper that renews the lease is stored, too: when they have ended, the lease ends with it.
+-- ARGV: token, ttl, slots as '1,4' or 'a,b' or '', fence or 0 (unknown to the caller), the user's
+--       id ('': the keeper, or a request by hand) and record, whether it is new (0 or 1)
 -- -> {'extended', …} as `held`, which describes our own lease, with the first slot at the end if it
 --    is a share; the remaining time is the user's
 --    | {'gone', …} | {'held', …} | an error
@@ -19,17 +20,21 @@ if user ~= '' and not users then return unread end
 if users and users.left and (user == '' or ARGV.is_new == '1') then
   return refusal_of_writes() or {WORD.gone, NUMBER.gone_released}
 end
-local function keep_user(its_end)
-  if user == '' then return end
-  return put_user(how, id, users, user, its_end, ARGV.user_record, time)
-end
 
--- A user does not move the end of a hold, but the keeper may (F1).
-local function lengthen_hold()
-  if user ~= '' or not users or not users.hold or users.hold >= time + ttl then return end
-  local owner = read_owner()
-  local record = with_length(owner.record, time + ttl - tonumber(owner.since))
-  return first_error(redis.pcall('HSET', KEYS.owner, 'record', record))
+-- The end of a user that extends a lease which lasts until `ends`. It does not rely on an end that
+-- others may shorten.
+local function end_of_user(ends)
+  return user == '' and ends or math.min(ends, time + longest_ttl(users, ttl))
+end
+-- `before`: the end of the lease until now, `its_end`: from now on.
+local function keep_ends(before, its_end)
+  if user ~= '' then
+    local known = math.min(before, time + longest_ttl(users, ttl))
+    users.keeper = users.keeper or users.is_renewed and known or nil
+    return put_user(how, id, users, user, end_of_user(its_end), ARGV.user_record, time)
+  end
+  -- If the record is elsewhere, keep_record.lua does it there.
+  return users and move_keeper(how, id, users, ttl, time)
 end
 
 -- A server that granted the lease late gave it another fence (R6). A server that cannot store the
@@ -43,14 +48,16 @@ end
 -- and it alone decides. It is also called for a lease that ends later, since a demoted master
 -- refuses it.
 if how == 'exclusive' then
-  local life = math.max(redis.call('PTTL', KEYS.lock), ttl)
+  local rest = redis.call('PTTL', KEYS.lock)
+  local life = math.min(math.max(rest, ttl), max_life(users, user, ttl, time))
   redis.call('PEXPIRE', KEYS.lock, decimal(life))
   redis.pcall('PEXPIRE', KEYS.owner, decimal(life))
-  local failure = keep_user(time + life) or lengthen_hold()
+  local failure = raise_max_ttl(how, id, users and users.max_ttl, ttl)
+    or keep_ends(time + (rest > 0 and rest or life), time + life)
   if failure then return failure end
   keep_fence()
   local reply = describe(WORD.extended, ARGV.token, nil, time)
-  reply[REPLY.holder.remaining_ms] = life
+  reply[REPLY.holder.remaining_ms] = end_of_user(time + life) - time
   return reply
 end
 
@@ -62,14 +69,14 @@ local slots = slots_in(ARGV.slots)
 local parts = {}
 -- All shares must be here, or the lease counts as not ours (M4).
 for nth = 1, math.max(#slots, 1) do
-  local part, slot = part_id(id, nth), slots[nth] or -1
+  local part, slot = part_id(id, nth), slots[nth] or NO_SLOT
   local its_end = nth == 1 and ends or share_end(part, time)
   if not its_end then return {WORD.gone, NUMBER.gone_unknown} end
   local share, unreadable = describe_share('', part, its_end, time)
   if share[REPLY.holder.extra] ~= slot then
     return unreadable or {WORD.gone, NUMBER.gone_unknown}
   end
-  if slot >= 0 then
+  if slot ~= NO_SLOT then
     if not KEYS.slots then return redis.error_reply(ELSEWHERE) end
     -- The table of slots may have been lost, and the slot granted to another client (M2).
     local other_end, there = end_of_other_in(slot, part, time)
@@ -79,14 +86,17 @@ for nth = 1, math.max(#slots, 1) do
   end
   parts[nth] = part
 end
-if ends < time + ttl then
-  ends = time + ttl
+local before, last = ends, math.min(
+  math.max(ends, time + ttl), time + max_life(users, user, ttl, time))
+if last ~= ends then
+  ends = last
   for _, part in ipairs(parts) do
     local added = redis.pcall('ZADD', KEYS.readers, decimal(ends), part)
     if is_error(added) then return added end
   end
 end
-local failure = keep_user(ends) or bound_shares(time)
+local failure = raise_max_ttl(how, id, users and users.max_ttl, ttl)
+  or keep_ends(before, ends) or bound_shares(time)
 if failure then return failure end
 keep_fence()
-return describe_share(WORD.extended, id, ends, time)
+return describe_share(WORD.extended, id, end_of_user(ends), time)

@@ -3,17 +3,19 @@
 -- stop request. A user of the lease also restores its own entry if the record was lost (U4), even
 -- after the keeper has released the lease there. A hold lasts until its own end, whichever process
 -- restores it (F2).
--- ARGV: token, ttl, fence, age, supervised, owner record, mode (x or s), slots as '1,4' or '',
---       the user's id ('': the keeper) and record
+-- ARGV: token, ttl, fence, age, supervised, owner record, mode (x or s), slots as '1,4' or
+--       'a,b' or '', the user's id ('': the keeper) and record
 -- -> {'healed'} | {'gone', …} if it was released by hand or broken meanwhile
 --    | {'held', …} | an error
 local token, ttl, slots = ARGV.token, tonumber(ARGV.ttl), slots_in(ARGV.slots)
 local id, time = redis.sha1hex(token), now()
 local user = ARGV.user
 local was_released, was_broken = tombstones_of(id)
-if was_broken or was_released and user == '' then return not_ours(id, time) end
+if was_released and user == '' then return {WORD.gone, NUMBER.gone_released} end
+if was_broken then return not_ours(id, time) end
 local record = ARGV.record
 local hold = string.match(record, HOLD)
+local has_left = was_released or has_field(record, WORD.lifted_field)
 if was_released then
   record = with_length(record, nil)
 elseif hold then
@@ -22,7 +24,7 @@ end
 -- Of the lease, before its record is written anew.
 local users = {known = true}
 local function restore_users(how, ends, ends_here)
-  if was_released then users.left = users.left or 0 end
+  if has_left then users.left = users.left or 0 end
   -- Its record was lost alone, perhaps with users, who rely on no more than its present end (U3).
   if not users.known then
     users[#users + 1] = {id = UNKNOWN_USER, ends = ends_here, since = time, record = '{}'}
@@ -41,7 +43,11 @@ if ARGV.mode == WORD.alone then
   local rest = ttl
   if value == token then
     local owner = read_owner()
-    if owner.lease == id and owner.record then return {WORD.healed} end
+    if owner.lease == id and owner.record then
+      -- The grant may have come late, with another fence (R6).
+      lift_fence('exclusive', id, ARGV.fence, ttl)
+      return {WORD.healed}
+    end
     local unread
     users, unread = read_users('exclusive', id, time)
     if not users then return unread end

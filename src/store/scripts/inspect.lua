@@ -1,10 +1,12 @@
 -- Reports the holder of the lock and its waiters. Read-only.
 -- ARGV: the id of a lease: if that is a share, it is described instead of all shares together;
---       whether to report the kept runs, too (0 or 1)
+--       whether to report the kept runs, too (0 or 1); the slots of the pool, in the order of the
+--       digits ('': numbers)
 -- -> {'free', parties} | {'held', …, parties} | an error
 --    parties: {number of waiters, {{mode, ms waited, record}, …},
 --              number of shares, {as `held` with the slot at the end, …},
---              a digit for each slot up to the last taken one, 1: it is free,
+--              a digit for each slot up to the last taken one, 1: it is free (all 0 if that is
+--              unknown, or if the slots of the lock have names and these are not given),
 --              time, the last runs or '', the users of the lease or the shares, see REPLY.user};
 --              each list has at most the first MOST elements
 local MOST = 16
@@ -20,7 +22,8 @@ local waiters = {}
 for _, id in ipairs(KEYS.queue and redis.call('ZRANGE', KEYS.queue, 0, MOST - 1) or {}) do
   local entry = read_entry(id)
   if not has_ended(entry, time) and not entry.opaque then
-    waiters[#waiters + 1] = {entry.mode, math.max(0, time - entry.since), entry.record}
+    waiters[#waiters + 1] =
+      {entry.mode, math.max(0, time - entry.since), shown_record(entry.record)}
   end
 end
 local shares, users = {}, {}
@@ -41,7 +44,12 @@ local share_count = KEYS.readers and count_readers(time) or 0
 if is_error(share_count) then return share_count end
 local free_slots = ''
 if value == SHARED then
-  local taken, count, _, unknown = taken_slots(NUMBER.max_slots, time)
+  local pool = {limit = NUMBER.max_slots}
+  if ARGV.slots ~= '' then
+    pool.slots = slots_in(ARGV.slots)
+    pool.limit = #pool.slots
+  end
+  local taken, count, _, unknown = taken_slots(pool, time)
   if not taken then return count end
   free_slots = free_digits(taken, count)
   -- Then no slot is known to be free, but the rest is still worth reporting.
@@ -56,5 +64,7 @@ if state == 'free' then return {WORD.free, parties} end
 local ends = value == SHARED and ARGV.share ~= '' and share_end(ARGV.share, time)
 local holder = ends and describe_share(WORD.held, ARGV.share, ends, time)
   or with_value(describe(WORD.held, value, type_name, time), value)
+-- While the slot moves, the owner record may be elsewhere. Then it is not known to be foreign.
+if not KEYS.owner then holder[REPLY.holder.ours] = 1 end
 holder[REPLY.holder.extra] = parties
 return holder

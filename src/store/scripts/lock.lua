@@ -99,7 +99,7 @@ local function describe_share(word, id, ends, time)
   local share = read_share(stored) or {}
   local age = share.since and math.max(0, time - share.since) or -1
   local reply = holder_reply(word, id, 'string', ends - time, true, age, share)
-  reply[REPLY.holder.extra] = share.slot or -1
+  reply[REPLY.holder.extra] = share.slot or NO_SLOT
   return reply, first_error(stored)
 end
 

@@ -14,14 +14,15 @@
 --                part_id()
 -- KEYS.shares    shares: a hash, a reader's id -> the data of its share, see shares.lua; and the
 --                users of shares, see users.lua
--- KEYS.slots     slots: a hash, a slot number -> the id of the reader in it; the slot is free when
---                that id is no longer a reader
--- KEYS.queue     queue: a sorted set, ids of waiters, scored with their tickets
+-- KEYS.slots     slots: a hash, a slot's number or name -> the id of the reader in it; the slot is
+--                free when that id is no longer a reader
+-- KEYS.queue     queue: a sorted set, ids of waiters, scored with their classes and tickets, see
+--                score_of()
 -- KEYS.waiters   waiters: a hash, a waiter's id -> its entry, see queue.lua
 -- KEYS.last      the last runs: a string, see runs.lua; only for a client that needs them
--- While a cluster moves the keys to another server, acquire, extend, release and inspect get only
--- the keys on the server that has KEYS.lock, see forget_absent() in lock.lua; undo gets KEYS.lock
--- alone (D1).
+-- While a cluster moves the keys to another server, acquire, extend, release, inspect, ask and
+-- break_lock get only the keys on the server that has KEYS.lock, see forget_absent() in lock.lua;
+-- undo gets KEYS.lock alone, end_sign and keep_record get another key alone (D1).
 -- The public name of a lease is its id, the SHA-1 of its token. All shares of a lock together are
 -- named 'shared'.
 -- Times and durations are in ms; times are this server's.
@@ -101,17 +102,19 @@ end
 
 -- The owner record: the id of its lease (if another lease holds the lock, the record is stale), the
 -- lease's fence, the time when it was acquired, supervised (0 or 1: a `run` keeps it), a record to
--- show, mute (0 or 1: it cannot publish), and the users of the lease, see users.lua. In a shared
--- lock, the lease is WORD.all_shares, `since` is when it became shared, and the other fields are
--- from the reader that came last. Fields that are absent or cannot be read are false or nil. -> the
--- record, and an error if it cannot be read
+-- show, mute (0 or 1: it cannot publish), the users of the lease, see users.lua, and the longest ttl
+-- that was requested for the lease, see max_life(). In a shared lock, the lease is WORD.all_shares,
+-- `since` is when it became shared, and the other fields are from the reader that came last. Fields
+-- that are absent or cannot be read are false or nil. -> the record, and an error if it cannot be
+-- read
 local function read_owner()
   local stored =
     redis.pcall('HMGET', KEYS.owner, 'lease', 'fence', 'since', 'supervised', 'record', 'mute',
-      WORD.users_field)
+      WORD.users_field, 'ttl')
   return {
     lease = stored[1], fence = stored[2], since = stored[3], supervised = stored[4],
-    record = stored[5], cannot_publish = stored[6] == '1', users = stored[7]
+    record = stored[5], cannot_publish = stored[6] == '1', users = stored[7],
+    max_ttl = stored[8]
   }, first_error(stored)
 end
 
@@ -122,7 +125,7 @@ local function write_owner(id, fence, since, supervised, record, ttl, others_can
   local cannot_publish = others_cannot or is_error(publish('', WORD.recheck))
   local fields = {
     'lease', id, 'fence', fence, 'since', decimal(since), 'supervised', supervised,
-    'record', record, 'mute', cannot_publish and '1' or '0'
+    'record', record, 'mute', cannot_publish and '1' or '0', 'ttl', decimal(ttl)
   }
   local written = redis.pcall('HSET', KEYS.owner, unpack(fields))
   if written ~= #fields / 2 then
@@ -135,7 +138,7 @@ end
 
 -- REPLY.queue for an empty queue. The caller overwrites the fields that differ.
 local function queue_reply(time, cannot_publish)
-  return {decimal(time), '', 0, 0, -1, '', 0, cannot_publish and 1 or 0, '', '', -1, ''}
+  return {decimal(time), '', 0, 0, -1, '', 0, cannot_publish and 1 or 0, '', '', -1, '', ''}
 end
 
 -- Grants an exclusive lease of a lock that is free. On failure, the lock is free again.

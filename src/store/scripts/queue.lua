@@ -18,25 +18,80 @@ local MANY = 64
 -- 'ticket id record'. This waiter may have left the queue. The field stays for TIME.newest_life
 -- after its last poll. A waiter that has not polled for nearly as long gives up by itself.
 local NEWEST = '+'
+-- The field of KEYS.waiters with the last dismissal: 'ticket request'. Waiters with that ticket or
+-- an earlier one give up (Q12). It stays as long as NEWEST does.
+local DISMISSED = '-'
 
 local function admits(state, mode)
   return state == 'free' or state == 'shared' and mode ~= WORD.alone
 end
 
 -- Whether the lock, in this state, has room for the waiter. A waiter for slots needs all that it
--- takes at the same time, below its own limit. While it is first, others wait for it; otherwise it
--- might never get them (M4).
-local function has_room(state, entry, time)
+-- takes at the same time, of its own pool, without those in the set `left`. While it is first,
+-- others wait for it; otherwise it might never get them (M4).
+local function has_room(state, entry, time, left)
   if not admits(state, entry.mode) then return false end
-  if state == 'free' or entry.mode ~= WORD.slotted then return true end
-  local limit = math.min(
-    number_in(entry.record, WORD.slots_field) or NUMBER.max_slots, NUMBER.max_slots)
-  return (find_slots(limit, take_of(entry.record), {}, time)) ~= nil
+  if not left and state == 'free' or entry.mode ~= WORD.slotted then return true end
+  return (find_slots(pool_in(entry.record), take_of(entry.record), {}, time, left)) ~= nil
 end
 
--- The order of waiters, by ticket and id.
+-- The slots that a waiter wants, if it wants only certain ones. It keeps others from these slots,
+-- and from no other (Q13).
+local function wanted_by(entry)
+  return entry.mode == WORD.slotted and not entry.opaque and pool_in(entry.record).slots
+end
+
+local function add_all(set, slots)
+  for _, slot in ipairs(slots) do set[slot] = true end
+end
+
+-- A function that tells whether any slot of a list is in the set. It remembers the answer, as many
+-- waiters have the same list.
+local function meets(set)
+  local known = {}
+  return function(slots)
+    for i = 1, known[slots] == nil and #slots or 0 do
+      known[slots] = known[slots] or set[slots[i]] ~= nil
+    end
+    return known[slots]
+  end
+end
+
+-- The order by time, with ticket and id; or that of the queue, with score and id.
 local function is_before(ticket, id, other_ticket, other_id)
   return ticket < other_ticket or ticket == other_ticket and id < other_id
+end
+
+-- The class of a waiter or client with this owner record: higher ones come first.
+local function class_in(record)
+  return math.min(number_in(record, WORD.priority_field) or 0, NUMBER.max_priority)
+end
+
+-- The position in the queue, as the score in KEYS.queue: first the class counts, then the ticket
+-- (Q14).
+local function score_of(class, ticket)
+  return math.min(ticket, NUMBER.class_span - 1) - class * NUMBER.class_span
+end
+-- The score behind all waiters of the class.
+local function end_of_class(class)
+  return score_of(class, NUMBER.class_span)
+end
+local function ticket_in(score)
+  return score % NUMBER.class_span
+end
+
+-- The largest ticket in the queue of those in this class, or nil.
+local function largest_ticket(class)
+  local last = redis.call('ZRANGE', KEYS.queue, -1, -1, 'WITHSCORES')
+  local score = tonumber(last[2])
+  if score and score > end_of_class(class) then
+    local after = '(' .. decimal(end_of_class(class))
+    local lower = redis.call('ZRANGEBYSCORE', KEYS.queue, after, '+inf', 'LIMIT', 0, 1)[1]
+    local rank = redis.call('ZRANK', KEYS.queue, lower)
+    if rank == 0 then return nil end
+    score = tonumber(redis.call('ZRANGE', KEYS.queue, rank - 1, rank - 1, 'WITHSCORES')[2])
+  end
+  if score and score >= score_of(class, 0) then return ticket_in(score) end
 end
 
 -- An entry in another format is from a newer version (`opaque`), and must not be changed. It keeps
@@ -56,12 +111,13 @@ end
 local function read_entry(id)
   local stored = redis.call('HGET', KEYS.waiters, id)
   if not stored then return nil end
-  local mode, polls, ends, notified, since, record = string.match(
-    stored, '^(%a) ([01]) (%d+) (%d+) (%d+) (.*)$')
+  local mode, polls, ends, notified, since, record_at = string.match(
+    stored, '^(%a) ([01]) (%d+) (%d+) (%d+) ()')
   if not mode or not is_mode(mode) then return opaque_entry(id, stored) end
   return {
     id = id, mode = mode, polls = polls == '1', ends = tonumber(ends),
-    notified = tonumber(notified), since = tonumber(since), record = record
+    notified = tonumber(notified), since = tonumber(since),
+    record = string.sub(stored, record_at)
   }
 end
 
@@ -99,7 +155,7 @@ local function living(id, time)
   drop(id)
 end
 
--- The first waiter and its ticket, after dropping entries that have ended.
+-- The first waiter and its score, after dropping entries that have ended.
 local function first_in_queue(time)
   if not KEYS.queue then return nil end
   while true do
@@ -179,17 +235,16 @@ local function notify_standbys(rank, host, word, others, time, except)
   end
 end
 
--- Notifies the first waiter. If it may acquire, others stand by; if it may not, it only has to show
--- that it runs, as it keeps others out. If another notified waiter of its host did not poll, all
--- waiters of that host right behind it are notified as well. So a dead host costs two timeouts,
--- however many of its waiters are queued. -> whether the first waiter is alive
-local function notify_first(entry, state, time, except, polled)
-  if entry.notified > 0 then return true end
-  local may_enter = has_room(state, entry, time)
+-- Notifies the waiter at this rank, the first one that is not kept out by others. If it may
+-- acquire, others stand by; if it may not, it only has to show that it runs, as it keeps others
+-- out. If another notified waiter of its host did not poll, all waiters of that host right behind
+-- it are notified as well. So a dead host costs two timeouts, however many of its waiters wait.
+-- -> whether the waiter is alive
+local function notify_first(entry, first, may_enter, time, except, polled)
   if not may_enter and has_just_polled(entry, time) then return true end
   local word = may_enter and WORD.granted or WORD.recheck
   if not notify(entry, time, word, polled) then return false end
-  local host, rank = host_of(entry.id), 1
+  local host, rank = host_of(entry.id), first + 1
   while host == absent_host do
     local id = redis.call('ZRANGE', KEYS.queue, rank, rank)[1]
     if not id or id == except or host_of(id) ~= host then break end
@@ -197,20 +252,45 @@ local function notify_first(entry, state, time, except, polled)
     if neighbour and notify(neighbour, time, word, polled) then rank = rank + 1 end
   end
   if not may_enter then return true end
-  notify_standbys(1, host, WORD.standby, WORD.standby_later, time, except)
+  notify_standbys(first + 1, host, WORD.standby, WORD.standby_later, time, except)
   return true
 end
 
--- Notifies the first waiter if the lock has room for it. Skips `except`, which is the caller.
+-- The first waiter for which the lock has room, and its rank; or nil. Waiters for certain slots
+-- that have no room, or are notified already, only keep their slots from waiters for slots behind
+-- them. Looks at a bounded number of waiters.
+local function first_with_room(state, time)
+  local entry, left = first_in_queue(time), nil
+  if not entry then return nil end
+  local rank, known = 0, {}
+  repeat
+    local wanted = wanted_by(entry)
+    -- None behind another that wants the same slots can have room.
+    local may_enter = not known[wanted] and has_room(state, entry, time, left)
+    if may_enter and not (wanted and entry.notified > 0) then return entry, rank end
+    if not wanted or not admits(state, entry.mode) then return nil end
+    left, known[wanted] = left or {}, true
+    add_all(left, wanted)
+    repeat
+      rank = rank + 1
+      local id = redis.call('ZRANGE', KEYS.queue, rank, rank)[1]
+      if not id or rank == MANY then return nil end
+      entry = living(id, time)
+      if not entry then rank = rank - 1 end
+    until entry
+  until entry.mode ~= WORD.slotted
+end
+
+-- Notifies the first waiter for which the lock has room. Skips `except`, which is the caller.
 local function notify_next(state, time, except)
   while true do
-    local entry = first_in_queue(time)
-    if not entry or not has_room(state, entry, time) then return end
+    local entry, rank = first_with_room(state, time)
+    if not entry then return end
     if entry.id == except then
       local host = host_of(except)
-      return notify_standbys(1, host, WORD.standby, WORD.standby_later, time, except)
+      return notify_standbys(rank + 1, host, WORD.standby, WORD.standby_later, time, except)
     end
-    if notify_first(entry, state, time, except) then return end
+    if entry.notified > 0 or notify_first(entry, rank, true, time, except) then return end
   end
 end
 
@@ -263,20 +343,62 @@ local function only_takers_before(time, comes_before)
   return true
 end
 
--- Whether no waiter comes before us. `id` is '' for a client that is not in the queue. A waiter
--- that comes before us is notified. `beside`: we would share the lock with its holders and need no
--- slot, so waiters for slots do not block us.
-local function is_our_turn(state, time, id, ticket, beside)
-  local function comes_before(entry, its_ticket)
-    return entry.id ~= id and (id == '' or is_before(its_ticket, entry.id, ticket, id))
+-- Whether there are slots for us besides those that waiters before us want, who want only certain
+-- ones (Q13). Such a waiter is asked to show that it runs if it keeps us from a free slot. Changes
+-- `ours`, see is_our_turn().
+local function has_slots_besides(ours, time, comes_before, polled)
+  local free, left, added, rank = {}, {}, {}, 0
+  local is_free = meets(free)
+  for position = 0, ours.pool.limit - 1 do
+    if string.sub(ours.free, position + 1, position + 1) == '1' then
+      free[slot_at(ours.pool, position)] = true
+    end
+  end
+  while rank < MANY do
+    local at = redis.call('ZRANGE', KEYS.queue, rank, rank, 'WITHSCORES')
+    local entry = at[1] and living(at[1], time)
+    if not at[1] or entry and not comes_before(entry, tonumber(at[2])) then break end
+    local wanted = entry and wanted_by(entry)
+    local is_in_our_way = entry and (not wanted or is_free(wanted))
+    local is_alive = entry and (not is_in_our_way or entry.notified > 0
+      or has_just_polled(entry, time) or notify(entry, time, WORD.recheck, polled))
+    if is_alive and not wanted then
+      ours.blocker = entry
+      return false
+    end
+    if is_alive then
+      if is_in_our_way then ours.blocker = ours.blocker or entry end
+      if not added[wanted] then add_all(left, wanted) end
+      added[wanted] = true
+      rank = rank + 1
+    end
+  end
+  ours.slots, ours.free = find_slots(ours.pool, ours.take, ours.wanted, time, left)
+  return ours.slots ~= nil
+end
+
+-- Whether no waiter comes before us. `id` is '' for a client that is not in the queue: then our
+-- score is the end of our class. A waiter that comes before us is notified. `beside`: we would
+-- share the lock with its holders and need no slot, so waiters for slots do not block us. `ours`:
+-- the {pool, take, wanted, slots, free} of a client for slots, otherwise nil. Slots that waiters
+-- before us want are taken out of `slots` and `free`; `blocker` becomes a waiter that keeps us out.
+local function is_our_turn(state, time, id, score, beside, ours)
+  local function comes_before(entry, its_score)
+    return entry.id ~= id and is_before(its_score, entry.id, score, id)
   end
   while true do
-    local entry, first_ticket = first_in_queue(time)
-    if not entry or not comes_before(entry, first_ticket) then return true end
+    local entry, first_score = first_in_queue(time)
+    if not entry or not comes_before(entry, first_score) then return true end
     if beside and entry.mode == WORD.slotted then return only_takers_before(time, comes_before) end
     -- A free lock does not show its former holder, which may have been one that cannot publish.
     local polled = state == 'free' or read_owner().cannot_publish
-    if notify_first(entry, state, time, id, polled) then return false end
+    if ours and wanted_by(entry) then
+      return has_slots_besides(ours, time, comes_before, polled)
+    end
+    if entry.notified > 0
+      or notify_first(entry, 0, has_room(state, entry, time), time, id, polled) then
+      return false
+    end
   end
 end
 
@@ -286,7 +408,7 @@ end
 local function enqueue(id, ticket, mode, polls, life, record, time)
   local before = read_entry(id)
   local failure = first_error(
-    redis.pcall('ZADD', KEYS.queue, ticket, id),
+    redis.pcall('ZADD', KEYS.queue, decimal(score_of(class_in(record), ticket)), id),
     write_entry({
       id = id, mode = mode, polls = polls == '1', ends = time + life, notified = 0,
       since = before and before.since or time, record = record
@@ -314,6 +436,29 @@ end
 local function number_of_others(id)
   local is_queued = redis.call('ZSCORE', KEYS.queue, id)
   return redis.call('ZCARD', KEYS.queue) - (is_queued and 1 or 0)
+end
+
+-- Of the waiters before this rank, the number of those that keep a client for this pool out. Looks
+-- at a bounded number; all others count.
+local function number_in_the_way(rank, pool)
+  local number, is_ours = math.max(0, rank - MANY), meets(positions_in(pool))
+  local first = math.min(rank, MANY)
+  for _, id in ipairs(first > 0 and redis.call('ZRANGE', KEYS.queue, 0, first - 1) or {}) do
+    local entry = read_entry(id)
+    local wanted = entry and wanted_by(entry)
+    if entry and (not wanted or is_ours(wanted)) then number = number + 1 end
+  end
+  return number
+end
+
+-- The number of other waiters with smaller tickets, in any class: those that came before us.
+local function number_of_earlier(id, ticket)
+  local entries, number = redis.call('ZRANGE', KEYS.queue, 0, -1, 'WITHSCORES'), 0
+  for i = 1, #entries, 2 do
+    local its_ticket = ticket_in(tonumber(entries[i + 1]))
+    if is_before(its_ticket, entries[i], ticket, id) then number = number + 1 end
+  end
+  return number
 end
 
 -- Drops dead waiters while `limit` or more others are queued: killed waiters must not fill the
@@ -346,43 +491,57 @@ local function newest_superseder()
   return tonumber(ticket), id, record
 end
 
+-- A waiter that must not wait any longer leaves the queue.
+local function send_away(id, state, time)
+  local rank = redis.call('ZRANK', KEYS.queue, id)
+  drop(id)
+  notify_next(state, time)
+  if rank == 0 then notify_first_of_end(state, time) end
+end
+
+-- -> the largest ticket that is dismissed, 0 if none is; and by which request
+local function last_dismissal()
+  local ticket, request = string.match(
+    redis.call('HGET', KEYS.waiters, DISMISSED) or '', '^(%d+) (.*)$')
+  return tonumber(ticket) or 0, request
+end
+
 -- Compares the waiter with the newest one so far that supersedes others. The older of the two, by
 -- ticket and id, leaves the queue; if that is the other one, it is notified. So each server
 -- remembers the newest waiter, and the newest of all is superseded on no server.
 -- -> id and record of the waiter that supersedes this one; nil if there is none; or nil, nil and an
 --    error
 local function supersede(id, ticket, record, state, time)
-  local function leave(loser)
-    local rank = redis.call('ZRANK', KEYS.queue, loser)
-    drop(loser)
-    if rank == 0 then notify_first_of_end(state, time) end
-  end
   local its_ticket, other, its_record, unreadable = newest_superseder()
   -- The unreadable waiter may be newer than this one, and must not be overwritten.
   if unreadable then return nil, nil, unreadable end
   if other and is_before(ticket, id, its_ticket, other) then
-    leave(id)
+    send_away(id, state, time)
     return other, its_record
   end
   if other ~= id then
+    local newest = {NEWEST, decimal(ticket) .. ' ' .. id .. ' ' .. record}
     -- Because of the newest waiter, KEYS.waiters outlives an empty queue, with its stale entries.
-    if redis.call('ZCARD', KEYS.queue) == 0 then redis.call('DEL', KEYS.waiters) end
-    local set =
-      redis.pcall('HSET', KEYS.waiters, NEWEST, decimal(ticket) .. ' ' .. id .. ' ' .. record)
+    if redis.call('ZCARD', KEYS.queue) == 0 then
+      local dismissal = redis.call('HGET', KEYS.waiters, DISMISSED)
+      redis.call('DEL', KEYS.waiters)
+      if dismissal then newest[3], newest[4] = DISMISSED, dismissal end
+    end
+    local set = redis.pcall('HSET', KEYS.waiters, unpack(newest))
     if is_error(set) then return nil, nil, set end
   end
   redis.call('PEXPIRE', KEYS.waiters, TIME.newest_life)
   if other and other ~= id then
     publish(other, WORD.recheck)
-    leave(other)
+    send_away(other, state, time)
   end
 end
 
--- The holder's record with a stop request in this field; nil if it already has one there, or is not
--- a record of ours.
-local function with_request(record, field, request)
+-- The holder's record with this field, such as a stop request; nil if it already has one of that
+-- name, or is not a record of ours.
+local function with_field(record, field, value)
   if not string.match(record or '', '^{.+}$') or has_field(record, field) then return end
-  return string.sub(record, 1, -2) .. ',"' .. field .. '":' .. request .. '}'
+  return string.sub(record, 1, -2) .. ',"' .. field .. '":' .. value .. '}'
 end
 
 -- Asks the holder of an exclusive lease to make room for this waiter, the newest one, if that
@@ -396,6 +555,6 @@ local function ask_older(value, id, ticket, request)
     '"' .. WORD.place_field .. '":{"ticket":(%d+),"waiter":"([^"]+)"}')
   local is_older = its_ticket and is_before(tonumber(its_ticket), its_id, ticket, id)
   if not is_older or type(value) ~= 'string' or owner.lease ~= redis.sha1hex(value) then return end
-  local asked = with_request(owner.record, WORD.replaced_field, request)
+  local asked = with_field(owner.record, WORD.replaced_field, request)
   return asked and first_error(redis.pcall('HSET', KEYS.owner, 'record', asked))
 end

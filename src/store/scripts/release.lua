@@ -11,8 +11,12 @@
 --       the id of the user that ends ('': the keeper, or a request by hand),
 --       whether the lease may have users (0 or 1),
 --       a stop request for its users, a JSON object ('': none),
---       for how long a hold that is lifted must not return here, in ms (0: it is no hold)
--- -> {'released', whether the run is recorded}, with 1 at the end if the lease is left to its users
+--       how long a tombstone must stay here, even if the lease is not here, in ms (0: for as long
+--       as the lease, and only if it is here),
+--       the slots of a stray grant as '1,4', which alone is to be released ('': any lease)
+-- -> {'released', whether the run is recorded, 0 or NUMBER.left_to_users if the lease is left to its
+--    users or NUMBER.sign_is_due if leave_end() could not leave its sign, for how many ms the lease
+--    would have lasted if it may have users}
 --    | {'supervised', …} as `held` | {'gone', …} | {'held', …} | an error
 forget_absent()
 local token, by_hand, expire_in = ARGV.token, ARGV.by_hand == '1', tonumber(ARGV.expire_in)
@@ -26,12 +30,19 @@ if waiter ~= '' and KEYS.queue then
   enqueue(
     waiter, tonumber(ARGV.ticket), ARGV.mode, ARGV.polls, tonumber(ARGV.life), ARGV.record, time)
 end
-local lifted_for = tonumber(ARGV.lifted_for)
+local tombstone, tombstone_life = by_hand and id or LEFT .. id, tonumber(ARGV.tombstone_life)
 local how, ends = own_lease(token, time, user ~= '')
 if not how then
-  -- A client may be about to restore the hold (F3).
-  if lifted_for > 0 and not is_error(ends) then leave_tombstones({id}, nil, lifted_for, time) end
+  -- A user may restore the lease here (U4), and any client a hold (F3).
+  if tombstone_life > 0 and not is_error(ends) then
+    leave_tombstones({tombstone}, nil, tombstone_life, time)
+  end
   return ends
+end
+for nth, slot in ipairs(how == 'shared' and slots_in(ARGV.slots) or {}) do
+  if not KEYS.shares then return redis.error_reply(ELSEWHERE) end
+  local share = read_share(redis.call('HGET', KEYS.shares, part_id(id, nth)))
+  if not share or share.slot ~= slot then return {WORD.gone, NUMBER.gone_unknown} end
 end
 
 if by_hand then
@@ -53,6 +64,10 @@ end
 
 local function rest_of_lease()
   return how == 'shared' and ends - time or remaining_ms(time)
+end
+local rest_before = ARGV.may_have_users == '1' and math.max(0, rest_of_lease()) or nil
+local function released(recorded, what)
+  return {WORD.released, recorded, what or 0, rest_before}
 end
 -- Makes the lease expire then, and informs the first waiter, which waits for its end.
 local function expire_after(rest)
@@ -83,7 +98,7 @@ local function record_with(known)
 end
 local function ask_users(known)
   local asked = ARGV.request ~= '' and known
-    and with_request(known.record, WORD.stop_field, ARGV.request)
+    and with_field(known.record, WORD.stop_field, ARGV.request)
   if not asked then return end
   known.record = asked
   return first_error(
@@ -102,15 +117,16 @@ if user ~= '' or ARGV.may_have_users == '1' then
   if not users then return unread end
   if user ~= '' then
     remove_user(users, user)
+    local is_past = users.keeper and users.keeper <= time
+    if is_past and users.known and not users[1] then users.left = users.left or 0 end
   elseif users.left then
     return {WORD.gone, NUMBER.gone_released}
   else
     users.left = expire_in > 0 and time + expire_in or 0
-    -- Let the process that keeps this lease learn that it was released, not lost. Beside users it
-    -- also stops a late heal by that process.
-    local may_return = by_hand or users[1] or not users.known
-    if may_return and expire_in == 0 then
-      leave_tombstones({id}, nil, math.max(rest_of_lease(), lifted_for), time)
+    -- It stops a late heal by the process that keeps this lease; by hand, that learns that the lease
+    -- was released, not lost. And if a user restores the lease, it shows that the keeper has left.
+    if expire_in == 0 then
+      leave_tombstones({tombstone}, nil, math.max(rest_of_lease(), tombstone_life), time)
     end
     local failure = end_hold(users)
     if failure then return failure end
@@ -118,46 +134,51 @@ if user ~= '' or ARGV.may_have_users == '1' then
   if not users.left or users[1] or not users.known then
     local failure = write_users(how, id, users)
     if failure then return failure end
-    local last = users.left or users.hold
-    if not last then return {WORD.released, 0} end
+    local last = users.left or users.hold or users.keeper
+    if not last then return released(0) end
     for _, other in ipairs(users) do last = math.max(last, other.ends) end
     -- A user that the record no longer shows relies on no more than the present end.
     if not users.known then last = math.max(last, time + rest_of_lease()) end
     local rest = last > time and last - time or TIME.idle_life
-    -- A user of a hold has ended.
+    -- The keeper stays, and the lease ends with it again.
     if not users.left then
       if rest < rest_of_lease() then expire_after(rest) end
-      return {WORD.released, 0}
+      return released(0)
     end
     local known = data_of_lease()
     failure = ask_users(known)
     expire_after(rest)
-    return failure or {WORD.released, record_with(known), 1}
+    return failure or released(record_with(known), NUMBER.left_to_users)
   end
   expire_in = math.max(0, users.left - time)
 end
 if how == 'exclusive' and expire_in == 0 then
-  local recorded = delete_exclusive(id, ARGV.run, time)
+  local recorded, sign = delete_exclusive(id, ARGV.run, time)
   notify_next(lock_state(time), time, waiter)
-  return {WORD.released, recorded}
+  return released(recorded, sign)
 end
 
 local known = data_of_lease()
 local recorded = record_with(known)
 
 if expire_in > 0 then
-  if how == 'exclusive' and known and ARGV.record ~= '' then
-    redis.pcall('HSET', KEYS.owner, 'record', ARGV.record)
+  local record = ARGV.record
+  -- The last user has ended: from now on only --min-hold keeps the lease.
+  if user ~= '' and known then
+    record = with_field(known.record, WORD.kept_field, decimal(expire_in)) or ''
   end
-  for _, part in ipairs(how == 'shared' and ARGV.record ~= '' and parts_of(id, known) or {}) do
+  if how == 'exclusive' and known and record ~= '' then
+    redis.pcall('HSET', KEYS.owner, 'record', record)
+  end
+  for _, part in ipairs(how == 'shared' and record ~= '' and parts_of(id, known) or {}) do
     local its = part == id and known or read_share(redis.pcall('HGET', KEYS.shares, part))
     if its then
-      its.record = ARGV.record
+      its.record = record
       write_share(part, its)
     end
   end
   expire_after(expire_in)
-  return {WORD.released, recorded}
+  return released(recorded)
 end
 
 -- While a slot moves, we lose access to a key as soon as it becomes empty here.
@@ -168,9 +189,9 @@ for nth = 2, #parts do
 end
 local was_last = redis.call('ZCARD', KEYS.readers) == own
 forget_share(id)
-leave_end(id, known and known.record, time)
+local sign = leave_end(id, known and known.record, time)
 if was_last then end_sharing() else bound_shares(time) end
 local state = was_last and 'free' or lock_state(time)
 notify_next(state, time, waiter)
 if state and state ~= 'free' then notify_first_of_end(state, time) end
-return {WORD.released, recorded}
+return released(recorded, sign)

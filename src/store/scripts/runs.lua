@@ -122,15 +122,18 @@ end
 -- Deletes the exclusive lease that is here, records the run that ends with it ('': none), and leaves
 -- a sign for `stop`. All happen in one script, so a client that acquires later at this server sees
 -- the run. Deleting comes first, as a server that is out of memory allows writes after it. -> 1 if
--- the run is recorded, otherwise 0
+-- the run is recorded, otherwise 0; and NUMBER.sign_is_due if the sign is not left, or nil
 local function delete_exclusive(id, run, time)
   local owner = read_owner()
-  local is_ours = owner.lease == id
+  local is_ours, sign = owner.lease == id, nil
   if is_ours then
     redis.call('DEL', KEYS.lock, KEYS.owner)
-    leave_end(id, owner.record, time)
+    sign = leave_end(id, owner.record, time)
   else
     redis.call('DEL', KEYS.lock)
+    -- Elsewhere, the record may have a stop request.
+    if not KEYS.owner then sign = NUMBER.sign_is_due end
   end
-  return run ~= '' and record_run(run, id, is_ours and owner.record or '', time) and 1 or 0
+  local record = is_ours and owner.record or ''
+  return run ~= '' and record_run(run, id, record, time) and 1 or 0, sign
 end

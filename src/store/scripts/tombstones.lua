@@ -1,14 +1,16 @@
--- Follows prelude.lua: tombstones, for those whose lease is gone. A lease that was released by
--- hand, or beside users, leaves its id. A lease that was broken by force leaves BROKEN with its id,
--- and BREAKER with the owner record of the process that broke it, both with the same score. A lease
--- that was asked to stop leaves ENDED with its id when it is released. The score is the time when
--- they may be removed.
-local BROKEN, BREAKER, ENDED = 'broken:', '!', 'ended:'
+-- Follows prelude.lua: tombstones, for those whose lease is gone. A lease that was released by hand
+-- leaves its id, and one that its keeper left to possible users LEFT with its id. A lease that was
+-- broken by force leaves BROKEN with its id, and BREAKER with the owner record of the process that
+-- broke it, both with the same score. A lease that was asked to stop leaves ENDED with its id when
+-- it is released. The score is the time when they may be removed.
+local LEFT, BROKEN, BREAKER, ENDED = 'left:', 'broken:', '!', 'ended:'
 
--- Whether the keeper of the lease released it, and whether it was broken by force. An error ends
--- the script, as such a lease must not be restored (R11).
+-- Whether the lease was released by its keeper or by hand, and whether it was broken by force. An
+-- error ends the script, as such a lease must not be restored (R11).
 local function tombstones_of(id)
-  return redis.call('ZSCORE', KEYS.released, id), redis.call('ZSCORE', KEYS.released, BROKEN .. id)
+  local was_released = redis.call('ZSCORE', KEYS.released, id)
+    or redis.call('ZSCORE', KEYS.released, LEFT .. id)
+  return was_released, redis.call('ZSCORE', KEYS.released, BROKEN .. id)
 end
 
 -- The owner record of the process that broke this lease by force ('': it cannot be read), or nil.
@@ -41,8 +43,14 @@ end
 -- Leaves the sign that the lease was released: by the process that kept it, its last user, or by
 -- hand, which the lease of a living run does not permit. So `stop` can tell a release from a break
 -- (R12). Only for a lease that was asked to stop, so that no other release costs more.
+-- -> NUMBER.sign_is_due if it could not be left, because a cluster moves the slot; otherwise nil
 local function leave_end(id, record, time)
-  if record and string.find(record, '"' .. WORD.stop_field .. '":{', 1, true) then
-    leave_tombstones({ENDED .. id}, nil, TIME.idle_life, time)
-  end
+  if not record or not string.find(record, '"' .. WORD.stop_field .. '":{', 1, true) then return end
+  if not KEYS.released then return NUMBER.sign_is_due end
+  leave_tombstones({ENDED .. id}, nil, TIME.idle_life, time)
+end
+
+-- Whether the lease left that sign.
+local function has_ended_by_release(id)
+  return type(redis.pcall('ZSCORE', KEYS.released, ENDED .. id)) == 'string'
 end

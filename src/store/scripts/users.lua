@@ -1,17 +1,20 @@
 -- Follows lock.lua: the users of a lease, which are processes that work under it but did not
 -- acquire it (PROTOCOL U1). They are stored with the lease's record: in a field of KEYS.owner; for
--- a share, in users_of_share() of KEYS.shares. The first line is empty, or shows that the keeper
--- has left: when --min-hold ends for it, 0 without that. Each other line is 'id end since record'.
+-- a share, in users_of_share() of KEYS.shares. The first line is 'left keeper'. `left`: when
+-- --min-hold ends for the keeper, which has left; 0 without that; '' if it has not left. `keeper`:
+-- the own end of a keeper that renews the lease, until it leaves (U2). Each other line is 'id end
+-- since record'.
 local MAX_USERS = 16
 
 -- Stands for users whose entries were lost with the record of the lease; not shown.
 local UNKNOWN_USER = '?'
 
 -- The users in a stored text, without those that have ended. `left` is nil if the keeper has not
--- left. -> {left, {id, ends, since, record}, …}; or nil and an error
+-- left, `keeper` if its end is that of the lease. -> {left, keeper, {id, ends, since, record}, …};
+-- or nil and an error
 local function parse_users(text, time)
-  local left, lines = string.match(text or '', '^(%d*)\n?(.*)$')
-  local users = {left = tonumber(left)}
+  local left, keeper, lines = string.match(text or '', '^(%d*) ?(%d*)\n?(.*)$')
+  local users = {left = tonumber(left), keeper = tonumber(keeper)}
   for line in string.gmatch(lines, '[^\n]+') do
     local user, ends, since, record = string.match(line, '^(%S+) (%d+) (%d+) (.*)$')
     if not user then
@@ -27,24 +30,31 @@ local function parse_users(text, time)
 end
 
 -- Like parse_users(), for the lease `id`, which is here. `known` is false if the record of the
--- lease was lost, so there may be others. `hold` is the end of a hold; once it has passed, the
--- keeper has left (F1).
+-- lease was lost, so there may be others. `is_renewed`: its keeper renews it. `hold` is the end of
+-- a hold; once it has passed, the keeper has left (F1). `max_ttl` is nil if it is not known, or only
+-- --min-hold keeps the lease.
 local function read_users(how, id, time)
-  local known, text, hold
+  local known, text, hold, max_ttl
   if how == 'exclusive' then
     if not KEYS.owner then return nil, redis.error_reply(ELSEWHERE) end
     local owner, unread = read_owner()
     if unread then return nil, unread end
-    if owner.lease == id then known, text, hold = owner.record, owner.users, hold_end(owner) end
+    if owner.lease == id then
+      known, text, hold, max_ttl = owner.record, owner.users, hold_end(owner), owner.max_ttl
+    end
   else
     if not KEYS.shares then return nil, redis.error_reply(ELSEWHERE) end
-    local stored = redis.pcall('HMGET', KEYS.shares, id, users_of_share(id))
+    local stored =
+      redis.pcall('HMGET', KEYS.shares, id, users_of_share(id), ttl_of_share(id))
     if is_error(stored) then return nil, stored end
-    known, text = read_share(stored[1]), stored[2]
+    local share = read_share(stored[1])
+    known, text, max_ttl = share and share.record, stored[2], stored[3]
   end
   local users, unread = parse_users(text, time)
   if not users then return nil, unread end
   users.known, users.hold = known and true or false, hold
+  users.is_renewed = known and (number_in(known, WORD.renewed_field) or 0) > 0
+  users.max_ttl = known and not is_kept(known) and tonumber(max_ttl) or nil
   if hold and hold <= time then users.left = users.left or hold end
   return users
 end
@@ -52,6 +62,9 @@ end
 -- Stores them. The caller sets the expiry of KEYS.shares. -> an error or nil
 local function write_users(how, id, users)
   local lines = {users.left and decimal(users.left) or ''}
+  if users.keeper and users[1] and not users.left then
+    lines[1] = ' ' .. decimal(users.keeper)
+  end
   for _, user in ipairs(users) do
     lines[#lines + 1] =
       table.concat({user.id, decimal(user.ends), decimal(user.since), user.record}, ' ')
@@ -81,6 +94,46 @@ local function put_user(how, id, users, user, ends, record, time)
   local since = remove_user(users, user) or time
   users[#users + 1] = {id = user, ends = ends, since = since, record = record}
   return write_users(how, id, users)
+end
+
+-- The longest ttl that was requested for a lease, with this one; math.huge if that is not known, so
+-- that nothing is shortened. If the lease ends later, the server's clock was set back (R4).
+local function longest_ttl(users, ttl)
+  return users and users.max_ttl and math.max(users.max_ttl, ttl) or math.huge
+end
+
+-- For how long the lease may last from now, at most: for that ttl, or until the last end of its
+-- other users, who rely on them.
+local function max_life(users, user, ttl, time)
+  local life = longest_ttl(users, ttl)
+  if life == math.huge then return life end
+  local last = math.max(users.left or 0, users.hold or 0)
+  for _, other in ipairs(users) do
+    if other.id ~= user then last = math.max(last, other.ends) end
+  end
+  return math.max(life, last - time)
+end
+
+-- Remembers the longest ttl that is requested for a lease. -> an error or nil
+local function raise_max_ttl(how, id, max_ttl, ttl)
+  if not max_ttl or ttl <= max_ttl then return end
+  local key, field = KEYS.owner, 'ttl'
+  if how == 'shared' then key, field = KEYS.shares, ttl_of_share(id) end
+  return first_error(redis.pcall('HSET', key, field, decimal(ttl)))
+end
+
+-- Moves the own end of a keeper that has extended its lease, beside users or of a hold, in the
+-- record. -> an error or nil
+local function move_keeper(how, id, users, ttl, time)
+  local failure
+  if users.keeper then
+    users.keeper = math.max(users.keeper, time + ttl)
+    failure = write_users(how, id, users)
+  end
+  if failure or not users.hold or users.hold >= time + ttl then return failure end
+  local owner = read_owner()
+  local record = with_length(owner.record, time + ttl - tonumber(owner.since))
+  return first_error(redis.pcall('HSET', KEYS.owner, 'record', record))
 end
 
 -- Appends REPLY.user of the first users to a list.

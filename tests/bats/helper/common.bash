@@ -162,6 +162,8 @@ start_background() {
   "$@" </dev/null >"$files.stdout" 2>"$files.stderr" 3>&- &
   BACKGROUND_PID[$name]=$!
   BACKGROUND_FILES[$name]=$files
+  # Before that, a signal could have it run this shell's EXIT trap, which reports the test.
+  until [[ -e $files.stderr ]]; do nap 5; done
 }
 
 # The files with its output so far.

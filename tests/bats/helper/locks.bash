@@ -99,6 +99,15 @@ keys_at() {
   echo "${kept[*]}"
 }
 
+# locks_at I: the same without tombstones, which a lease leaves that other processes may have used.
+locks_at() {
+  local key kept=()
+  for key in $(keys_at "$1"); do
+    [[ $key == redlock:released:* ]] || kept+=("$key")
+  done
+  echo "${kept[*]}"
+}
+
 # The number of scripts that server I has run: every attempt runs at least one.
 scripts_run() {
   redis "$1" info commandstats |

@@ -60,7 +60,15 @@ TEST(Options, ReadTheDefaultThatTheyShow) {
 TEST(Options, ExplainInvalidValues) {
   EXPECT_EQ(option::on_lost.problem("never", "x"), "must be kill, term or warn");
   EXPECT_EQ(option::slots.problem("0", "x"), "must be at least 1");
-  EXPECT_EQ(option::slots.problem("+1", "x"), "must be a whole number from 1 to 1000");
+  for (const char* text : {"1001", "3.0", "1.5"})
+    EXPECT_EQ(option::slots.problem(text, "x"), "must be a whole number from 1 to 1000") << text;
+  EXPECT_EQ(option::slots.problem("a,b,a", "x"), "has the name a twice");
+  for (const char* text : {"", "+1", "-1", "1,2", "a,", ",a", "a b"}) {
+    EXPECT_TRUE(option::slots.problem(text, "x").starts_with("must be a number, or names")) << text;
+    EXPECT_FALSE(option::slot.problem(text, "x").empty()) << text;
+  }
+  for (const char* text : {"phone1,1e3", "1.0,2.0", "10.0.0.1"})
+    EXPECT_EQ(option::slots.problem(text, "x"), "") << text;
   EXPECT_EQ(option::retry_delay.problem("0", "x"), "must be at least 1ms");
   EXPECT_EQ(option::min_hold.problem("366d", "x"), "must be at most 365d");
   EXPECT_EQ(option::quiet.problem("maybe", "x"), "must be true or false");

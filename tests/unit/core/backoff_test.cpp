@@ -105,5 +105,22 @@ TEST(UnavailableDelay, IsJittered) {
                 60ms);
 }
 
+TEST(NotificationPace, ActsAtOnceUntilTheyAreAFlood) {
+  const Instant began = Instant() + 1h;
+  NotificationPace pace;
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(pace.next(began), began) << i;
+  EXPECT_EQ(pace.next(began), began + 50ms);
+  EXPECT_EQ(pace.next(began), began + 100ms);
+  EXPECT_EQ(pace.next(began + 1s), began + 1s) << "after a while the next ones are at once, too";
+}
+
+TEST(NotificationPace, AFloodIsActedOnTwentyTimesASecond) {
+  NotificationPace pace;
+  Instant now = Instant() + 1h;
+  int acted = 0;
+  for (const Instant end = now + 10s; now < end; ++acted) now = pace.next(now);
+  EXPECT_LE(acted, 20 + 10 * 20 + 1);
+}
+
 }  // namespace
 }  // namespace redlock

@@ -587,13 +587,13 @@ TEST(FreeSlots, AreThoseThatAreFreeOnAQuorum) {
   };
   const Taken alone{held_by('A').holder};
   const Fault silent = fault(FaultKind::silent);
-  EXPECT_EQ(free_slots({Free{}}, 4), 4U);
-  EXPECT_EQ(free_slots({alone}, 4), 0U);
-  EXPECT_EQ(free_slots({slots("0010")}, 4), 1U);
-  EXPECT_EQ(free_slots({slots("0010")}, 2), 0U);
-  EXPECT_EQ(free_slots({slots("0010")}, 6), 3U) << "behind the last taken one all are free";
-  EXPECT_EQ(free_slots({slots("01"), slots("10"), Free{}}, 2), 2U) << "a quorum for each";
-  EXPECT_EQ(free_slots({slots("01"), slots("10"), silent}, 2), 0U);
+  EXPECT_EQ(free_slots({Free{}}, 4).size(), 4U);
+  EXPECT_EQ(free_slots({alone}, 4).size(), 0U);
+  EXPECT_EQ(free_slots({slots("0010")}, 4).size(), 1U);
+  EXPECT_EQ(free_slots({slots("0010")}, 2).size(), 0U);
+  EXPECT_EQ(free_slots({slots("0010")}, 6).size(), 3U) << "behind the last taken one all are free";
+  EXPECT_EQ(free_slots({slots("01"), slots("10"), Free{}}, 2).size(), 2U) << "a quorum for each";
+  EXPECT_EQ(free_slots({slots("01"), slots("10"), silent}, 2).size(), 0U);
 }
 
 TEST(Summarize, DistinguishesFreeHeldAndNeither) {

@@ -49,6 +49,20 @@ TEST(Holds, TheQuorumThLargestRestCounts) {
   EXPECT_EQ(find_hold({shows(old), silent, silent})->remaining, 30min);
 }
 
+TEST(Holds, HaveTheFenceThatAQuorumKnowsOrElseTheLargest) {
+  const auto with_fence = [](std::uint64_t fence) {
+    Holder holder = hold();
+    holder.fence = Fence(fence);
+    return holder;
+  };
+  const Holder low = with_fence(7);
+  const Holder usual = with_fence(8);
+  const Holder high = with_fence(9);
+  EXPECT_EQ(find_hold({shows(low), shows(usual), shows(usual)})->holder.fence, Fence(8));
+  EXPECT_EQ(find_hold({shows(high), shows(usual), shows(usual)})->holder.fence, Fence(8));
+  EXPECT_EQ(find_hold({shows(low), shows(usual), silent})->holder.fence, Fence(8));
+}
+
 TEST(Holds, AreLackingWhereAServerAnsweredAndHasNoLeaseOrNoRecord) {
   const Holder full = hold();
   Holder without_record = hold();

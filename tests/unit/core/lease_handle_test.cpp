@@ -95,7 +95,8 @@ TEST(LeaseHandle, IsASafeWordForAnyKey) {
 
 TEST(LeaseHandle, KeepsHowEachLockIsHeld) {
   for (const Hold& hold :
-       {Hold{}, Hold{true}, Hold{true, {0}}, Hold{true, {999}}, Hold{true, {1, 4}}}) {
+       {Hold{}, Hold{true}, Hold{true, {0}}, Hold{true, {999}}, Hold{true, {1, 4}},
+        Hold{true, {}, {"phone1"}}, Hold{true, {}, {"a.b", "c_-:d"}}}) {
     LeaseHandle handle = *LeaseHandle::from_text(good);
     handle.parts.front().hold = hold;
     const auto again = LeaseHandle::from_text(handle.text());

@@ -78,6 +78,25 @@ TEST(Fence, IsOrderedByValue) {
   EXPECT_EQ(Fence(), Fence(0));
 }
 
+TEST(SlotName, IsNoNumberAndNoOption) {
+  for (const std::string_view name :
+       {"a", "phone1", "1e3", "0x10", "a-b_c.d:e", ".", "_", ":", "7-"}) {
+    EXPECT_TRUE(is_slot_name(name)) << name;
+  }
+  EXPECT_TRUE(is_slot_name(std::string(64, 'x')));
+  for (const std::string_view text :
+       {"", "7", "1000", "-", "-1", "-a", "a,b", "a b", "a/b", "\xff"})
+    EXPECT_FALSE(is_slot_name(text)) << text;
+  EXPECT_FALSE(is_slot_name(std::string(65, 'x')));
+}
+
+TEST(Hold, HasTheSlotsThatWereGrantedByTheirPositions) {
+  EXPECT_EQ(hold_in({true, 4}, {1, 3}), (Hold{true, {1, 3}}));
+  EXPECT_EQ(hold_in({true, 2, 1, {"b", "a"}}, {1}), (Hold{true, {}, {"a"}}));
+  EXPECT_EQ(hold_in({true, 1, 1, {"2"}}, {0}), (Hold{true, {2}}));
+  EXPECT_EQ(hold_in({}, {}), Hold{});
+}
+
 TEST(Ttl, IsCutToMilliseconds) {
   EXPECT_EQ(Ttl::from(1ms)->length(), 1ms);
   EXPECT_EQ(Ttl::from(2ms - 1ns)->length(), 1ms);

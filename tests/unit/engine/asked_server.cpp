@@ -7,13 +7,13 @@ namespace {
 
 std::optional<Question> question_named(std::string_view request) {
   static const std::map<std::string_view, Question> named{
-      {"acquire", Question::acquire},  {"raise_fence", Question::raise_fence},
-      {"extend", Question::extend},    {"heal", Question::heal},
-      {"release", Question::release},  {"break_lock", Question::break_lock},
-      {"inspect", Question::inspect},  {"ask", Question::ask},
-      {"SCAN", Question::list},        {"undo", Question::undo},
-      {"leave", Question::leave},      {"SUBSCRIBE", Question::subscribe},
-      {"message", Question::subscribe}};
+      {"acquire", Question::acquire},     {"raise_fence", Question::raise_fence},
+      {"extend", Question::extend},       {"heal", Question::heal},
+      {"release", Question::release},     {"break_lock", Question::break_lock},
+      {"inspect", Question::inspect},     {"ask", Question::ask},
+      {"SCAN", Question::list},           {"undo", Question::undo},
+      {"leave", Question::leave},         {"dismiss", Question::dismiss},
+      {"SUBSCRIBE", Question::subscribe}, {"message", Question::subscribe}};
   const auto found = named.find(request);
   return found == named.end() ? std::nullopt : std::optional(found->second);
 }
@@ -80,14 +80,19 @@ asio::awaitable<BreakVote> AskedServer::break_lock(BreakRequest request, Instant
 }
 
 asio::awaitable<InspectVote> AskedServer::inspect(Resource resource, std::optional<LeaseId> share,
-                                                  Instant deadline, RunsTold runs) {
+                                                  Instant deadline, InspectScope scope) {
   note(Question::inspect);
-  return server_->inspect(std::move(resource), std::move(share), deadline, runs);
+  return server_->inspect(std::move(resource), std::move(share), deadline, std::move(scope));
 }
 
 asio::awaitable<InspectVote> AskedServer::ask_holder(AskRequest request, Instant deadline) {
   note(Question::ask);
   return server_->ask_holder(std::move(request), deadline);
+}
+
+asio::awaitable<DismissVote> AskedServer::dismiss(DismissRequest request, Instant deadline) {
+  note(Question::dismiss);
+  return server_->dismiss(std::move(request), deadline);
 }
 
 asio::awaitable<Result<LockList, Fault>> AskedServer::list(ListRequest request) {

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 #include "engine/hold_keeper.hpp"
 #include "engine/inspect.hpp"
 #include "engine/waiter.hpp"
@@ -24,7 +27,7 @@ class Holds : public testing::Test {
     lease = world.run(redlock::attempt(keeper.server_set, order_of_hold(length), keeper.interrupt))
                 .value();
     ends = world.now() + length;
-    world.settle_for(1s);
+    world.settle_for(3s);
   }
   bool is_refused(Client& client) {
     const auto made = world.run(redlock::attempt(client.server_set, order(), client.interrupt));
@@ -108,6 +111,19 @@ TEST_F(Holds, AWaiterKeepsItThroughRollingRestarts) {
   EXPECT_TRUE(granted) << "it ends at its time";
 }
 
+TEST_F(Holds, AnAttemptUnderWayIsNotRestored) {
+  const auto made =
+      world.run(redlock::attempt(keeper.server_set, order_of_hold(24h), keeper.interrupt));
+  ASSERT_TRUE(made);
+  lease = made.value();
+  restart(1);
+  EXPECT_TRUE(is_refused(first));
+  EXPECT_EQ(holds(), 2U) << "it may still be undone";
+  world.settle_for(2s);
+  EXPECT_TRUE(is_refused(first));
+  EXPECT_EQ(holds(), 3U);
+}
+
 TEST_F(Holds, IsNotRestoredFromLessThanAQuorum) {
   hold();
   restart(0);
@@ -115,7 +131,7 @@ TEST_F(Holds, IsNotRestoredFromLessThanAQuorum) {
   votes = world.run(inspect(first.server_set, resource(), RunsTold::none));
   const Instant t0 = world.now();
   world.run([&]() -> asio::awaitable<bool> {
-    co_await keep_hold(first.server_set, resource(), shown_by(votes), t0);
+    co_await keep_hold(first.server_set, resource(), shown_by(votes), t0, first.interrupt);
     co_return true;
   }());
   EXPECT_EQ(holds(), 1U);
@@ -140,10 +156,25 @@ TEST_F(Holds, AClientThatWasPausedDoesNotRestoreIt) {
   restart(1);  // it forgets the lift
   world.settle_for(1min);
   world.run([&]() -> asio::awaitable<bool> {
-    co_await keep_hold(first.server_set, resource(), shown_by(seen), t0);
+    co_await keep_hold(first.server_set, resource(), shown_by(seen), t0, first.interrupt);
     co_return true;
   }());
   EXPECT_EQ(holds(), 1U);
+}
+
+TEST_F(Holds, ASignalEndsItsRestoration) {
+  hold();
+  restart(1);
+  ASSERT_TRUE(found_by(first));
+  const Instant t0 = first.server_set.clock().now();
+  first.server(1).fate_for[Question::heal] = Fate{.silent = true};
+  world.in(10ms, [this] { first.interrupt.raise(); });
+  const Instant began = world.now();
+  world.run([&]() -> asio::awaitable<bool> {
+    co_await keep_hold(first.server_set, resource(), shown_by(votes), t0, first.interrupt);
+    co_return true;
+  }());
+  EXPECT_LT(world.now() - began, 20ms);
 }
 
 TEST_F(Holds, ALateHealFindsThatItWasLifted) {
@@ -154,10 +185,64 @@ TEST_F(Holds, ALateHealFindsThatItWasLifted) {
   EXPECT_TRUE(lift(second));
   const Instant t0 = first.server_set.clock().now();
   world.run([&]() -> asio::awaitable<bool> {
-    co_await keep_hold(first.server_set, resource(), shown_by(seen), t0);
+    co_await keep_hold(first.server_set, resource(), shown_by(seen), t0, first.interrupt);
     co_return true;
   }());
   EXPECT_EQ(holds(), 0U);
+}
+
+/// However it ends: a client that is about to restore it where it was lost finds that out there.
+TEST_F(Holds, ALateHealFindsThatItHasEndedAlsoWhereItWasMissing) {
+  const std::vector<std::function<void()>> ends_of_hold{
+      [this] {  // by its token
+        HeldLease held(second.server_set, resource(), lease->token, lease->fence);
+        world.run(held.release(/*by_hand=*/true));
+      },
+      [this] { world.run(break_lock(second.server_set, {resource()})); },
+      [this] {  // its output failed
+        world.run(HeldLease(keeper.server_set, *lease).release(/*by_hand=*/false));
+      }};
+  for (const auto& end_hold : ends_of_hold) {
+    hold();
+    restart(1);
+    ASSERT_TRUE(found_by(first));
+    const std::vector<InspectVote> seen = votes;
+    end_hold();
+    const Instant t0 = first.server_set.clock().now();
+    world.run([&]() -> asio::awaitable<bool> {
+      co_await keep_hold(first.server_set, resource(), shown_by(seen), t0, first.interrupt);
+      co_return true;
+    }());
+    EXPECT_EQ(holds(), 0U);
+    world.settle_for(1s);
+  }
+}
+
+TEST_F(Holds, OneThatWasBrokenByForceIsLiftedWhereTheBreakWasMissed) {
+  hold();
+  for (const std::size_t server : {std::size_t{1}, std::size_t{2}})
+    second.server(server).fate_for[Question::break_lock] = Fate{.silent = true};
+  world.run(break_lock(second.server_set, {resource()}));
+  EXPECT_EQ(holds(), 2U);
+  EXPECT_TRUE(is_refused(first)) << "a quorum still shows it";
+  EXPECT_EQ(holds(), 0U);
+}
+
+TEST_F(Holds, ABreakByForceDoesNotTouchTheLeaseThatCameAfterIt) {
+  hold();
+  restart(1);
+  second.server(0).fate_for[Question::break_lock] = Fate{.silent = true};
+  const auto votes_of_break = world.run(break_lock(second.server_set, {resource()}));
+  const auto next = world.run(redlock::attempt(first.server_set, order(1min), first.interrupt));
+  ASSERT_TRUE(next) << "two servers are free";
+  BreakRequest again{resource()};
+  again.hold = lease->id;
+  again.tombstone_life = 1h;
+  world.run([&]() -> asio::awaitable<bool> {
+    (void)co_await second.server_set.server(1).break_lock(again, world.now() + 1s);
+    co_return true;
+  }());
+  EXPECT_EQ(id_of(world.store(1).lock(resource())->value), next->id);
 }
 
 TEST_F(Holds, ALiftThatReachedFewServersIsCompletedByTheNextClient) {
@@ -211,6 +296,66 @@ TEST_F(Holds, UsersKeepTheLockWhenItIsLifted) {
   world.run(set->release(/*by_hand=*/false));
   world.settle_for(1s);
   EXPECT_FALSE(is_refused(second));
+}
+
+/// Each message takes its own time, so a lift overtakes a heal, or falls between two of its steps.
+TEST_F(Holds, LiftedInTheMiddleOfItsRestorationItNeverReturns) {
+  std::mt19937 random(4711);
+  const auto up_to = [&random](int most) {
+    return Milliseconds(random() % static_cast<unsigned>(most + 1));
+  };
+  std::size_t healed = 0;
+  for (int round = 0; round < 500; ++round) {
+    hold();
+    restart(random() % 3);
+    for (Client* const client : {&first, &second}) {
+      for (std::size_t server = 0; server < 3; ++server)
+        client->server(server).fate = Fate{.request = up_to(20), .reply = up_to(20)};
+    }
+    bool is_lifted = false;
+    world.in(up_to(120), [&] {
+      world.start([&]() -> asio::awaitable<void> {
+        const auto asked = co_await inspect(second.server_set, resource(), RunsTold::none);
+        const auto found = find_hold(shown_by(asked));
+        const LiftResult result = co_await lift_hold(second.server_set, resource(), *found);
+        is_lifted = result.lifted;
+      });
+    });
+    (void)world.run(redlock::attempt(first.server_set, order(), first.interrupt));
+    world.settle_for(20s);
+    healed += std::ranges::any_of(first.servers, [](const AskedServer* server) {
+      return !server->asked(Question::heal).empty();
+    });
+    EXPECT_TRUE(is_lifted) << round;
+    EXPECT_EQ(holds(), 0U) << round;
+    EXPECT_FALSE(is_refused(second)) << round;
+    world.settle_for(20s);
+    for (Client* const client : {&first, &second}) client->every_server({});
+    for (AskedServer* const server : first.servers) server->forget();
+  }
+  EXPECT_GT(healed, 100U) << "else it was mostly lifted before";
+}
+
+TEST_F(Holds, AUserDoesNotRestoreOneThatSomeServerShowsAsLifted) {
+  hold();
+  AcquireOrder wanted = order(9s);
+  wanted.owner.renewed_for = 9s;
+  wanted.parent_claim = ParentClaim{lease->id, lease->token, lease->fence};
+  SetWaiter waiter(first.server_set, {wanted}, once, first.interrupt);
+  const auto set = world.run(waiter.next()).value();
+  set->keep();
+  second.server(0).fate_for[Question::release] = Fate{.silent = true};
+  EXPECT_TRUE(lift(second));
+  for (const std::size_t server : {std::size_t{2}, std::size_t{1}, std::size_t{2}}) {
+    restart(server);
+    world.settle_for(10s);
+    EXPECT_TRUE(world.store(server).lock(resource()));
+    EXPECT_FALSE(has_hold(server));
+  }
+  world.run(set->release(/*by_hand=*/false));
+  world.settle_for(1s);
+  EXPECT_TRUE(world.store(1).is_free(resource()));
+  EXPECT_TRUE(world.store(2).is_free(resource()));
 }
 
 TEST_F(Holds, OneUntilATimeEndsThenHoweverLongTheWait) {

@@ -18,6 +18,7 @@ class InheritedLeaseTest : public testing::Test {
   explicit InheritedLeaseTest(bool supervised = true) {
     AcquireOrder wanted = order(9s);
     wanted.owner.supervised = supervised;
+    if (supervised) wanted.owner.renewed_for = 9s;
     outer = world.run(attempt(keeper.server_set, wanted, keeper.interrupt)).value();
     world.settle_for(1s);
   }
@@ -66,6 +67,13 @@ TEST_F(InheritedLeaseTest, IsGrantedWhileItIsValidAndEndsWithIt) {
   EXPECT_EQ(inheritance.lease->token, outer->token);
   EXPECT_GT(inheritance.lease->deadline, t0);
   EXPECT_LT(inheritance.lease->deadline, t0 + 8s);  // of nine, one has gone by
+}
+
+TEST_F(InheritedLeaseTest, DoesNotEndLaterThanItsKeeperMayBringTheEndAfterAClockWasSetBack) {
+  for (std::size_t i = 0; i < world.size(); ++i) world.server(i).step_wall(-1h);
+  const Inheritance inheritance = ask(/*guarded=*/true);
+  ASSERT_TRUE(inheritance.lease);
+  EXPECT_LE(inheritance.lease->deadline, world.now() + 9s);
 }
 
 TEST_F(InheritedLeaseTest, IsNotGrantedByOneServerUnderTwoNames) {

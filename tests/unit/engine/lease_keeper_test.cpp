@@ -174,6 +174,20 @@ TEST_F(LeaseKeeperTest, CountsALateAnswerFromItsQuestion) {
   expect<LeaseInTrouble>();
   const LeaseExtended extended = expect<LeaseExtended>();
   EXPECT_EQ(extended.deadline, granted_until(asked));
+  EXPECT_EQ(world.now(), asked + server_timeout * 3 / 2) << "though a newer round is under way";
+}
+
+TEST_F(LeaseKeeperTest, GoesOnWithTheRoundDuringWhichALateAnswerCame) {
+  client.every_server({.reply = server_timeout * 3 / 2});
+  expect<LeaseInTrouble>();
+  client.every_server({.reply = server_timeout * 3 / 4});
+  expect<LeaseExtended>();
+  const std::size_t asked = client.server(0).asked(Question::extend).size();
+  const Instant second = client.server(0).asked(Question::extend).back();
+  const LeaseExtended extended = expect<LeaseExtended>();
+  EXPECT_TRUE(extended.after_trouble);
+  EXPECT_EQ(extended.deadline, granted_until(second));
+  EXPECT_EQ(client.server(0).asked(Question::extend).size(), asked);
 }
 
 TEST_F(LeaseKeeperTest, DoesNotCountALateAnswerOfAMinority) {

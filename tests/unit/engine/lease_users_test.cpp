@@ -19,6 +19,7 @@ class UsersOfALease : public testing::Test {
   void acquire(Duration length, bool supervised = false) {
     AcquireOrder wanted = order(length);
     wanted.owner.supervised = supervised;
+    if (supervised) wanted.owner.renewed_for = length;
     lease = world.run(attempt(keeper.server_set, wanted, keeper.interrupt)).value();
     world.settle_for(1s);
   }
@@ -97,6 +98,43 @@ TEST_F(UsersOfALease, EndWithoutAnEffectOnALeaseThatIsKept) {
   EXPECT_EQ(users_at(0), 0U);
   EXPECT_TRUE(is_busy());
   EXPECT_EQ(release(), ReleaseDecision::released);
+  EXPECT_FALSE(is_busy());
+}
+
+TEST_F(UsersOfALease, FreeALeaseWhoseKeeperIsGone) {
+  acquire(30s, /*supervised=*/true);
+  below_guard = true;
+  const auto set = works(first);
+  keeper.die();
+  world.settle_for(1min);
+  EXPECT_TRUE(is_busy());
+  (void)world.run(set->release(/*by_hand=*/false));
+  EXPECT_EQ(world.stores_in_use(resource()), 0U) << "not at the user's end";
+}
+
+TEST_F(UsersOfALease, WithALongerTtlDoNotKeepItForLongerThanTheyLast) {
+  acquire(20s, /*supervised=*/true);
+  below_guard = true;
+  AcquireOrder wanted = order_of_user();
+  wanted.ttl = ttl(1h);
+  SetWaiter waiter(first.server_set, {wanted}, once, first.interrupt);
+  const auto set = world.run(waiter.next()).value();
+  for (int round = 0; round < 6; ++round) {
+    world.settle_for(7s);
+    world.run(HeldLease(keeper.server_set, *lease).extend(ttl(20s)));
+  }
+  const Instant promised = world.now() + 20s;
+  (void)world.run(set->release(/*by_hand=*/false));
+  EXPECT_TRUE(is_busy());
+  for (std::size_t i = 0; i < world.size(); ++i) {
+    const auto expires = world.store(i).lock(resource())->expires;
+    EXPECT_GE(*expires, promised - 1s);
+    EXPECT_LE(*expires, promised + 1s);
+  }
+  // The host crashes.
+  keeper.die();
+  first.die();
+  world.settle_for(21s);
   EXPECT_FALSE(is_busy());
 }
 
@@ -207,6 +245,24 @@ TEST_F(UsersOfALease, RestoreTheLeaseOnAServerThatLostIt) {
   EXPECT_TRUE(is_busy());
   EXPECT_EQ(end(*set), ReleaseDecision::released);
   EXPECT_FALSE(is_busy());
+}
+
+TEST_F(UsersOfALease, FreeItAtOnceAlsoAtAServerThatLostItBeforeItsRelease) {
+  for (const bool by_hand : {false, true}) {
+    acquire(30s);
+    const auto set = works(first);
+    world.store(0).lose_everything();
+    if (by_hand) {
+      HeldLease held(other.server_set, lease->resource, lease->token, lease->fence);
+      EXPECT_EQ(world.run(held.release(by_hand)).decision, ReleaseDecision::released);
+    } else {
+      EXPECT_EQ(release(by_hand), ReleaseDecision::released);
+    }
+    world.settle_for(10s);
+    EXPECT_EQ(users_at(0), 1U) << "the user restored it";
+    (void)world.run(set->release(/*by_hand=*/false));
+    EXPECT_EQ(world.stores_in_use(resource()), 0U);
+  }
 }
 
 TEST_F(UsersOfALease, KeepALeaseWhoseRecordAloneWasLost) {
@@ -356,6 +412,49 @@ TEST_F(NestedRuns, KeepALeaseWhoseRecordWasLostAndHealed) {
   EXPECT_TRUE(is_busy());
   EXPECT_EQ(end(*set), ReleaseDecision::released);
   EXPECT_FALSE(is_busy());
+}
+
+TEST_F(NestedRuns, ObeyARunThatReplacesTheirKeeperOnceItsGuardsAreGone) {
+  acquire(30s, /*supervised=*/true);
+  Owner owner = world.store(0).lock(resource())->owner;
+  owner.place = Place{10, "aa"};
+  const auto change_all = [&] {
+    for (std::size_t i = 0; i < world.size(); ++i) world.store(i).change_owner(resource(), owner);
+  };
+  change_all();
+  const auto set = works(first);
+  guard_lives = false;
+  owner.stop_request = StopRequest{"web1", "alice", "", Place{9, "aa"}};
+  change_all();
+  world.settle_for(10s);
+  EXPECT_FALSE(set->stop_requested()) << "of an older one";
+  owner.stop_request->newer = Place{11, "aa"};
+  change_all();
+  world.settle_for(10s);
+  EXPECT_TRUE(set->stop_requested());
+  EXPECT_EQ(end(*set), ReleaseDecision::released);
+}
+
+TEST_F(NestedRuns, ThatLostTheParentLeaseDoNotAskForItAgain) {
+  acquire(30s, /*supervised=*/true);
+  const AcquireOrder wanted = order_of_user();
+  world.run(break_lock(other.server_set, {resource()}));
+  const auto next = world.run(attempt(other.server_set, order(5s), other.interrupt));
+  ASSERT_TRUE(next);
+  SetWaiter waiter(first.server_set, {wanted}, for_ever, first.interrupt);
+  auto result = world.run(waiter.next());
+  for (int attempts = 1; !result && attempts < 20; ++attempts) result = world.run(waiter.next());
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result.value()->leases().front().keeping, Keeping::own);
+  EXPECT_GT(first.server(0).asked(Question::acquire).size(), 1U);
+  EXPECT_EQ(first.server(0).asked(Question::extend).size(), 1U);
+}
+
+TEST_F(NestedRuns, WhoseGuardEndsBeforeTheyComeAreUsersOfNoRun) {
+  acquire(30s, /*supervised=*/true);
+  guard_lives = false;
+  EXPECT_FALSE(join(first).has_value());
+  EXPECT_EQ(users_at(0), 0U);
 }
 
 TEST_F(NestedRuns, LeaveAStopToTheGuardAboveThemWhileItLives) {

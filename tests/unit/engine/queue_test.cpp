@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "engine/dismissal.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/waiter.hpp"
 #include "world.hpp"
@@ -73,6 +74,20 @@ class Crowd {
   /// A client that supersedes older ones of its kind.
   Member& supersedes(WaitPolicy policy = for_hours) {
     return comes(policy, {}, 30s, "host" + std::to_string(members.size()), true);
+  }
+
+  /// A client of this class.
+  Member& comes_with_priority(unsigned priority) {
+    AcquireOrder wanted = order(30s);
+    wanted.owner.command = std::to_string(members.size());
+    wanted.owner.priority = priority;
+    return comes(for_hours, wanted);
+  }
+
+  /// `stop --waiting`, at the servers that `client` reaches.
+  void dismiss_all(Client& client) {
+    const StopRequest by{.host = "web1", .user = "ops", .reason = "bad commit"};
+    (void)world.run(dismiss_waiters(client.server_set, resource(), by));
   }
 
   /// A client that waits only if fewer than so many others do.
@@ -616,7 +631,7 @@ TEST(Queue, NothingIsLeftInItForEver) {
 
 // --- shared locks and slots ---
 
-constexpr Mode shared{true, 0};
+const Mode shared{true, 0};
 
 void expect_superseded(const Crowd::Member& member, const std::string& by) {
   ASSERT_TRUE(member.ended);
@@ -739,6 +754,106 @@ TEST(Supersede, OneThatLeftTheQueueGivesUpAlsoWhenTheNewerOneHasEnded) {
   crowd.world.settle_for(20s);
   expect_superseded(cut_off, "2");
   EXPECT_EQ(crowd.served.size(), 2U);
+}
+
+void expect_dismissed(const Crowd::Member& member) {
+  ASSERT_TRUE(member.ended);
+  EXPECT_EQ(member.why->why, AcquireDecision::dismissed);
+  ASSERT_TRUE(member.why->queue.dismissed_by.has_value());
+  EXPECT_EQ(member.why->queue.dismissed_by->reason, "bad commit");
+}
+
+TEST(Dismissal, EndsAllWaitsAtOnceAndNewcomersWaitAndTheHolderIsLeftAlone) {
+  for (const std::size_t servers : {1U, 3U, 4U, 5U}) {
+    Crowd crowd(servers);
+    crowd.come(4);
+    Crowd::stops(crowd.member(2));
+    crowd.dismiss_all(crowd.world.client(1));
+    crowd.world.settle_for(100ms);
+    expect_dismissed(crowd.member(1));
+    expect_dismissed(crowd.member(3));
+    EXPECT_FALSE(crowd.member(2).ended);
+    crowd.come(1);
+    EXPECT_TRUE(crowd.member(0).lease.has_value());
+    crowd.releases(crowd.member(0));
+    crowd.wait_for(2, 5s);
+    EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 4})) << servers;
+    crowd.releases(crowd.member(4));
+    crowd.world.settle_for(1min);
+    crowd.member(2).client.go_on();
+    crowd.world.settle_for(20s);
+    expect_dismissed(crowd.member(2));
+    EXPECT_EQ(crowd.served.size(), 2U) << "the lock was free when it went on";
+  }
+}
+
+TEST(Dismissal, ReachesOneThatHasLeftTheQueueWhenItReturns) {
+  Crowd crowd(3);
+  crowd.come(1);
+  Crowd::Member& cut_off = crowd.comes();
+  crowd.world.settle_for(100ms);
+  cut_off.client.every_server({.silent = true});
+  crowd.world.settle_for(10s);  // for two rounds without a quorum
+  crowd.dismiss_all(crowd.world.client(1));
+  crowd.releases(crowd.member(0));
+  crowd.world.settle_for(10s);
+  EXPECT_FALSE(cut_off.ended);
+  cut_off.client.every_server({});
+  crowd.world.settle_for(20s);
+  expect_dismissed(cut_off);
+  EXPECT_EQ(crowd.served.size(), 1U);
+}
+
+TEST(Dismissal, AtAMinorityEndsNoWait) {
+  Crowd crowd(3);
+  crowd.come(3);
+  Client& client = crowd.world.client(1);
+  // It learns the ticket of all of them, and then tells one.
+  for (AskedServer* server : client.servers) server->fate = {.reply = 10ms};
+  crowd.world.in(5ms, [&] {
+    for (const std::size_t i : {1U, 2U}) client.server(i).fate = {.silent = true};
+  });
+  crowd.dismiss_all(client);
+  EXPECT_TRUE(crowd.world.store(0).waiting(resource()).empty()) << "they left there";
+  crowd.world.settle_for(5s);
+  EXPECT_EQ(crowd.waiting(), (std::vector<std::size_t>{1, 2}));
+  crowd.hand_on_to_all();
+  EXPECT_EQ(crowd.served, up_to(3));
+}
+
+TEST(Priority, HigherClassesComeFirstAndWithinAClassTheFirst) {
+  for (const std::size_t servers : {1U, 3U}) {
+    Crowd crowd(servers);
+    crowd.come(1);
+    for (const unsigned priority : {0U, 5U, 0U, 9U, 5U, 9U, 1U}) {
+      crowd.comes_with_priority(priority);
+      crowd.world.settle_for(20ms);
+    }
+    crowd.hand_on_to_all();
+    EXPECT_EQ(crowd.served, (std::vector<std::size_t>{0, 4, 6, 2, 5, 7, 1, 3})) << servers;
+  }
+}
+
+TEST(Priority, OneThatComesDuringAHandOverDoesNotDelayIt) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    for (const std::size_t servers : {1U, 3U}) {
+      Crowd crowd(servers);
+      std::mt19937_64 random(seed);  // NOLINT: reproducible on purpose
+      crowd.come(3);
+      for (int round = 0; round < 3; ++round) {
+        const std::size_t before = crowd.served.size();
+        crowd.releases(crowd.member(crowd.served.back()));
+        crowd.world.settle_for(std::chrono::microseconds(random() % 3000));
+        Client& client = crowd.comes_with_priority(5).client;
+        for (AskedServer* server : client.servers)
+          server->fate = {.request = std::chrono::microseconds(random() % 3000)};
+        const Instant came = crowd.world.now();
+        crowd.wait_for(before + 1, 5s);
+        EXPECT_LT(crowd.world.now() - came, 500ms) << seed << ' ' << servers << ' ' << round;
+      }
+      crowd.world.settle_for(1s);
+    }
+  }
 }
 
 TEST(Supersede, TheNewestIsRememberedForLongerThanAnEntryLivesHoweverItGotTheLock) {
@@ -1073,8 +1188,8 @@ TEST(Slots, ThatManyWaitForAreNotInAReadersWay) {
   EXPECT_TRUE(late.ended);
 }
 
-constexpr Mode one_of_four{true, 4};
-constexpr Mode two_of_four{true, 4, 2};
+const Mode one_of_four{true, 4};
+const Mode two_of_four{true, 4, 2};
 
 TEST(SeveralSlots, AreTakenAllOrNone) {
   for (const std::size_t servers : {1U, 3U, 5U}) {

@@ -454,7 +454,38 @@ TEST(Supervisor, ASignalToTheJobIsPassedOnToTheRestOutsideTheJob) {
       });
 }
 
-/// We may keep renewing for nested runs that the command left; its other descendants may live on.
+/// USR1 makes the command lead a session of its own, and TERM then reaches all of that.
+TEST(Supervisor, AnEarlierSignalDoesNotTellWhatHasTheStopSignal) {
+  const std::string script = ::testing::TempDir() + "leads." + std::to_string(::getpid());
+  const std::string heard = script + ".heard";
+  std::ofstream(script) << "if [ \"$1\" = rest ]; then\n"
+                           "  trap 'echo TERM >>\"$0.heard\"' TERM; : >\"$0.heard\"; i=0\n"
+                           "  while [ $i -lt 100 ]; do sleep 0.01; i=$((i + 1)); done\n"
+                           "  exit\n"
+                           "fi\n"
+                           "sh \"$0\" rest & trap 'sleep 0.3; exit 0' TERM\n"
+                           "while :; do sleep 0.01; done\n";
+  StopPlan killing = plan;
+  killing.descendants = Descendants::kill;
+  supervise(
+      killing, running("trap 'exec setsid sh " + script + "' USR1"), When::while_it_runs,
+      [&](Scene scene) {
+        scene.supervisor.pass_on(SIGUSR1, Reached::none);
+        ASSERT_TRUE(eventually([&] { return std::filesystem::exists(heard); }));
+        ::kill(-scene.supervisor.command(), SIGTERM);
+        scene.supervisor.note_signals(proc::mask_of(SIGTERM));
+        scene.supervisor.pass_on(SIGTERM, Reached::everything);
+      },
+      [&](const CommandEnd& ending, const SharedPage&) {
+        EXPECT_EQ(*ending.status, 0);
+        std::ifstream file(heard);
+        EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "TERM\n");
+      });
+  std::filesystem::remove(script);
+  std::filesystem::remove(heard);
+}
+
+/// The lease is renewed until it is released, and descendants that the command left may live on.
 TEST(Supervisor, TheDeadlineIsNotPublishedAfterTheEnd) {
   Supervisor* supervisor = nullptr;
   supervise(

@@ -26,13 +26,14 @@ Holder held_by_run() {
 
 TEST(HeldText, NamesTheRunAndThatItRenews) {
   EXPECT_EQ(held_text(held_by_run()),
-            "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m, renewed");
+            "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m, last renewed "
+            "2s ago");
 }
 
 TEST(HeldText, ReportsAnOverdueRenewal) {
   Holder holder = held_by_run();
   holder.remaining = 15s;  // the next is due with 20 s left
-  EXPECT_NE(held_text(holder).find(", renewed"), std::string::npos);
+  EXPECT_NE(held_text(holder).find(", last renewed 15s ago"), std::string::npos);
   holder.remaining = 12s;
   EXPECT_EQ(held_text(holder),
             "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m, not renewed "
@@ -99,7 +100,8 @@ TEST(HeldText, AdvisesToUpgradeWhenANewerVersionHoldsIt) {
   Holder holder = held_by_run();
   holder.owner->newer = true;
   EXPECT_EQ(held_text(holder),
-            "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m, renewed; a "
+            "held by deploy@ci-7 (run pid 4711: deploy.sh), \"release 1.2\", for 4m, last renewed "
+            "2s ago; a "
             "newer version holds it: upgrade "
             "redlock-cli");
 }
@@ -110,6 +112,17 @@ TEST(MissingVotesText, NamesTheServersThatDoNotVote) {
   EXPECT_EQ(missing_votes_text({{"redis://b:6379", fault}}, 5),
             "1 of 5 servers not voting; 2 tolerated: redis://b:6379: timeout after 50ms");
   EXPECT_EQ(missing_votes_text({}, 5), "");
+}
+
+TEST(FailureText, SaysThatAServersClockWasSetBack) {
+  AttemptFailure failure{};
+  failure.why = AcquireDecision::guarded;
+  failure.restarted = {{"redis://a", -50min, 51min}};
+  const std::string text = failure_text(resource(), failure, 3);
+  EXPECT_NE(text.find("the clock of redis://a was set back to before its start; its vote counts in "
+                      "51m"),
+            std::string::npos)
+      << text;
 }
 
 TEST(FailureText, AdvisesToUpgradeWhenANewerVersionComesFirst) {

@@ -31,12 +31,15 @@ TEST(EventJson, IsEmptyForEventsThatAreOnlyMessages) {
 }
 
 TEST(EventJson, LeavesOutThePositionOutsideTheQueue) {
-  event::Waiting waiting{one.front(), {}, 1, 1500ms, /*news=*/true};
+  event::Waiting waiting{one.front(), {}, 1, 1500ms, /*priority=*/0, /*news=*/true};
   EXPECT_EQ(json_of(waiting).find("position"), std::string::npos);
   EXPECT_NE(json_of(waiting).find(R"("waited_ms":1500)"), std::string::npos);
   waiting.failure.queue.queued = true;
   waiting.failure.queue.ahead = 1;
   EXPECT_NE(json_of(waiting).find(R"("position":2)"), std::string::npos);
+  EXPECT_EQ(json_of(waiting).find("priority"), std::string::npos);
+  waiting.priority = 5;
+  EXPECT_NE(json_of(waiting).find(R"("priority":5)"), std::string::npos);
   waiting.news = false;
   EXPECT_EQ(json_of(waiting), "");
 }

@@ -196,7 +196,8 @@ TEST_F(StatusText, ShowsServersWhenVerbose) {
             "KEY     STATE  HOLDER                 PID   SINCE        LEASE\n"
             "deploy  held   ci@runner-9 deploy.sh  4711  08:26:00 4m  renewed\n"
             "  fence 42\n"
-            "  redis://a:6379: held by ci@runner-9 (run pid 4711: deploy.sh), for 4m, renewed\n"
+            "  redis://a:6379: held by ci@runner-9 (run pid 4711: deploy.sh), for 4m, last renewed "
+            "2s ago\n"
             "1 lock: 1 held\n");
 }
 
@@ -204,11 +205,12 @@ TEST_F(StatusText, ShowsAParagraphForANamedKey) {
   StatusView view;
   view.listed = false;
   EXPECT_EQ(shown({held_lock("deploy", running())}, view).text(complete, any_width),
-            "deploy: held by ci@runner-9 (run pid 4711: deploy.sh), \"release 4.2\", for 4m, "
-            "renewed\n  since 08:26:00\n  fence 42\n");
+            "deploy: held by ci@runner-9 (run pid 4711: deploy.sh), \"release 4.2\", for 4m, last "
+            "renewed 2s ago\n  since 08:26:00\n  fence 42\n");
   EXPECT_EQ(shown({held_lock("deploy", running())}, view).text(complete, 50),
             "deploy: held by ci@runner-9 (run pid 4711:\n"
-            "    deploy.sh), \"release 4.2\", for 4m, renewed\n"
+            "    deploy.sh), \"release 4.2\", for 4m, last\n"
+            "    renewed 2s ago\n"
             "  since 08:26:00\n"
             "  fence 42\n");
 }

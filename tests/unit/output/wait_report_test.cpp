@@ -61,26 +61,28 @@ TEST_F(WaitReportTest, ReportsNothingInTheFirstSecond) {
   EXPECT_NE(report_.news(began + 1s), std::nullopt);
 }
 
-TEST_F(WaitReportTest, ExtrapolatesFromTheLastAttempt) {
-  report_.learn(demo, held_by("a"), began);
-  EXPECT_EQ(
-      report_.line(began + 1s, wide),
-      "waiting for demo (1s, 2nd in queue): held by a@host (run pid 7: job), for 11s, renewed");
-  EXPECT_EQ(
-      report_.line(began + 14s, wide),
-      "waiting for demo (14s, 2nd in queue): held by a@host (run pid 7: job), for 24s, renewed");
+TEST_F(WaitReportTest, ExtrapolatesFromTheLastAttemptAndARenewalUntilItIsDue) {
+  AttemptFailure failure = held_by("a");
+  failure.holder->remaining = 28s;
+  report_.learn(demo, failure, began);
+  EXPECT_EQ(report_.line(began + 1s, wide),
+            "waiting for demo (1s, 2nd in queue): held by a@host (run pid 7: job), for 11s, last "
+            "renewed 3s ago");
+  EXPECT_EQ(report_.line(began + 14s, wide),
+            "waiting for demo (14s, 2nd in queue): held by a@host (run pid 7: job), for 24s, last "
+            "renewed 10s ago");
 }
 
 TEST_F(WaitReportTest, ShortensTheKeyThenTheNoteAndNeverTheHolder) {
   AttemptFailure failure = held_by("a");
   failure.holder->owner->note = "release 4.2 of the web shop";
   report_.learn(Resource::from("deploy:production:eu-central-1").value(), failure, began);
-  EXPECT_EQ(report_.line(began + 1s, 125),
+  EXPECT_EQ(report_.line(began + 1s, 138),
             "waiting for deploy:pr... (1s, 2nd in queue): held by a@host (run pid 7: "
-            "job), \"release 4.2 of the web shop\", for 11s, renewed");
+            "job), \"release 4.2 of the web shop\", for 11s, last renewed 10s ago");
   EXPECT_EQ(report_.line(began + 1s, 80),
             "waiting for deplo... (1s, 2nd in queue): held by a@host (run pid 7: job), "
-            "\"relea...\", for 11s, renewed");
+            "\"relea...\", for 11s, last renewed 10s ago");
 }
 
 TEST_F(WaitReportTest, CountsDownALeaseThatIsNotRenewed) {
@@ -109,9 +111,9 @@ TEST_F(WaitReportTest, DoesNotNameThePreviousHolderWhenNoneHoldsTheLock) {
 TEST_F(WaitReportTest, ReportsAHolderOnceAMinute) {
   const auto told = lines(125, [](int) { return held_by("a"); });
   ASSERT_EQ(told.size(), 3U);
-  EXPECT_EQ(
-      told[0],
-      "waiting for demo: held by a@host (run pid 7: job), for 10s, renewed; 2nd in queue, for 1s");
+  EXPECT_EQ(told[0],
+            "waiting for demo: held by a@host (run pid 7: job), for 10s, last renewed 10s ago; you "
+            "are 2nd in queue after 1s");
 }
 
 TEST_F(WaitReportTest, ShortGapsWithoutAHolderAreNoNews) {

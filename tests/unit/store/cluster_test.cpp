@@ -281,6 +281,65 @@ TEST_F(ClusterTest, PutsAReleaseForTheKeyAloneWhereTheKeyIsNowhere) {
   }());
 }
 
+TEST_F(ClusterTest, LeavesTheSignOfAReleaseWhereTheTombstonesAre) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    auto vote = drive_.start(release());
+    auto [a, b] = co_await asked_on_the_way(scripts::release, "02");
+    co_await b.expect(wire("ASKING"));
+    expect_script(co_await b.read_command(), scripts::release, "11");
+    co_await b.send("+OK\r\n*3\r\n$8\r\nreleased\r\n:0\r\n:2\r\n");
+    const Command sign = co_await a.read_command();
+    EXPECT_EQ(sign.back(), scripts::end_sign.name);
+    EXPECT_EQ(sign.at(3), "redlock:released:{deploy}");
+    co_await a.send(ask_at(b_.address()));
+    co_await b.expect(wire("ASKING"));
+    EXPECT_EQ((co_await b.read_command()).back(), scripts::end_sign.name);
+    co_await b.send("+OK\r\n:1\r\n");
+    const ReleaseVote answer = co_await vote.get();
+    EXPECT_TRUE(std::holds_alternative<Released>(answer));
+  }());
+}
+
+TEST_F(ClusterTest, ReadsTheSignOfAReleaseWhereTheKeyIsNowhere) {
+  for (const bool has_sign : {true, false}) {
+    drive_.run([this, has_sign]() -> asio::awaitable<void> {
+      server_ = std::make_unique<ClusterServer>(drive_.executor(), clock_, endpoint());
+      const AskRequest request{deploy(), LeaseId{"1"}, {}, {}, /*exclusive=*/true};
+      auto vote = drive_.start(server_->ask_holder(request, clock_.now() + 3s));
+      auto [a, b] = co_await asked_on_the_way(scripts::ask, "");
+      expect_script(co_await a.read_command(), scripts::ask, "1");
+      co_await a.send("*2\r\n$4\r\nfree\r\n:0\r\n");
+      EXPECT_EQ((co_await a.read_command()).back(), scripts::end_sign.name);
+      co_await a.send(has_sign ? ":1\r\n" : "-ERR anything\r\n");
+      const InspectVote answer = co_await vote.get();
+      EXPECT_TRUE(std::holds_alternative<Free>(answer));
+      EXPECT_EQ(std::get<Free>(answer).ended, has_sign);
+    }());
+  }
+}
+
+TEST_F(ClusterTest, DoesNotCountAnExtensionWhoseTtlIsNotRemembered) {
+  for (const bool is_remembered : {true, false}) {
+    drive_.run([this, is_remembered]() -> asio::awaitable<void> {
+      server_ = std::make_unique<ClusterServer>(drive_.executor(), clock_, endpoint());
+      const ExtendRequest request{deploy(), token(), Ttl::from(30s).value()};
+      auto vote = drive_.start(server_->extend(request, clock_.now() + 3s));
+      auto [a, b] = co_await asked_on_the_way(scripts::extend, "0");
+      co_await b.expect(wire("ASKING"));
+      expect_script(co_await b.read_command(), scripts::extend, "11");
+      co_await b.send(
+          "+OK\r\n*9\r\n$8\r\nextended\r\n$1\r\n1\r\n$6\r\nstring\r\n:30000\r\n:0\r\n$0\r\n"
+          "\r\n:-1\r\n:0\r\n$0\r\n\r\n");
+      const Command rest = co_await a.read_command();
+      EXPECT_EQ(rest.back(), scripts::keep_record.name);
+      EXPECT_EQ(rest.at(3), "redlock:owner:{deploy}");
+      co_await a.send(is_remembered ? ":1\r\n" : "-ERR anything\r\n");
+      const ExtendVote answer = co_await vote.get();
+      EXPECT_EQ(std::holds_alternative<Extended>(answer), is_remembered);
+    }());
+  }
+}
+
 TEST_F(ClusterTest, AcquiresNoLockWhileTheKeyIsNowhere) {
   drive_.run([this]() -> asio::awaitable<void> {
     auto vote = drive_.start(acquire());

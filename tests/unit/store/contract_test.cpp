@@ -335,7 +335,7 @@ TEST_P(ContractOfScriptsTest, OnlyTheReleaseOfALeaseThatWasAskedToStopIsKnownAsS
     return std::get<Granted>(vote).id;
   };
   char digit = '0';
-  for (const Mode mode : {Mode{}, Mode{/*shared=*/true, 0}, Mode{/*shared=*/true, 2}}) {
+  for (const Mode& mode : {Mode{}, Mode{/*shared=*/true, 0}, Mode{/*shared=*/true, 2}}) {
     const LeaseId asked = take(++digit, mode);
     EXPECT_FALSE(ended(ask(asked)));
     EXPECT_TRUE(is<Released>(release(digit)));
@@ -424,6 +424,110 @@ TEST_P(ContractOfScriptsTest, TheNewestWaiterSupersedesThoseThatSupersedeToo) {
   ASSERT_TRUE(is<Queued>(vote)) << "it was superseded, whatever became of c";
   EXPECT_EQ(std::get<Queued>(vote).queue.superseder, entry('c', 3).id);
   granted(supersede('d', 4));
+}
+
+TEST_P(ContractOfScriptsTest, ADismissalSendsAwayThoseThatWaitAndNoNewcomer) {
+  const auto dismiss = [this](std::optional<Ticket> up_to) {
+    return std::get<Dismissed>(drive_.run(
+        other_->dismiss({resource_, up_to, {.host = "web1", .user = "ops", .reason = "bad commit"}},
+                        drive_.soon())));
+  };
+  EXPECT_EQ(dismiss(std::nullopt).queued, 0U);
+  granted(acquire('a'));
+  ASSERT_TRUE(is<Held>(wait_in_queue('b', 2)));
+  ASSERT_TRUE(is<Held>(wait_in_queue('c', 3)));
+  ASSERT_TRUE(is<Held>(wait_in_queue('d', 9)));
+  const Dismissed asked = dismiss(std::nullopt);
+  EXPECT_EQ(asked.queued, 3U);
+  EXPECT_EQ(asked.max_ticket, 9U);
+
+  const Dismissed sent = dismiss(3);
+  EXPECT_EQ(sent.queued, 2U);
+  ASSERT_EQ(sent.first_queued.size(), 2U);
+  EXPECT_EQ(sent.first_queued.front().host, some_owner().host);
+  AcquireVote vote = wait_in_queue('b', 2);
+  ASSERT_TRUE(is<Held>(vote));
+  ASSERT_TRUE(std::get<Held>(vote).queue.dismissal.has_value());
+  EXPECT_EQ(std::get<Held>(vote).queue.dismissal->reason, "bad commit");
+  EXPECT_EQ(dismiss(3).queued, 1U) << "who learnt of it has left the queue";
+
+  release('a');
+  vote = wait_in_queue('c', 3);
+  ASSERT_TRUE(is<Queued>(vote)) << "it is not granted the lock although that is free";
+  EXPECT_TRUE(std::get<Queued>(vote).queue.dismissal.has_value());
+  EXPECT_EQ(dismiss(3).queued, 0U);
+  granted(wait_in_queue('d', 9));
+  release('d');
+  EXPECT_TRUE(is<Queued>(wait_in_queue('c', 3))) << "it outlives an empty queue";
+
+  granted(acquire('e'));
+  vote = acquire('f');
+  ASSERT_TRUE(is<Held>(vote));
+  EXPECT_EQ(std::get<Held>(vote).queue.max_ticket, 3U) << "a newcomer gets a larger ticket";
+  EXPECT_FALSE(std::get<Held>(vote).queue.dismissal.has_value());
+  AcquireRequest newest = request('9');
+  newest.entry = entry('9', 7);
+  newest.supersedes = true;
+  ASSERT_TRUE(is<Held>(acquire(newest)));
+  EXPECT_TRUE(std::get<Held>(wait_in_queue('c', 3)).queue.dismissal.has_value())
+      << "a waiter that supersedes others does not make it forgotten";
+}
+
+TEST_P(ContractOfScriptsTest, AHigherClassAcquiresFirstAndWithinAClassTheFirst) {
+  const auto attempt = [this](char digit, std::optional<Ticket> ticket, unsigned priority) {
+    AcquireRequest waiting = request(digit);
+    Owner owner = some_owner();
+    owner.priority = priority;
+    waiting.owner = owner;
+    if (ticket) waiting.entry = entry(digit, *ticket);
+    return acquire(std::move(waiting));
+  };
+  const auto ahead_of = [](const AcquireVote& vote) { return std::get<Held>(vote).queue.ahead; };
+  granted(acquire('a'));
+  EXPECT_EQ(ahead_of(attempt('b', 2, 0)), 0U);
+  EXPECT_EQ(ahead_of(attempt('c', 8, 5)), 0U);
+  EXPECT_EQ(ahead_of(attempt('d', 9, 5)), 1U);
+  EXPECT_EQ(ahead_of(attempt('e', 7, 9)), 0U);
+  EXPECT_EQ(ahead_of(attempt('b', 2, 0)), 3U);
+  const auto largest_for = [&](unsigned priority) {
+    return std::get<Held>(attempt('f', std::nullopt, priority)).queue.max_ticket;
+  };
+  EXPECT_EQ(largest_for(9), 7U);
+  EXPECT_EQ(largest_for(7), std::nullopt);
+  EXPECT_EQ(largest_for(5), 9U);
+  EXPECT_EQ(largest_for(1), std::nullopt);
+  EXPECT_EQ(largest_for(0), 2U);
+
+  release('a');
+  for (const char digit : {'b', 'c', 'd'}) {
+    const Ticket ticket = digit == 'b' ? 2 : digit == 'c' ? 8 : 9;
+    EXPECT_TRUE(is<Queued>(attempt(digit, ticket, digit == 'b' ? 0 : 5))) << digit;
+  }
+  EXPECT_TRUE(is<Queued>(attempt('f', std::nullopt, 9))) << "without a ticket it comes last";
+  granted(attempt('e', 7, 9));
+  release('e');
+  EXPECT_TRUE(is<Queued>(attempt('f', std::nullopt, 5))) << "in its class";
+  granted(attempt('f', std::nullopt, 6));
+  release('f');
+  granted(attempt('c', 8, 5));
+  release('c');
+  granted(attempt('d', 9, 5));
+  release('d');
+  granted(attempt('b', 2, 0));
+}
+
+TEST_P(ContractOfScriptsTest, ABoundedWaiterCountsThoseThatCameBeforeItInAnyClass) {
+  granted(acquire('a'));
+  ASSERT_TRUE(is<Held>(wait_in_queue('b', 2)));
+  AcquireRequest urgent = request('c');
+  Owner owner = some_owner();
+  owner.priority = 9;
+  urgent.owner = owner;
+  urgent.entry = entry('c', 3);
+  urgent.max_waiting = 5;
+  const AcquireVote vote = acquire(urgent);
+  ASSERT_TRUE(is<Held>(vote));
+  EXPECT_EQ(std::get<Held>(vote).queue.ahead, 1U);
 }
 
 TEST_P(ContractOfScriptsTest, TheNewestRunAsksAnOlderOneThatReplacesTooToMakeRoom) {

@@ -18,8 +18,9 @@ namespace redlock::testing {
 /// What the scripts answer, on the wire: a lease with fence 42 that is in no queue, and a lock with
 /// neither holder nor waiters.
 inline constexpr std::string_view granted =
-    "*6\r\n$7\r\ngranted\r\n$2\r\n42\r\n$2\r\nid\r\n$0\r\n\r\n*12\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:"
-    "0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:-1\r\n$0\r\n\r\n$0\r\n\r\n";
+    "*6\r\n$7\r\ngranted\r\n$2\r\n42\r\n$2\r\nid\r\n$0\r\n\r\n*13\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:"
+    "0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:-1\r\n$0\r\n\r\n$0\r\n\r\n"
+    "$0\r\n\r\n";
 inline constexpr std::string_view is_free =
     "*2\r\n$4\r\nfree\r\n*8\r\n:0\r\n*0\r\n:0\r\n*0\r\n$0\r\n\r\n$2\r\n17\r\n$0\r\n\r\n*0\r\n";
 

@@ -122,6 +122,14 @@ TEST(Findings, AreOneOfAServerThatIsAway) {
     EXPECT_TRUE(std::holds_alternative<std::monostate>(fact.value)) << fact.name;
 }
 
+TEST(Findings, NameOthersThanRedisByTheirOwnVersion) {
+  const ServerReport report =
+      report_from("# Server\r\nversion:2.9.0\r\nkvrocks_version:2.9.0\r\nredis_version:4.0.0\r\n");
+  EXPECT_EQ(report.software, "kvrocks");
+  EXPECT_EQ(report.version, "2.9.0");
+  EXPECT_EQ(report_from("redis_version:7.0.15\r\n").software, "redis");
+}
+
 TEST(Findings, GiveNoVoteToAReplica) {
   ServerReport replica = good();
   replica.role = "slave";
@@ -139,6 +147,9 @@ TEST(Findings, HeedTheRestartGuard) {
   EXPECT_FALSE(votes(restarted, guarded));
   EXPECT_EQ(said(restarted, "uptime", Level::warning), "");
   EXPECT_TRUE(votes(restarted));
+  restarted.facts.up = -59min;
+  EXPECT_EQ(said(restarted, "uptime", Level::warning, guarded),
+            "its clock was set back to before its start, its vote counts in 1h (--restart-guard)");
   ServerReport untold = good();
   untold.facts.up.reset();
   EXPECT_NE(said(untold, "uptime", Level::bad, guarded), "");
@@ -183,7 +194,13 @@ TEST(Findings, WarnOfEvictionAlsoWithoutALimit) {
 TEST(Findings, RequireAVersionThatHasAllTheScriptsNeed) {
   ServerReport old = good();
   old.version = "4.0.14";
-  EXPECT_EQ(said(old, "software", Level::bad), "it is version 4.0.14, and 5 is needed");
+  EXPECT_EQ(said(old, "software", Level::warning), "it is version 4.0.14, and 5 is needed");
+  const Finding refused{Level::bad, "rights", "no"};
+  const auto findings = diagnosis_of(old, refused, no_demands).findings;
+  EXPECT_EQ(std::ranges::find(findings, "software", &Finding::probe)->level, Level::bad);
+  old.software = "kvrocks";
+  old.version = "2.9.0";
+  EXPECT_EQ(said(old, "software", Level::warning), "");
   old.version = "\x1b[31m";
   EXPECT_NE(said(old, "software", Level::unknown), "");
 }

@@ -42,7 +42,7 @@ class HoldsTest : public ::testing::TestWithParam<ScriptStoreKind> {
   }
   ReleaseVote lift(Duration lifted_for = 1h) {
     ReleaseRequest request{deploy(), token(), /*by_hand=*/true};
-    request.lifted_for = lifted_for;
+    request.tombstone_life = lifted_for;
     return done(server_.release(request, drive_.soon()));
   }
   /// Of a hold of an hour, a quarter of which has passed.

@@ -1,4 +1,6 @@
 // The users of a lease (PROTOCOL U1-U5), at the embedded engine and at a real Redis.
+#include <sstream>
+
 #include "../samples.hpp"
 #include "script_stores.hpp"
 #include "store/owner_record.hpp"
@@ -38,6 +40,7 @@ class LeaseUsersTest : public ::testing::TestWithParam<std::tuple<ScriptStoreKin
   void acquire(Ttl length = ttl(60s)) {
     Owner owner = some_owner();
     owner.take = mode().take;
+    if (is_renewed_) owner.renewed_for = length.length();
     AcquireRequest request{deploy(), token(), length, owner, mode(), hold().slots};
     const AcquireVote vote = done(server_.acquire(request, drive_.soon()));
     ASSERT_TRUE(answers<Granted>(vote));
@@ -64,9 +67,47 @@ class LeaseUsersTest : public ::testing::TestWithParam<std::tuple<ScriptStoreKin
   ReleaseVote release(bool by_hand = false, Duration expire_in = {}) {
     ReleaseRequest request{deploy(), token(), by_hand, expire_in};
     request.may_have_users = true;
+    request.tombstone_life = tombstone_life_;
     request.stop_users = stop_users_;
     request.run = run_;
     return done(server_.release(request, drive_.soon()));
+  }
+  /// As a run with --min-hold ends.
+  ReleaseVote end_for_a_while(Duration expire_in) {
+    ReleaseRequest request{deploy(), token(), /*by_hand=*/false, expire_in};
+    request.finished = some_owner();
+    request.finished->take = mode().take;
+    request.finished->finished = Finished{expire_in, 0, {}};
+    return done(server_.release(request, drive_.soon()));
+  }
+  /// By an hour: what was to expire does so an hour later.
+  void set_clock_back() {
+    const std::vector<std::string> keys{deploy().key(), helper_.owner(), helper_.readers(),
+                                        helper_.shares(), helper_.slots()};
+    for (const std::string& key : keys) {
+      const std::int64_t rest = store_->run({"PTTL", key}).integer;
+      if (rest > 0) store_->run({"PEXPIRE", key, std::to_string(rest + 3'600'000)});
+    }
+    const std::string record = hold().shared ? helper_.shares() : helper_.owner();
+    const std::string field = hold().shared ? "users:" + sha1_hex(token().secret()) : "users";
+    std::istringstream users(store_->run({"HGET", record, field}).text);
+    std::string moved;
+    for (std::string line; std::getline(users, line); moved += line + "\n") {
+      std::istringstream words(line);
+      std::string id;
+      std::int64_t ends = 0;
+      if (words >> id >> ends) {
+        std::string rest;
+        std::getline(words, rest);
+        line = id + " " + std::to_string(ends + 3'600'000) + rest;
+      }
+    }
+    if (!moved.empty()) store_->run({"HSET", record, field, moved});
+    for (const Reply& id : store_->run({"ZRANGE", helper_.readers(), "0", "-1"}).elements) {
+      const Reply ends = store_->run({"ZSCORE", helper_.readers(), id.text});
+      store_->run(
+          {"ZADD", helper_.readers(), std::to_string(std::stoll(ends.text) + 3'600'000), id.text});
+    }
   }
   ReleaseVote end(char digit) {
     ReleaseRequest request{deploy(), token()};
@@ -74,6 +115,12 @@ class LeaseUsersTest : public ::testing::TestWithParam<std::tuple<ScriptStoreKin
     return done(server_.release(request, drive_.soon()));
   }
   InspectVote inspect() { return done(server_.inspect(deploy(), std::nullopt, drive_.soon())); }
+  /// As `status` shows it.
+  Owner shown_owner() {
+    const InspectVote vote = inspect();
+    const auto* taken = std::get_if<Taken>(&vote);
+    return taken != nullptr ? taken->holder.owner.value_or(Owner()) : Owner();
+  }
   bool is_free() { return answers<Free>(inspect()); }
   std::int64_t pttl() { return store_->run({"PTTL", deploy().key()}).integer; }
   std::size_t number_of_users() {
@@ -93,6 +140,8 @@ class LeaseUsersTest : public ::testing::TestWithParam<std::tuple<ScriptStoreKin
   LockServer& server_ = store_->client();
   HelperKeys helper_{deploy()};
   std::optional<StopRequest> stop_users_;
+  Duration tombstone_life_{};
+  bool is_renewed_ = true;  ///< by its keeper
   std::optional<RunRecord> run_;
 };
 
@@ -108,6 +157,77 @@ INSTANTIATE_TEST_SUITE_P(Store, LeaseUsersTest,
                                             ::testing::Values(UsedLease::exclusive,
                                                               UsedLease::shared, UsedLease::slots)),
                          name_of_used_lease);
+
+// --- A server's clock that was set back (PROTOCOL R4) ---
+
+TEST_P(LeaseUsersTest, AClockThatWasSetBackLetsTheLeaseLastForTheLongestTtlRequestedOfIt) {
+  acquire(ttl(60s));
+  set_clock_back();
+  ASSERT_GT(pttl(), 59 * 60'000);
+  EXPECT_TRUE(answers<Extended>(extend(std::nullopt, false, ttl(10s))));
+  EXPECT_LE(pttl(), 60'000);
+  EXPECT_GT(pttl(), 50'000) << "not its own ttl";
+
+  EXPECT_TRUE(answers<Extended>(extend(std::nullopt, false, ttl(10min))));
+  set_clock_back();
+  EXPECT_TRUE(answers<Extended>(extend(std::nullopt, false, ttl(10s))));
+  EXPECT_LE(pttl(), 10 * 60'000);
+  EXPECT_GT(pttl(), 9 * 60'000);
+}
+
+TEST_P(LeaseUsersTest, AnExtensionBesideALongerOneByHandShortensNothing) {
+  acquire(ttl(60s));
+  EXPECT_TRUE(answers<Extended>(extend(std::nullopt, false, ttl(1h))));
+  EXPECT_TRUE(answers<Extended>(extend(std::nullopt, false, ttl(60s))));
+  EXPECT_GT(pttl(), 59 * 60'000);
+}
+
+TEST_P(LeaseUsersTest, NothingIsShortenedBelowTheEndOfAUser) {
+  acquire(ttl(60s));
+  set_clock_back();
+  ASSERT_TRUE(joins('1', ttl(60s)));
+  EXPECT_LE(pttl(), 60'000);
+  ASSERT_TRUE(joins('2', ttl(20min)));
+  set_clock_back();
+  EXPECT_TRUE(is_renewed('1'));
+  EXPECT_GT(pttl(), 79 * 60'000) << "the end of the other, which its server moved away";
+  EXPECT_TRUE(is_renewed('2'));
+  EXPECT_LE(pttl(), 20 * 60'000);
+  EXPECT_GT(pttl(), 19 * 60'000);
+}
+
+TEST_P(LeaseUsersTest, AUserDoesNotRelyOnAnEndThatAClockSetBackHasMovedAway) {
+  acquire(ttl(60s));
+  ASSERT_TRUE(joins('1'));
+  ASSERT_TRUE(joins('2'));
+  set_clock_back();
+  const ExtendVote vote = extend(user('1'));
+  ASSERT_TRUE(answers<Extended>(vote));
+  EXPECT_LE(std::get<Extended>(vote).remaining, 60s);
+  EXPECT_GT(std::get<Extended>(vote).remaining, 50s);
+  EXPECT_GT(pttl(), 59 * 60'000) << "the other may rely on it";
+  EXPECT_TRUE(is_renewed('2'));
+  EXPECT_LE(pttl(), 60'000);
+}
+
+TEST_P(LeaseUsersTest, NothingIsShortenedThatWasKeptForLonger) {
+  acquire(ttl(60s));
+  EXPECT_TRUE(answers<Released>(end_for_a_while(30min)));
+  EXPECT_TRUE(answers<Extended>(extend(std::nullopt)));
+  EXPECT_GT(pttl(), 29 * 60'000);
+}
+
+TEST_P(LeaseUsersTest, NothingIsShortenedIfTheRecordWasLost) {
+  if (hold().shared) return;  // without its data a share is not extended
+  acquire(ttl(60s));
+  set_clock_back();
+  lose_record();
+  EXPECT_TRUE(answers<Extended>(extend(std::nullopt)));
+  EXPECT_GT(pttl(), 59 * 60'000);
+  EXPECT_TRUE(answers<Healed>(heal(std::nullopt)));
+  EXPECT_TRUE(answers<Extended>(extend(std::nullopt)));
+  EXPECT_GT(pttl(), 59 * 60'000);
+}
 
 // --- Its end, and that of the lease ---
 
@@ -176,14 +296,59 @@ TEST_P(LeaseUsersTest, OfTheEndsThatRemainTheLargestCounts) {
   EXPECT_GT(pttl(), 39'000);
 }
 
+TEST_P(LeaseUsersTest, TheLastUserTakesItsEndWithIt) {
+  acquire(ttl(20s));
+  ASSERT_TRUE(joins('1', ttl(1h)));
+  ASSERT_TRUE(joins('2', ttl(40s)));
+  EXPECT_GT(pttl(), 59 * 60'000);
+  EXPECT_TRUE(answers<Released>(end('1')));
+  EXPECT_GT(pttl(), 59 * 60'000) << "on which the other relies";
+  EXPECT_TRUE(answers<Released>(end('2')));
+  EXPECT_GT(pttl(), 18'000);
+  EXPECT_LE(pttl(), 20'000);
+  EXPECT_FALSE(is_free());
+}
+
+TEST_P(LeaseUsersTest, ALeaseThatNoProcessKeepsLastsAsItsUserRenewedIt) {
+  is_renewed_ = false;
+  acquire(ttl(20s));
+  ASSERT_TRUE(joins('1', ttl(1h)));
+  EXPECT_TRUE(answers<Released>(end('1')));
+  EXPECT_GT(pttl(), 59 * 60'000) << "for the next step of the script";
+}
+
+TEST_P(LeaseUsersTest, TheLeaseNeverEndsBeforeWhatItsKeeperWasPromised) {
+  acquire(ttl(20s));
+  ASSERT_TRUE(joins('1', ttl(1h)));
+  ASSERT_TRUE(answers<Extended>(extend(std::nullopt, false, ttl(90s))));
+  ASSERT_TRUE(answers<Extended>(extend(std::nullopt, false, ttl(30s))));
+  ASSERT_TRUE(is_renewed('1'));
+  EXPECT_TRUE(answers<Released>(end('1')));
+  EXPECT_GT(pttl(), 88'000);
+  EXPECT_LE(pttl(), 90'000);
+}
+
+TEST_P(LeaseUsersTest, ALeaseWhoseRecordWasLostIsNotShortened) {
+  if (std::get<UsedLease>(GetParam()) == UsedLease::slots) return;
+  acquire(ttl(20s));
+  ASSERT_TRUE(joins('1', ttl(1h)));
+  lose_record();
+  EXPECT_TRUE(is_renewed('1'));
+  EXPECT_TRUE(answers<Released>(end('1')));
+  EXPECT_GT(pttl(), 59 * 60'000);
+}
+
 TEST_P(LeaseUsersTest, TheRestOfMinHoldOutlastsTheUsers) {
   acquire();
   ASSERT_TRUE(joins('1'));
   EXPECT_TRUE(answers<Released>(release(/*by_hand=*/false, 100s)));
   EXPECT_GT(pttl(), 99'000);
+  EXPECT_FALSE(shown_owner().finished) << "the user works";
   EXPECT_TRUE(answers<Released>(end('1')));
   EXPECT_FALSE(is_free());
   EXPECT_GT(pttl(), 98'000);
+  ASSERT_TRUE(shown_owner().finished);
+  EXPECT_GT(shown_owner().finished->expire_in, 98s);
 }
 
 // --- What the keeper and others learn ---
@@ -310,15 +475,30 @@ TEST_P(LeaseUsersTest, AUserRestoresALeaseThatItsKeeperReleasedHere) {
   EXPECT_TRUE(is_free());
 }
 
-TEST_P(LeaseUsersTest, WithoutATombstoneALeaseThatAUserRestoredEndsByItsExpiry) {
+TEST_P(LeaseUsersTest, ALeaseThatAUserRestoredAfterAReleaseWithoutUsersEndsWithTheUser) {
   acquire();
   EXPECT_TRUE(answers<Released>(release()));
   ASSERT_TRUE(is_free());
   EXPECT_TRUE(answers<Healed>(heal(user('1'))));
+  EXPECT_TRUE(answers<NotOurs>(heal(std::nullopt)));
   EXPECT_TRUE(answers<Released>(end('1')));
-  EXPECT_FALSE(is_free()) << "nothing shows here that the keeper has left";
-  EXPECT_GT(pttl(), 0);
-  EXPECT_LE(pttl(), 30'000);
+  EXPECT_TRUE(is_free());
+}
+
+TEST_P(LeaseUsersTest, ALeaseThatWasNotHereWhenItWasReleasedEndsWithTheUserThatRestoresIt) {
+  tombstone_life_ = 30s;
+  EXPECT_TRUE(answers<NotOurs>(release()));
+  EXPECT_TRUE(answers<Healed>(heal(user('1'))));
+  EXPECT_TRUE(answers<Released>(end('1')));
+  EXPECT_TRUE(is_free());
+}
+
+TEST_P(LeaseUsersTest, AReleaseByHandTellsForHowLongTheLeaseWouldHaveLasted) {
+  acquire(ttl(60s));
+  const ReleaseVote vote = release(/*by_hand=*/true);
+  ASSERT_TRUE(answers<Released>(vote));
+  EXPECT_FALSE(std::get<Released>(vote).left_to_users);
+  EXPECT_NEAR(static_cast<double>(std::get<Released>(vote).rest.count()), 60e9, 5e9);
 }
 
 TEST_P(LeaseUsersTest, WithoutTheRecordALeaseIsNotReleasedBesidePossibleUsers) {
@@ -362,6 +542,18 @@ TEST_P(LeaseUsersTest, AHealOfTheRecordDoesNotTakeLostUsersForNone) {
     EXPECT_TRUE(is_renewed('1'));
     store_->clear();
   }
+}
+
+TEST_P(LeaseUsersTest, ALeaseThatWasHealedIsNotTakenForAStrayGrantOfOtherSlots) {
+  if (std::get<UsedLease>(GetParam()) != UsedLease::slots) return;
+  EXPECT_TRUE(answers<Healed>(heal(user('1'))));
+  ReleaseRequest stray{deploy(), token()};
+  stray.slots = {0, 1};
+  EXPECT_TRUE(answers<NotOurs>(done(server_.release(stray, drive_.soon()))));
+  EXPECT_TRUE(is_renewed('1'));
+  stray.slots = {0, 2};
+  EXPECT_TRUE(answers<Released>(done(server_.release(stray, drive_.soon()))));
+  EXPECT_TRUE(is_free());
 }
 
 TEST_P(LeaseUsersTest, UsersThatCannotBeReadAreNotTakenForNone) {

@@ -32,6 +32,14 @@ TEST(OwnerRecord, GivesEveryFieldBack) {
   EXPECT_EQ(back->pid, owner.pid);
 }
 
+TEST(OwnerRecord, EndsWithTheSlotsOfAWaiter) {
+  const std::string record = encode_owner(some_owner());
+  EXPECT_EQ(with_slots(record, {}), record);
+  const std::string waiting = with_slots(record, {"phone1", "a:b"});
+  EXPECT_TRUE(waiting.ends_with(R"(,"only":"phone1,a:b"})")) << waiting;
+  EXPECT_EQ(decode_owner(waiting)->only, (std::vector<std::string>{"phone1", "a:b"}));
+}
+
 TEST(OwnerRecord, IsOneLine) {
   Owner owner = some_owner();
   owner.note = "a\nb\rc";
@@ -141,6 +149,13 @@ TEST(OwnerRecord, KnowsNoMoreThanAnOlderOneReports) {
     EXPECT_FALSE(strange->renewed_for.has_value()) << odd;
     EXPECT_FALSE(strange->finished.has_value()) << odd;
   }
+}
+
+TEST(OwnerRecord, MarksAHoldThatWasExtendedJustBeforeItsEnd) {
+  Owner owner = some_owner();
+  owner.hold_for = Ttl::max + 300 * 24h;
+  EXPECT_EQ(decode_owner(encode_owner(owner))->hold_for, owner.hold_for);
+  EXPECT_FALSE(shows_lift(encode_owner(owner)));
 }
 
 TEST(OwnerRecord, ReplacesWhatIsNotUtf8) {

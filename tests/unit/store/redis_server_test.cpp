@@ -12,8 +12,8 @@ using namespace testing;
 
 constexpr std::string_view held =
     "*10\r\n$4\r\nheld\r\n$2\r\nid\r\n$6\r\nstring\r\n:-1\r\n:0\r\n$0\r\n\r\n:-1\r\n:0\r\n$"
-    "0\r\n\r\n*12\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:"
-    "0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:-1\r\n$0\r\n\r\n";
+    "0\r\n\r\n*13\r\n$2\r\n17\r\n$0\r\n\r\n:0\r\n:"
+    "0\r\n:-1\r\n$0\r\n\r\n:0\r\n:0\r\n$0\r\n\r\n$0\r\n\r\n:-1\r\n$0\r\n\r\n$0\r\n\r\n";
 constexpr std::string_view gone = "*2\r\n$4\r\ngone\r\n:0\r\n";
 constexpr std::string_view busy = "-BUSY Redis is busy running a script.\r\n";
 constexpr std::string_view noscript = "-NOSCRIPT No matching script. Please use EVAL.\r\n";

@@ -59,7 +59,7 @@ void expect_ours(const Holder& holder, bool supervised = false) {
 Reply queue() {
   return array({text("1700000000000"), text("1699999999999"), integer(2), integer(1), integer(1500),
                 text("010"), integer(1), integer(1), text("w7"), text(std::string(record)),
-                integer(3), text("")});
+                integer(3), text(""), text(R"({"host":"web1","reason":"why","user":"alice"})")});
 }
 Reply with_queue(Reply reply) {
   reply.elements.push_back(queue());
@@ -169,12 +169,12 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
             "1,4");
 
   EXPECT_EQ(release_call({resource(), secret_token(), false}).script, &scripts::release);
-  EXPECT_EQ(
-      release_call({resource(), secret_token(), false, 0s}).arguments,
-      (Strings{token_text, "0", "0", "", "0", "0", "0", "x", "", "", "", "0", "", "0", "release"}));
-  EXPECT_EQ(
-      release_call({resource(), secret_token(), true, 0s}).arguments,
-      (Strings{token_text, "1", "0", "", "0", "0", "0", "x", "", "", "", "1", "", "0", "release"}));
+  EXPECT_EQ(release_call({resource(), secret_token(), false, 0s}).arguments,
+            (Strings{token_text, "0", "0", "", "0", "0", "0", "x", "", "", "", "0", "", "0", "",
+                     "release"}));
+  EXPECT_EQ(release_call({resource(), secret_token(), true, 0s}).arguments,
+            (Strings{token_text, "1", "0", "", "0", "0", "0", "x", "", "", "", "1", "", "0", "",
+                     "release"}));
   ReleaseRequest use{resource(), secret_token()};
   use.user = "u1";
   EXPECT_EQ(release_call(use).arguments[10], "u1");
@@ -184,35 +184,51 @@ TEST(ScriptCalls, HaveTheArgumentsOfTheirScripts) {
   EXPECT_EQ(release_call(detached).arguments[11], "1");
   EXPECT_EQ(release_call(detached).arguments[12], encode_stop_request(*detached.stop_users));
   EXPECT_EQ(release_call({resource(), secret_token(), false, 1500us}).arguments,
-            (Strings{token_text, "0", "2", "", "0", "0", "0", "x", "", "", "", "0", "", "0",
+            (Strings{token_text, "0", "2", "", "0", "0", "0", "x", "", "", "", "0", "", "0", "",
                      "release"}));  // never too short
   ReleaseRequest back{resource(), secret_token()};
   back.requeue.emplace(Requeue{QueueEntry{"me", 17, false, 35s}, Mode{true, 0}, owner});
   EXPECT_EQ(release_call(back).arguments,
             (Strings{token_text, "0", "0", "me", "17", "0", "35000", "s", encode_owner(owner), "",
-                     "", "0", "", "0", "release"}));
+                     "", "0", "", "0", "", "release"}));
   ReleaseRequest lift{resource(), secret_token(), /*by_hand=*/true};
-  lift.lifted_for = 1h;
+  lift.tombstone_life = 1h;
   EXPECT_EQ(release_call(lift).arguments[13], "3600000");
+  ReleaseRequest stray{resource(), secret_token()};
+  stray.slots = {1, 4};
+  EXPECT_EQ(release_call(stray).arguments[14], "1,4");
+  EXPECT_TRUE(may_keep_the_key(release_call(stray))) << "no undo may follow";
 
   EXPECT_EQ(leave_call(resource(), "me").script, &scripts::leave);
   EXPECT_EQ(leave_call(resource(), "me").arguments, (Strings{"me", "leave"}));
 
   EXPECT_EQ(break_call({resource()}).script, &scripts::break_lock);
-  EXPECT_EQ(break_call({resource()}).arguments, (Strings{"", encode_owner({}), "", "break_lock"}));
+  EXPECT_EQ(break_call({resource()}).arguments,
+            (Strings{"", encode_owner({}), "", "", "0", "", "break_lock"}));
   EXPECT_EQ(break_call({resource(), Fence(42)}).arguments,
-            (Strings{"42", encode_owner({}), "", "break_lock"}));
+            (Strings{"42", encode_owner({}), "", "", "0", "", "break_lock"}));
+  BreakRequest missing{resource()};
+  missing.hold = LeaseId{"id"};
+  missing.tombstone_life = 1h;
+  EXPECT_EQ(break_call(missing).arguments,
+            (Strings{"", encode_owner({}), "", "id", "3600000", "", "break_lock"}));
+  BreakRequest in_slot{resource()};
+  in_slot.slot = "phone1";
+  EXPECT_EQ(break_call(in_slot).arguments,
+            (Strings{"", encode_owner({}), "", "", "0", "phone1", "break_lock"}));
 
-  EXPECT_EQ(ask_call({resource(), {}, 7}).script, &scripts::ask);
-  EXPECT_EQ(ask_call({resource(), {}, 7}).arguments, (Strings{"", "7", "", "ask"}));
+  EXPECT_EQ(ask_call({resource(), {}, "7"}).script, &scripts::ask);
+  EXPECT_EQ(ask_call({resource(), {}, "phone1"}).arguments,
+            (Strings{"", "phone1", "", "0", "ask"}));
   EXPECT_EQ(ask_call({resource(), LeaseId{"id"}, {}, {"web1", "alice", "why"}}).arguments,
-            (Strings{"id", "-1", R"({"host":"web1","reason":"why","user":"alice"})", "ask"}));
+            (Strings{"id", "-1", R"({"host":"web1","reason":"why","user":"alice"})", "0", "ask"}));
 
   EXPECT_EQ(inspect_call(resource(), std::nullopt, RunsTold::last).script, &scripts::inspect);
   EXPECT_EQ(inspect_call(resource(), std::nullopt, RunsTold::last).arguments,
-            (Strings{"", "0", "inspect"}));
-  EXPECT_EQ(inspect_call(resource(), LeaseId{"id"}, RunsTold::kept).arguments,
-            (Strings{"id", "1", "inspect"}));
+            (Strings{"", "0", "", "inspect"}));
+  const InspectScope scope{RunsTold::kept, {"phone1", "phone2"}};
+  EXPECT_EQ(inspect_call(resource(), LeaseId{"id"}, scope).arguments,
+            (Strings{"id", "1", "phone1,phone2", "inspect"}));
 }
 
 TEST(AcquireVote, IsReadFromEveryReply) {
@@ -239,6 +255,8 @@ TEST(AcquireVote, IsReadFromEveryReply) {
   EXPECT_TRUE(word.cannot_publish);
   EXPECT_EQ(word.superseder, "w7");
   EXPECT_EQ(word.others, 3U);
+  ASSERT_TRUE(word.dismissal.has_value());
+  EXPECT_EQ(word.dismissal->user, "alice");
   ASSERT_TRUE(word.superseded_by.has_value());
   EXPECT_EQ(word.superseded_by->host, "web1");
 
@@ -369,10 +387,10 @@ TEST(InspectVote, TellsWhoSharesAndWhoWaits) {
 }
 
 /// What a server shows that has this text about the last runs.
-LastRuns runs_in(const std::string& stored) {
-  const auto vote = inspect_vote(
-      array({text("free"), array({integer(0), array({}), integer(0), array({}), text(""),
-                                  text("1700000000000"), text(stored), array({})})}));
+LastRuns runs_in(const std::string& stored, const std::string& time = "1700000000000") {
+  const auto vote =
+      inspect_vote(array({text("free"), array({integer(0), array({}), integer(0), array({}),
+                                               text(""), text(time), text(stored), array({})})}));
   return std::get<Free>(vote).runs;
 }
 
@@ -395,6 +413,17 @@ TEST(LastRuns, AreReadWithTheirAges) {
   EXPECT_EQ(runs.success->exit_code, 0);
   EXPECT_EQ(runs.success->owner->host, "web1");
   EXPECT_FALSE(runs.newer);
+}
+
+TEST(LastRuns, HaveTheirAgesWhateverTheYearOfTheServersClock) {
+  const std::string run = "1 7 4102444800000 4102444860000 0 released 0 - {}";
+  const LastRuns runs = runs_in("0 4102444800000 7\n" + run, "4102448400000");
+  ASSERT_TRUE(runs.success.has_value());
+  EXPECT_EQ(runs.success->started, 1h);
+  EXPECT_EQ(runs.success->ended, 59min);
+  const LastRuns future = runs_in("0 4102444800000 7\n" + run);
+  EXPECT_LT(future.success->started, -24h * 365 * 70);
+  EXPECT_LT(runs_in("0 9223372036854775807 7", "0").success->started, -24h * 365 * 99);
 }
 
 TEST(LastRuns, AreKeptForSeventyDaysOrLonger) {

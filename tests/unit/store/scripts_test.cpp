@@ -8,6 +8,7 @@
 #include "real_redis.hpp"
 #include "store/owner_record.hpp"
 #include "store/redis/redis_server.hpp"
+#include "support/digest.hpp"
 
 namespace redlock::redis {
 namespace {
@@ -467,6 +468,14 @@ TEST_F(ScriptsTest, HealDoesNotLowerTheCounter) {
   redis_({"DEL", "deploy"});
   EXPECT_TRUE(std::holds_alternative<Healed>(heal(token(), Fence(5))));
   EXPECT_EQ(redis_({"GET", helper_.fence()}).text, fence.text());
+}
+
+TEST_F(ScriptsTest, HealBringsTheFenceToAServerThatGrantedTheLeaseLate) {
+  acquired(token());
+  const Fence larger = fence_in(60s);
+  EXPECT_TRUE(std::holds_alternative<Healed>(heal(token(), larger)));
+  EXPECT_EQ(redis_({"GET", helper_.fence()}).text, larger.text());
+  EXPECT_EQ(redis_({"HGET", helper_.owner(), "fence"}).text, larger.text());
 }
 
 TEST_F(ScriptsTest, HealLeavesOthersAlone) {
@@ -1022,23 +1031,23 @@ TEST_F(SharedHolderTest, IsAskedToStopByTheSlotOfItsShare) {
   const Mode slots{true, 3};
   share('a', 30s, slots);
   share('b', 30s, slots);
-  const auto ask = [&](std::optional<LeaseId> lease, std::optional<std::size_t> slot) {
+  const auto ask = [&](std::optional<LeaseId> lease, std::optional<std::string> slot) {
     const StopRequest request{"web1", "alice", "why"};
     return drive_.run(
-        server_.ask_holder({resource_, std::move(lease), slot, request}, drive_.soon()));
+        server_.ask_holder({resource_, std::move(lease), std::move(slot), request}, drive_.soon()));
   };
-  EXPECT_TRUE(std::holds_alternative<Free>(ask({}, 2)));
+  EXPECT_TRUE(std::holds_alternative<Free>(ask({}, "2")));
   // The table of slots may have been lost.
   redis_({"DEL", helper_.slots()});
-  const auto seen = ask({}, 1);
+  const auto seen = ask({}, "1");
   ASSERT_TRUE(std::holds_alternative<Taken>(seen));
   const Holder second = std::get<Taken>(seen).holder;
   EXPECT_EQ(second.owner->pid, 'b');
   EXPECT_FALSE(second.shared);
 
   ask(second.id, {});
-  EXPECT_TRUE(std::get<Taken>(ask({}, 1)).holder.owner->stop_request);
-  EXPECT_FALSE(std::get<Taken>(ask({}, 0)).holder.owner->stop_request);
+  EXPECT_TRUE(std::get<Taken>(ask({}, "1")).holder.owner->stop_request);
+  EXPECT_FALSE(std::get<Taken>(ask({}, "0")).holder.owner->stop_request);
   const auto extended = [&](char digit, std::size_t slot) {
     return std::get<Extended>(
         drive_.run(server_.extend({resource_, token(digit), ttl(), Slots{slot}}, drive_.soon())));
@@ -1048,7 +1057,7 @@ TEST_F(SharedHolderTest, IsAskedToStopByTheSlotOfItsShare) {
   EXPECT_TRUE(std::get<Taken>(ask(LeaseId{"another"}, {})).holder.shared);
 
   redis_({"SET", helper_.shares(), "no hash"});
-  EXPECT_TRUE(std::holds_alternative<Fault>(ask({}, 1))) << "not a free slot";
+  EXPECT_TRUE(std::holds_alternative<Fault>(ask({}, "1"))) << "not a free slot";
 }
 
 TEST_F(SharedHolderTest, IsUnknownWithoutReadableShares) {
@@ -1130,7 +1139,7 @@ TEST_F(ScriptsTest, WithoutMemoryARunIsRecorded) {
 }
 
 TEST_F(ScriptsTest, WithoutMemorySharesLiveOn) {
-  for (const Mode mode : {Mode{true, 0}, Mode{true, 2}}) {
+  for (const Mode& mode : {Mode{true, 0}, Mode{true, 2}}) {
     redis_({"CONFIG", "SET", "maxmemory", "0"});
     const Slots slots = mode.slots > 0 ? Slots{0} : Slots();
     const auto share = drive_.run(
@@ -1663,11 +1672,19 @@ class ScriptsAloneTest : public ScriptsTest {
                                StepTime(drive_.clock(), drive_.soon())))
         .reply;
   }
+  Reply run(ScriptCall call) {
+    return drive_
+        .run(server_.answer_to(std::move(call), /*asking=*/false,
+                               StepTime(drive_.clock(), drive_.soon())))
+        .reply.value();
+  }
   static void expect_elsewhere(const ScriptReply& reply) {
     ASSERT_TRUE(reply.has_value()) << reply.error().text;
     EXPECT_EQ(reply->type, Reply::Type::error);
     EXPECT_NE(reply->text.find("elsewhere"), std::string::npos) << reply->text;
   }
+  const LeaseId lease_id_{sha1_hex(token().secret())};
+
   ExtendVote extend_alone(Token with, Ttl length) {
     return extend_vote(alone(extend_call({resource_, std::move(with), length})));
   }
@@ -1744,6 +1761,144 @@ TEST_F(ScriptsAloneTest, ASlotWhoseKeysAreElsewhereIsNotGone) {
   redis_({"DEL", helper_.slots()});
   const AcquireRequest other{resource_, token('b'), ttl(), some_owner(), Mode{true, 2}};
   expect_elsewhere(partial(acquire_call(other), {key::readers}));
+}
+
+TEST_F(ScriptsAloneTest, AHolderIsAskedToStopOnlyWhereItsRecordIs) {
+  namespace key = protocol::key;
+  acquired(token());
+  const AskRequest request{resource_, lease_id_, {}, StopRequest{"there", "you", "why"}};
+  expect_elsewhere(partial(ask_call(request), {}));
+  expect_elsewhere(partial(ask_call(request), {key::readers, key::released}));
+  const auto vote = ask_vote(partial(ask_call(request), {key::owner}));
+  ASSERT_TRUE(std::holds_alternative<Taken>(vote));
+  EXPECT_FALSE(std::get<Taken>(vote).holder.foreign);
+  EXPECT_TRUE(std::get<Taken>(vote).holder.owner->stop_request);
+}
+
+TEST_F(ScriptsAloneTest, AShareIsAskedToStopOnlyWhereItsDataIs) {
+  namespace key = protocol::key;
+  const AcquireRequest share{resource_, token(), ttl(), some_owner(), Mode{true, 2}};
+  ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire(share, drive_.soon()))));
+  const AskRequest first{resource_, {}, "0"};
+  expect_elsewhere(partial(ask_call(first), {key::owner}));
+  expect_elsewhere(partial(ask_call(first), {key::readers, key::slots}));
+  expect_elsewhere(partial(ask_call(first), {key::readers, key::shares}));
+  const AskRequest request{resource_, lease_id_, {}, StopRequest{"there", "you", "why"}};
+  const auto vote = ask_vote(partial(ask_call(request), {key::readers, key::shares}));
+  ASSERT_TRUE(std::holds_alternative<Taken>(vote));
+  EXPECT_TRUE(std::get<Taken>(vote).holder.owner->stop_request);
+}
+
+TEST_F(ScriptsAloneTest, AnExclusiveLeaseIsGoneWithTheLocksKeyButNotAShare) {
+  AskRequest request{resource_, lease_id_};
+  expect_elsewhere(partial(ask_call(request), {}));
+  request.exclusive = true;
+  EXPECT_TRUE(std::holds_alternative<Free>(ask_vote(alone(ask_call(request)))));
+}
+
+TEST_F(ScriptsAloneTest, AReleaseWithoutTheTombstonesTellsThatItsSignIsDue) {
+  namespace key = protocol::key;
+  acquired(token());
+  const AskRequest ask{resource_, lease_id_, {}, StopRequest{"there", "you", "why"}};
+  drive_.run(server_.ask_holder(ask, drive_.soon()));
+  const ScriptCall release = release_call({resource_, token()});
+  const ScriptReply reply = partial(release, {key::owner});
+  ASSERT_TRUE(std::holds_alternative<Released>(release_vote(reply)));
+  EXPECT_FALSE(std::get<Released>(release_vote(reply)).left_to_users);
+  const auto sign = rest_of(release, *reply);
+  ASSERT_TRUE(sign);
+  EXPECT_TRUE(std::ranges::all_of(
+      sign->keys, [this](const std::string& key) { return key == helper_.released(); }));
+  EXPECT_EQ(run(*sign).integer, 1);
+
+  ScriptCall asked_again = ask_call(ask);
+  asked_again.keys.resize(1);
+  Reply free;
+  free.type = Reply::Type::array;
+  free.elements.resize(2);
+  const auto question = rest_of(asked_again, free);
+  ASSERT_TRUE(question);
+  EXPECT_EQ(run(*question).integer, 1);
+  redis_({"DEL", helper_.released()});
+  EXPECT_EQ(run(*question).integer, 0);
+}
+
+TEST_F(ScriptsAloneTest, TheTtlOfAnExtensionIsRememberedWhereTheRecordIs) {
+  acquired(token());
+  const ScriptCall call = extend_call({resource_, token(), ttl(10min)});
+  ScriptCall alone_call = call;
+  alone_call.keys.resize(1);
+  const ScriptReply reply = alone(call);
+  ASSERT_TRUE(std::holds_alternative<Extended>(extend_vote(reply)));
+  const auto rest = rest_of(alone_call, *reply);
+  ASSERT_TRUE(rest);
+  EXPECT_EQ(run(*rest).integer, 1);
+  extend(token(), ttl(10s));
+  EXPECT_GT(pttl("deploy"), 9 * 60'000);
+}
+
+/// The keeper extends its lease while the record is elsewhere: the end of its last user must not
+/// take the lease from it.
+TEST_F(ScriptsAloneTest, TheEndOfTheKeeperIsMovedWhereTheRecordIs) {
+  for (const bool shared : {false, true}) {
+    redis_({"FLUSHALL"});
+    AcquireRequest request{resource_, token(), ttl(10s), some_owner(), Mode{shared}};
+    Owner owner = some_owner();
+    owner.renewed_for = 10s;
+    request.owner = owner;
+    ASSERT_TRUE(
+        std::holds_alternative<Granted>(drive_.run(server_.acquire(request, drive_.soon()))));
+    ExtendRequest user{resource_, token(), ttl(1min)};
+    user.user = LeaseUser{"user", encode_owner(some_owner())};
+    user.is_new = true;
+    ASSERT_TRUE(std::holds_alternative<Extended>(drive_.run(server_.extend(user, drive_.soon()))));
+
+    namespace key = protocol::key;
+    const ScriptCall call = extend_call({resource_, token(), ttl(30s)});
+    std::vector<bool> here(key::count, true);
+    here[shared ? key::shares : key::owner] = false;
+    const ScriptCall part = with_keys_that_are(here, call);
+    const ScriptReply reply = run(part);
+    ASSERT_TRUE(std::holds_alternative<Extended>(extend_vote(reply))) << shared;
+    const auto rest = rest_of(part, *reply);
+    ASSERT_TRUE(rest) << shared;
+    EXPECT_EQ(run(*rest).integer, 1) << shared;
+
+    ReleaseRequest end{resource_, token()};
+    end.user = "user";
+    ASSERT_TRUE(std::holds_alternative<Released>(drive_.run(server_.release(end, drive_.soon()))));
+    EXPECT_GT(pttl("deploy"), 20'000) << shared;
+    EXPECT_LE(pttl("deploy"), 30'000) << shared;
+  }
+}
+
+TEST_F(ScriptsAloneTest, ALockIsBrokenOnlyWhereItsRecordAndTheTombstonesAre) {
+  namespace key = protocol::key;
+  const Fence fence = acquired(token());
+  BreakRequest request{resource_};
+  request.only_if = Fence(fence.value() + 1);
+  expect_elsewhere(partial(break_call(request), {key::released}));
+  request.only_if = fence;
+  expect_elsewhere(partial(break_call(request), {key::owner}));
+  EXPECT_TRUE(exists("deploy"));
+  EXPECT_TRUE(std::holds_alternative<Broken>(
+      break_vote(partial(break_call(request), {key::owner, key::released}))));
+  EXPECT_FALSE(exists("deploy"));
+
+  const AcquireRequest share{resource_, token('b'), ttl(), some_owner(), Mode{true}};
+  ASSERT_TRUE(std::holds_alternative<Granted>(drive_.run(server_.acquire(share, drive_.soon()))));
+  request.only_if = std::nullopt;
+  expect_elsewhere(partial(break_call(request), {key::readers, key::released}));
+  EXPECT_TRUE(std::holds_alternative<Broken>(
+      break_vote(partial(break_call(request), {key::readers, key::shares, key::released}))));
+  EXPECT_FALSE(exists(helper_.shares()));
+}
+
+TEST_F(ScriptsAloneTest, ALockWithoutItsRecordIsNotShownAsForeign) {
+  acquired(token());
+  const auto vote =
+      inspect_vote(partial(inspect_call(resource_, std::nullopt, RunsTold::none), {}));
+  EXPECT_TRUE(std::holds_alternative<Taken>(vote)) << vote.index();
 }
 
 TEST_F(ScriptsAloneTest, NoWaiterIsQueuedAgainAndNoRunIsRecorded) {

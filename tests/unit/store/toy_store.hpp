@@ -70,7 +70,7 @@ struct Server final : LockServer {
     co_return Broken{shown(lock)};
   }
   Answer<InspectVote> inspect(Resource resource, std::optional<LeaseId>, Instant,
-                              RunsTold) override {
+                              InspectScope) override {
     const Lock& lock = at(resource);
     if (lock.token) co_return Taken{shown(lock), {lock.queue.size()}};
     co_return Free{{lock.queue.size()}};

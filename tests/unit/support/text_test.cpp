@@ -132,25 +132,38 @@ TEST(Shortened, EndsBetweenCharacters) {
   EXPECT_EQ(shortened("long", 3), "…");
 }
 
-TEST(ShellQuote, AlwaysUsesSingleQuotes) {
+TEST(ShellQuote, QuotesAllButQuotesAndWhatEscapesInFish) {
   const Rows rows{{"", "''"},
                   {"a", "'a'"},
                   {"it's", "'it'\\''s'"},
-                  {"'", "''\\'''"},
+                  {"'", "\\'"},
+                  {"a\\", "'a'\\\\"},
+                  {"\\'x", "\\\\\\''x'"},
+                  {"a\\b", "'a\\b'"},
+                  {"a\\\\b", "'a'\\\\'\\b'"},
                   {"a b$c`d\"\\\n!*", "'a b$c`d\"\\\n!*'"}};
   for (const auto& [text, word] : rows) EXPECT_EQ(shell_quote(text), word);
 }
 
-TEST(ShellQuote, RoundTripsEveryByteThroughAShell) {
+TEST(ShellQuote, RoundTripsEveryByteThroughEachShellThatIsInstalled) {
   std::string text;
   for (int value = 1; value < 256; ++value) text += static_cast<char>(value);
-  text += "''x'";
-  FILE* shell = ::popen(("printf %s " + shell_quote(text)).c_str(), "r");
-  ASSERT_NE(shell, nullptr);
-  std::string printed(2 * text.size(), '\0');
-  printed.resize(std::fread(printed.data(), 1, printed.size(), shell));
-  EXPECT_EQ(::pclose(shell), 0);
-  EXPECT_EQ(printed, text);
+  text += "''x'\\'\\\\\\a";
+  const std::string script = "printf %s " + shell_quote(text);
+  for (const std::string name : {"sh", "bash", "dash", "zsh", "fish"}) {
+    // Bytes that are not UTF-8 are text in this locale only.
+    const std::string line =
+        "command -v " + name + " >/dev/null || exit 99; LC_ALL=C " + name + " -c \"$SCRIPT\"";
+    ::setenv("SCRIPT", script.c_str(), 1);
+    FILE* shell = ::popen(line.c_str(), "r");
+    ASSERT_NE(shell, nullptr);
+    std::string printed(2 * text.size(), '\0');
+    printed.resize(std::fread(printed.data(), 1, printed.size(), shell));
+    const int status = ::pclose(shell);
+    if (WEXITSTATUS(status) == 99 && name != "sh") continue;
+    EXPECT_EQ(status, 0) << name;
+    EXPECT_EQ(printed, text) << name;
+  }
 }
 
 }  // namespace
