@@ -85,7 +85,12 @@ class StopRun(Fault):
         Stop(self.arena, self.run.contender, self.random.randrange(HOSTS))
         if self.breaks:
             how = self.random.choice(self.breaks)
-            self.arena.after(self.random.uniform(0, BROKEN_AFTER), lambda: getattr(self, how)())
+            self.arena.after(self.random.uniform(0, BROKEN_AFTER), lambda: self.break_by(how))
+
+    def break_by(self, how):
+        # The next run of the key has not been hit, and must not be.
+        if not self.run.ended:
+            getattr(self, how)()
 
     def force(self):
         """As a user breaks it."""
