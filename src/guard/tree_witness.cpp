@@ -28,7 +28,7 @@ namespace {
 
 /// When it is started: later than most short commands end, and sooner than a person or a tool that
 /// has seen the command start ends it again.
-constexpr Milliseconds start_delay{50};
+constexpr Milliseconds start_delay{250};
 
 /// When it is started again after a signal has ended it.
 constexpr Milliseconds restart_delay{200};
