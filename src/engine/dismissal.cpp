@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/decision.hpp"
 #include "core/protocol.hpp"
 #include "core/queue.hpp"
 #include "engine/round.hpp"
