@@ -247,6 +247,7 @@ void Supervisor::add_news(CommandNews news) {
 asio::awaitable<CommandEnd> Supervisor::finish() {
   bool dead = true;  // whether all processes that had to be killed are dead
   const bool must_kill = co_await until_over();
+  end_tree_witness();
   if (must_kill) dead = co_await kill_tree();
 
   Instant over = clock_.now();
@@ -273,6 +274,7 @@ asio::awaitable<CommandEnd> Supervisor::finish() {
 asio::awaitable<bool> Supervisor::until_over() {
   for (;;) {
     reap();
+    if (ended_ && tree_witness_.exists() && tree_.no_descendant_lives()) end_tree_witness();
     retry_hook();
     const Instant now = clock_.now();
     if (signals_.was_asked_to_end()) start_hook("signal", schedule_.kill_by());
@@ -335,7 +337,8 @@ void Supervisor::tend(Instant now) {
   if (const pid_t witness = tree_witness_.tend(now); witness != 0) tree_.add_guard(witness);
 }
 
-/// Without it, nothing but what is left of the command remains to be reaped.
+/// It outlives the command, because whoever walks the tree may reach the command first, and what the
+/// command has left may have got the signal, too. Without it, nothing but that remains to be reaped.
 void Supervisor::end_tree_witness() {
   if (const pid_t witness = tree_witness_.end(clock_.now()); witness != 0)
     tree_.remove_guard(witness);
@@ -497,7 +500,6 @@ void Supervisor::reap() {
 
 void Supervisor::note_end(int status) {
   const Instant now = clock_.now();
-  end_tree_witness();
   ended_ = Ending{status, now};
   schedule_.command_has_ended();
   // May call note_signals() for signals that were still on their way to us.

@@ -40,6 +40,8 @@ class TreeWitness {
   /// Ends and reaps the process; none is started any more. Returns its pid; 0: there was none.
   pid_t end(Instant now);
 
+  [[nodiscard]] bool exists() const noexcept { return pid_ != 0; }
+
   /// Whether it died of this signal within the last second. Each death counts once.
   bool saw(int signal, Instant now);
 
