@@ -33,12 +33,17 @@ constexpr std::chrono::microseconds state_interval{50};
 
 /// The state of a process, once it is settled or dying, or the timeout has passed.
 std::optional<proc::SignalState> settled_state(pid_t pid) {
+  const auto is_final = [](const auto& state) {
+    return !state || state->is_dying || state->is_settled;
+  };
+  auto state = proc::signal_state(pid);
+  if (is_final(state)) return state;
   const Instant limit = BootClock::now() + state_timeout;
-  for (;;) {
-    const auto state = proc::signal_state(pid);
-    if (!state || state->is_dying || state->is_settled || BootClock::now() >= limit) return state;
+  do {
     std::this_thread::sleep_for(state_interval);
-  }
+    state = proc::signal_state(pid);
+  } while (!is_final(state) && BootClock::now() < limit);
+  return state;
 }
 
 std::string word_of(Reached reached) {
@@ -289,7 +294,7 @@ void FrontLink::on_child() {
 }
 
 void FrontLink::command_ended(bool got_stop_signal) {
-  supervisor_->note_signals(check_guards());
+  if (const auto signals = check_guards(); signals != 0) supervisor_->note_signals(signals);
 
   SharedPage* const page = std::exchange(page_, nullptr);
   if (page == nullptr) return;

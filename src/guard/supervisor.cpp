@@ -113,7 +113,8 @@ void Supervisor::drop() {
 }
 
 Result<bool, ExecFailure> Supervisor::start() {
-  if (!schedule_.leaves_time(clock_.now())) return false;
+  const Instant now = clock_.now();
+  if (!schedule_.leaves_time(now)) return false;
   page_.command_starts = true;
   pid_ = ready_->pid();
   page_.target.own_group = made_group_;
@@ -123,7 +124,7 @@ Result<bool, ExecFailure> Supervisor::start() {
   proc::leave_session(::getpgid(pid_));
   proc::claim_cpu_share();
 
-  signals_.command_starts(clock_.now());
+  signals_.command_starts(now);
   if (auto started = ready_->start(); !started) {
     page_.target.command = 0;
     page_.target.own_group = 0;
@@ -134,7 +135,7 @@ Result<bool, ExecFailure> Supervisor::start() {
   }
   ready_.reset();
   // A command in a control group of its own would never resemble it.
-  if (isolation_.cgroup() == nullptr) tree_witness_.begin(clock_.now());
+  if (isolation_.cgroup() == nullptr) tree_witness_.begin(now);
   return true;
 }
 
@@ -340,6 +341,7 @@ void Supervisor::tend(Instant now) {
 /// It outlives the command, because whoever walks the tree may reach the command first, and what the
 /// command has left may have got the signal, too. Without it, nothing but that remains to be reaped.
 void Supervisor::end_tree_witness() {
+  if (!tree_witness_.exists()) return;
   if (const pid_t witness = tree_witness_.end(clock_.now()); witness != 0)
     tree_.remove_guard(witness);
 }
@@ -492,14 +494,14 @@ void Supervisor::reap() {
   // It may have moved to another group.
   if (const pid_t group = ended_ ? 0 : ::getpgid(pid_); group > 0) group_ = group;
   while (const auto ended = tree_.reap()) {
-    if (ended->pid == pid_ && !ended_) note_end(ended->status);
+    const Instant now = clock_.now();
+    if (ended->pid == pid_ && !ended_) note_end(ended->status, now);
     hook_.note_end(*ended);
-    tree_witness_.note_end(*ended, clock_.now());
+    tree_witness_.note_end(*ended, now);
   }
 }
 
-void Supervisor::note_end(int status) {
-  const Instant now = clock_.now();
+void Supervisor::note_end(int status, Instant now) {
   ended_ = Ending{status, now};
   schedule_.command_has_ended();
   // May call note_signals() for signals that were still on their way to us.

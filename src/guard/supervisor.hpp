@@ -200,7 +200,7 @@ class Supervisor {
   [[nodiscard]] CommandEnd make_end(bool dead, Instant over) const;
 
   void reap();
-  void note_end(int status);
+  void note_end(int status, Instant now);
   void add_news(CommandNews news);
   void measure(Instant now);
   void disarm();
