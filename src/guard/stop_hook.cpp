@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "guard/signals.hpp"
@@ -58,18 +59,31 @@ void StopHook::retry() {
 void StopHook::note_end(const Ended& ended) noexcept {
   if (pid_ == 0 || ended.pid != pid_) return;
   pid_ = 0;
-  until_ = Instant::max();
   status_ = ended.status;
+  if (!is_dying()) until_ = Instant::max();
 }
 
-void StopHook::kill() {
+void StopHook::kill(Instant limit) {
   until_ = Instant::max();
   is_unforked_ = false;
   if (pid_ == 0) return;
   // Stop its group first: a process that forks meanwhile could hide a child.
   ::kill(-pid_, SIGSTOP);
-  for (const pid_t pid : proc::living_descendants({pid_})) ::kill(pid, SIGKILL);
+  dying_ = proc::living_descendants({pid_});
+  for (const pid_t pid : dying_) ::kill(pid, SIGKILL);
   ::kill(-pid_, SIGKILL);
+  dying_.push_back(pid_);
+  until_ = limit;
+}
+
+void StopHook::note_living(const std::vector<pid_t>& living) {
+  std::erase_if(dying_, [&](pid_t pid) { return std::ranges::find(living, pid) == living.end(); });
+  if (!is_dying()) until_ = Instant::max();
+}
+
+void StopHook::stop_waiting() {
+  dying_.clear();
+  until_ = Instant::max();
 }
 
 std::string StopHook::failure() const {

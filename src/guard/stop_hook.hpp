@@ -39,8 +39,9 @@ class StopHook {
 
   [[nodiscard]] bool exists() const noexcept { return command_.has_value(); }
 
-  /// Whether it runs, or has yet to be forked by retry().
-  [[nodiscard]] bool is_pending() const noexcept { return pid_ != 0 || is_unforked_; }
+  /// Whether it runs, or has yet to be forked by retry(), or something that kill() has killed still
+  /// dies.
+  [[nodiscard]] bool is_pending() const noexcept { return pid_ != 0 || is_unforked_ || is_dying(); }
 
   /// Whether retry() has yet to fork it.
   [[nodiscard]] bool is_unforked() const noexcept { return is_unforked_; }
@@ -48,11 +49,20 @@ class StopHook {
   /// 0 while it does not run.
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
 
-  /// When to call kill(); Instant::max() if it is not pending, or was killed already.
+  /// When to call kill(), and after that stop_waiting(); Instant::max() if neither is due.
   [[nodiscard]] Instant until() const noexcept { return until_; }
 
-  /// Kills it and its descendants, or gives up to fork it.
-  void kill();
+  /// Kills it and its descendants, or gives up to fork it. They are waited for until `limit`.
+  void kill(Instant limit);
+
+  /// Whether something that kill() has killed is waited for.
+  [[nodiscard]] bool is_dying() const noexcept { return !dying_.empty(); }
+
+  /// Only these processes still live.
+  void note_living(const std::vector<pid_t>& living);
+
+  /// What was killed is not waited for any longer.
+  void stop_waiting();
 
   /// Why the hook may not have done its work, in one clause; empty: it succeeded, or was never
   /// needed.
@@ -66,6 +76,7 @@ class StopHook {
   pid_t pid_ = 0;
   Instant until_ = Instant::max();
   std::optional<int> status_;
+  std::vector<pid_t> dying_;  ///< what kill() has killed, itself included
   bool is_unforked_ = false;
   std::string not_started_;  ///< why it could not be started
 };

@@ -328,7 +328,8 @@ void Supervisor::stop(const StopStep& step) {
 
 /// What else is due while the command runs or its rest is waited for.
 void Supervisor::tend(Instant now) {
-  if (now >= hook_.until()) hook_.kill();
+  if (now >= hook_.until())
+    hook_.is_dying() ? hook_.stop_waiting() : hook_.kill(schedule_.deadline());
   if (now >= report_awaiting_at_) {
     report_awaiting_at_ = Instant::max();
     const auto awaited = rest_of_group();
@@ -338,8 +339,9 @@ void Supervisor::tend(Instant now) {
   if (const pid_t witness = tree_witness_.tend(now); witness != 0) tree_.add_guard(witness);
 }
 
-/// It outlives the command, because whoever walks the tree may reach the command first, and what the
-/// command has left may have got the signal, too. Without it, nothing but that remains to be reaped.
+/// It outlives the command, because whoever walks the tree may reach the command first, and what
+/// the command has left may have got the signal, too. Without it, nothing but that remains to be
+/// reaped.
 void Supervisor::end_tree_witness() {
   if (!tree_witness_.exists()) return;
   if (const pid_t witness = tree_witness_.end(clock_.now()); witness != 0)
@@ -446,7 +448,7 @@ Instant Supervisor::next_poll(Instant now, Instant next) const {
   if (!schedule_.is_stopping()) next = std::min(next, meter_.next());
   next = std::min({next, hook_.until(), report_awaiting_at_, tree_witness_.next()});
   // Many of the processes whose end makes room for the hook are no children of ours.
-  if (hook_.is_unforked()) next = std::min(next, now + max_kill_interval);
+  if (hook_.is_unforked() || hook_.is_dying()) next = std::min(next, now + max_kill_interval);
   if (pid_namespace_ && ended_) return std::min(next, now + orphan_interval);
   const bool must_poll = awaits_group() && plan_.descendants == Descendants::leave;
   return must_poll ? std::min(next, now + group_interval) : next;
@@ -499,6 +501,7 @@ void Supervisor::reap() {
     hook_.note_end(*ended);
     tree_witness_.note_end(*ended, now);
   }
+  if (hook_.is_dying()) hook_.note_living(tree_.descendants());
 }
 
 void Supervisor::note_end(int status, Instant now) {

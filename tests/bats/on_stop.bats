@@ -148,8 +148,9 @@ assert_not_released() {
   assert_not_released
 }
 
-@test "a hook that hangs after a signal has until the lease could expire" {
-  start -t 5s --grace 300ms --on-stop "$NOTE; $HANG" -- "$SLEEP"
+@test "a hook that hangs after a signal has until the lease could expire, and dies with all its children" {
+  local many='for i in $(seq 100); do setsid sleep 1000 & done'
+  start -t 5s --grace 300ms --on-stop "$NOTE; $many; $HANG" -- "$SLEEP"
   kill -TERM "$FRONT"
   wait_background ours
   assert_equal "$status" 80
