@@ -1,5 +1,6 @@
--- Breaks the lease that holds the lock; if the lock is shared, all shares. While a cluster moves the
--- slot, only if all is here that shows whose lease it is, and can tell its holder who broke it (D1).
+-- Breaks the lease that holds the lock; if the lock is shared, all shares. While a cluster moves
+-- the slot, only if all is here that shows whose lease it is, and can tell its holder who broke it
+-- (D1).
 -- ARGV: the fence that the lease must still have, or '' for any; the owner record of the breaker;
 --       the id of a foreign key that may be broken, from a 'foreign' reply, or '';
 --       the id of a hold, the only lease to be broken, or '', and for how many ms it must not

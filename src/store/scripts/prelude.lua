@@ -102,11 +102,11 @@ end
 
 -- The owner record: the id of its lease (if another lease holds the lock, the record is stale), the
 -- lease's fence, the time when it was acquired, supervised (0 or 1: a `run` keeps it), a record to
--- show, mute (0 or 1: it cannot publish), the users of the lease, see users.lua, and the longest ttl
--- that was requested for the lease, see max_life(). In a shared lock, the lease is WORD.all_shares,
--- `since` is when it became shared, and the other fields are from the reader that came last. Fields
--- that are absent or cannot be read are false or nil. -> the record, and an error if it cannot be
--- read
+-- show, mute (0 or 1: it cannot publish), the users of the lease, see users.lua, and the longest
+-- ttl that was requested for the lease, see max_life(). In a shared lock, the lease is
+-- WORD.all_shares, `since` is when it became shared, and the other fields are from the reader that
+-- came last. Fields that are absent or cannot be read are false or nil. -> the record, and an error
+-- if it cannot be read
 local function read_owner()
   local stored =
     redis.pcall('HMGET', KEYS.owner, 'lease', 'fence', 'since', 'supervised', 'record', 'mute',

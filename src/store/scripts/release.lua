@@ -14,9 +14,9 @@
 --       how long a tombstone must stay here, even if the lease is not here, in ms (0: for as long
 --       as the lease, and only if it is here),
 --       the slots of a stray grant as '1,4', which alone is to be released ('': any lease)
--- -> {'released', whether the run is recorded, 0 or NUMBER.left_to_users if the lease is left to its
---    users or NUMBER.sign_is_due if leave_end() could not leave its sign, for how many ms the lease
---    would have lasted if it may have users}
+-- -> {'released', whether the run is recorded, 0 or NUMBER.left_to_users if the lease is left to
+--    its users or NUMBER.sign_is_due if leave_end() could not leave its sign, for how many ms the
+--    lease would have lasted if it may have users}
 --    | {'supervised', …} as `held` | {'gone', …} | {'held', …} | an error
 forget_absent()
 local token, by_hand, expire_in = ARGV.token, ARGV.by_hand == '1', tonumber(ARGV.expire_in)
@@ -123,8 +123,9 @@ if user ~= '' or ARGV.may_have_users == '1' then
     return {WORD.gone, NUMBER.gone_released}
   else
     users.left = expire_in > 0 and time + expire_in or 0
-    -- It stops a late heal by the process that keeps this lease; by hand, that learns that the lease
-    -- was released, not lost. And if a user restores the lease, it shows that the keeper has left.
+    -- It stops a late heal by the process that keeps this lease; by hand, that learns that the
+    -- lease was released, not lost. And if a user restores the lease, it shows that the keeper has
+    -- left.
     if expire_in == 0 then
       leave_tombstones({tombstone}, nil, math.max(rest_of_lease(), tombstone_life), time)
     end

@@ -119,10 +119,11 @@ local function record_run(brought, id, record, time)
   return not is_error(write_runs(head, last, best, skips, kept, life))
 end
 
--- Deletes the exclusive lease that is here, records the run that ends with it ('': none), and leaves
--- a sign for `stop`. All happen in one script, so a client that acquires later at this server sees
--- the run. Deleting comes first, as a server that is out of memory allows writes after it. -> 1 if
--- the run is recorded, otherwise 0; and NUMBER.sign_is_due if the sign is not left, or nil
+-- Deletes the exclusive lease that is here, records the run that ends with it ('': none), and
+-- leaves a sign for `stop`. All happen in one script, so a client that acquires later at this
+-- server sees the run. Deleting comes first, as a server that is out of memory allows writes after
+-- it. -> 1 if the run is recorded, otherwise 0; and NUMBER.sign_is_due if the sign is not left, or
+-- nil
 local function delete_exclusive(id, run, time)
   local owner = read_owner()
   local is_ours, sign = owner.lease == id, nil

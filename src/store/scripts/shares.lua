@@ -171,8 +171,8 @@ local function bound_shares(time, marks)
   return failure or first_error(marked)
 end
 
--- Adds a reader, with a share for each of these slots, by number or name. Requires that no exclusive
--- lease holds the lock.
+-- Adds a reader, with a share for each of these slots, by number or name. Requires that no
+-- exclusive lease holds the lock.
 -- -> an error or nil
 local function add_share(id, ttl, share, slots, time)
   forget_share(id)
