@@ -46,7 +46,7 @@ class Stopping {
   }
 
  private:
-  /// Why the holder would not be asked to stop, so that nobody is sent away either.
+  /// Why the holder would not be asked to stop, so that no waiter is sent away either.
   asio::awaitable<std::optional<output::Outcome>> refusal() {
     const AskRequest question{options_.resource, std::nullopt, options_.slot};
     votes_ = co_await read_holder(session_.server_set(), question);

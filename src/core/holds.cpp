@@ -11,14 +11,14 @@ namespace {
 /// The lease with a hold's mark that most servers show; nullptr: none has a mark.
 const Holder* most_shown(const std::vector<ShownLock>& shown) {
   const Holder* most = nullptr;
-  std::ptrdiff_t most_times = 0;
+  std::ptrdiff_t max_times = 0;
   for (const ShownLock& at : shown) {
     if (at.holder == nullptr || !at.holder->hold) continue;
     const auto times = std::ranges::count_if(shown, [&](const ShownLock& other) {
       return other.holder != nullptr && other.holder->id == at.holder->id;
     });
-    if (times > most_times) most = at.holder;
-    most_times = std::max(most_times, times);
+    if (times > max_times) most = at.holder;
+    max_times = std::max(max_times, times);
   }
   return most;
 }

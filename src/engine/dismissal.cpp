@@ -12,7 +12,7 @@ namespace redlock {
 namespace {
 
 /// A waiter that runs polls within the first half, as soon as it is notified.
-constexpr Milliseconds patience = 2 * protocol::notify_timeout;
+constexpr Milliseconds leave_timeout = 2 * protocol::notify_timeout;
 constexpr Milliseconds ask_interval{100};
 
 using Votes = std::vector<DismissVote>;
@@ -66,7 +66,7 @@ asio::awaitable<Dismissal> dismiss_waiters(ServerSet& server_set, Resource resou
   if (!result.confirmed) co_return result;
 
   const std::size_t concerned = with_most(answers_among(votes)).queued;
-  const Instant until = server_set.clock().now() + patience;
+  const Instant until = server_set.clock().now() + leave_timeout;
   while (with_most(answers_among(votes)).queued > 0 && server_set.clock().now() < until) {
     co_await sleep_until(server_set.clock(), server_set.clock().now() + ask_interval);
     Votes later = co_await ask_all();

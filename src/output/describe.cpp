@@ -288,7 +288,7 @@ std::string asked_text(const StopRequest& request) {
 }
 
 std::string sent_away_text(const SentAway& waiters) {
-  if (waiters.number + waiters.unreached == 0) return "nobody waits";
+  if (waiters.number + waiters.unreached == 0) return "no waiters";
   std::string text =
       fmt::format("{} waiter{} sent away", waiters.number, waiters.number == 1 ? "" : "s");
   if (waiters.unreached == 0) return text;

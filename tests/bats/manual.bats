@@ -202,7 +202,7 @@ start_deploy() {
   assert_regex "$stderr" '"wrong branch"'
   start_deploy
   run -0 sh -c "$(example -stop.1 stop-all)"
-  assert_output --partial "nobody waits"
+  assert_output --partial "no waiters"
   wait_background ours
   assert_regex "$stderr" '"bad commit"'
   run -0 sh -c "$(example -stop.1 stop-slot)"

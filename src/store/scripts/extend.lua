@@ -3,7 +3,8 @@
 -- allow, and returns ELSEWHERE if they do not show whether the lease is ours.
 -- A user of the lease gets an end of its own, the largest of all ends of the lease, which it may
 -- rely on whatever others do (U2). It cannot come once the keeper has left. Beside users, the own
--- end of a keeper that renews the lease is stored, too: when they have ended, the lease ends with it.
+-- end of a keeper that renews the lease is stored, too: when they have ended, the lease ends with
+-- it.
 -- ARGV: token, ttl, slots as '1,4' or 'a,b' or '', fence or 0 (unknown to the caller), the user's
 --       id ('': the keeper, or a request by hand) and record, whether it is new (0 or 1)
 -- -> {'extended', …} as `held`, which describes our own lease, with the first slot at the end if it
@@ -24,12 +25,12 @@ end
 -- The end of a user that extends a lease which lasts until `ends`. It does not rely on an end that
 -- others may shorten.
 local function end_of_user(ends)
-  return user == '' and ends or math.min(ends, time + longest_ttl(users, ttl))
+  return user == '' and ends or math.min(ends, time + max_requested_ttl(users, ttl))
 end
 -- `before`: the end of the lease until now, `its_end`: from now on.
 local function keep_ends(before, its_end)
   if user ~= '' then
-    local known = math.min(before, time + longest_ttl(users, ttl))
+    local known = math.min(before, time + max_requested_ttl(users, ttl))
     users.keeper = users.keeper or users.is_renewed and known or nil
     return put_user(how, id, users, user, end_of_user(its_end), ARGV.user_record, time)
   end

@@ -31,8 +31,8 @@ end
 
 -- Like parse_users(), for the lease `id`, which is here. `known` is false if the record of the
 -- lease was lost, so there may be others. `is_renewed`: its keeper renews it. `hold` is the end of
--- a hold; once it has passed, the keeper has left (F1). `max_ttl` is nil if it is not known, or only
--- --min-hold keeps the lease.
+-- a hold; once it has passed, the keeper has left (F1). `max_ttl` is nil if it is not known, or
+-- only --min-hold keeps the lease.
 local function read_users(how, id, time)
   local known, text, hold, max_ttl
   if how == 'exclusive' then
@@ -98,14 +98,14 @@ end
 
 -- The longest ttl that was requested for a lease, with this one; math.huge if that is not known, so
 -- that nothing is shortened. If the lease ends later, the server's clock was set back (R4).
-local function longest_ttl(users, ttl)
+local function max_requested_ttl(users, ttl)
   return users and users.max_ttl and math.max(users.max_ttl, ttl) or math.huge
 end
 
 -- For how long the lease may last from now, at most: for that ttl, or until the last end of its
 -- other users, who rely on them.
 local function max_life(users, user, ttl, time)
-  local life = longest_ttl(users, ttl)
+  local life = max_requested_ttl(users, ttl)
   if life == math.huge then return life end
   local last = math.max(users.left or 0, users.hold or 0)
   for _, other in ipairs(users) do
