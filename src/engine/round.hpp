@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -52,6 +53,15 @@ class VoteList {
   std::vector<std::optional<Vote>> votes_;
   std::size_t in_ = 0;
 };
+
+/// Until when a process that is about to end waits for servers slower than the quorum, which has
+/// decided by now: as long again as that took since `t0`, but at least so long that scheduling
+/// alone does not make a server late.
+inline Instant end_of_lingering(const Clock& clock, Instant t0) {
+  constexpr Milliseconds min_lingering{20};
+  const Instant now = clock.now();
+  return now + std::max<Duration>(now - t0, min_lingering);
+}
 
 /// Whether the server answered at all.
 template <class Vote>
