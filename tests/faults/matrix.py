@@ -24,6 +24,7 @@ a fork fails need root, and are left out without. Exit status: 0 when nothing wa
 """
 import argparse
 import collections
+import contextlib
 import fcntl
 import itertools
 import json
@@ -41,6 +42,7 @@ import time
 sys.dont_write_bytecode = True
 from contenders import GUARDS, bear_child, children, command_name
 from deployment import Refused, Server, libc
+from lanes import play_all
 
 PR_SET_CHILD_SUBREAPER = 36
 # Long enough that a busy machine loses no lease, as an exit status of 79 would be a violation.
@@ -512,7 +514,6 @@ class Results:
         self.lock = threading.Lock()
         self.codes = collections.defaultdict(collections.Counter)
         self.wrong = []
-        self.failures = []
 
     def add(self, cell, code):
         with self.lock:
@@ -522,32 +523,19 @@ class Results:
         return sum(sum(codes.values()) for codes in self.codes.values()) + len(self.wrong)
 
 
-def play(directory, todo, seed, results):
-    os.mkdir(directory)
-    os.chmod(directory, 0o755)
-    cell, store = None, None
+def play(store, directory, number, seed, shape, results):
+    cell = Cell(store, directory, number, seed, shape)
     try:
-        store = Store(directory)
-        while not results.failures:
-            with results.lock:
-                if not todo:
-                    return
-                number, shape = todo.pop()
-            cell = Cell(store, directory, number, seed, shape)
-            try:
-                results.add(cell, cell.play())
-            except Wrong as wrong:
-                with open(cell.errors) as errors:
-                    results.wrong.append(f"{cell}: {wrong}\n{errors.read()}")
-                print(f"matrix: {results.wrong[-1]}", file=sys.stderr, flush=True)
-            finally:
-                store.go_on()
-                cell.close()
-    except Exception as failure:  # of a thread: it would be printed, and nothing more
-        results.failures.append(f"{cell}: {failure!r}")
+        results.add(cell, cell.play())
+    except Wrong as wrong:
+        with open(cell.errors) as errors:
+            results.wrong.append(f"{cell}: {wrong}\n{errors.read()}")
+        print(f"matrix: {results.wrong[-1]}", file=sys.stderr, flush=True)
+    except Exception as failure:
+        raise RuntimeError(f"{cell}: {failure!r}") from failure
     finally:
-        if store is not None:
-            store.close()
+        store.go_on()
+        cell.close()
 
 
 def print_table(results):
@@ -589,23 +577,27 @@ def main():
     directory = tempfile.mkdtemp(prefix="rl-matrix.")
     os.chmod(directory, 0o755)
     results = Results()
-    lanes = [
-        threading.Thread(
-            target=play, args=(os.path.join(directory, str(lane)), todo, options.seed, results)
+    places = [os.path.join(directory, str(lane)) for lane in range(options.lanes)]
+    for place in places:
+        os.mkdir(place)
+        os.chmod(place, 0o755)
+    with contextlib.ExitStack() as stores:
+        store_of = [stores.enter_context(contextlib.closing(Store(place))) for place in places]
+        failures = play_all(
+            lambda lane, _, item: play(
+                store_of[lane], places[lane], item[0], options.seed, item[1], results
+            ),
+            todo,
+            options.lanes,
+            options.seed,
         )
-        for lane in range(options.lanes)
-    ]
-    for lane in lanes:
-        lane.start()
-    for lane in lanes:
-        lane.join()
     shutil.rmtree(directory)
     print_table(results)
-    for failure in results.failures:
+    for failure in failures:
         print(f"matrix: {failure}", file=sys.stderr)
     print(f"matrix: {results.cells()} cells, {len(results.wrong)} wrong")
-    is_complete = results.cells() + len(results.wrong) == options.cells
-    sys.exit(0 if is_complete and not results.wrong and not results.failures else 1)
+    is_complete = results.cells() == options.cells
+    sys.exit(0 if is_complete and not results.wrong and not failures else 1)
 
 
 if __name__ == "__main__":

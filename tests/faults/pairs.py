@@ -34,6 +34,7 @@ import threading
 import time
 
 from contenders import GUARDS, TREE_WITNESS
+from lanes import play_all
 
 GAPS = (0, 0.0001, 0.0003, 0.001)  # seconds
 HELD = None
@@ -217,24 +218,15 @@ class Round:
         self.run.wait()
 
 
-def play(directory, pairs, lane, lock, failures):
-    while True:
-        with lock:
-            if not pairs or failures:
-                return
-            pair = pairs.pop()
-        try:
-            round = Round(directory, pair, lane)
-            round.start()
-            round.strike()
-            violated = round.is_violated()
-            round.end()
-        except Exception as failure:  # of a thread: it would be printed, and nothing more
-            failures.append(failure)
-            return
-        with lock:
-            pair.rounds += 1
-            pair.violations += violated
+def play(directory, lane, pair, lock):
+    round = Round(directory, pair, lane)
+    round.start()
+    round.strike()
+    violated = round.is_violated()
+    round.end()
+    with lock:
+        pair.rounds += 1
+        pair.violations += violated
 
 
 def print_table(pairs):
@@ -257,15 +249,10 @@ def main():
 
     directory = tempfile.mkdtemp()
     os.mkdir(f"{directory}/locks", 0o700)
-    lock, failures = threading.Lock(), []
-    lanes = [
-        threading.Thread(target=play, args=(directory, todo, lane, lock, failures))
-        for lane in range(options.lanes)
-    ]
-    for lane in lanes:
-        lane.start()
-    for lane in lanes:
-        lane.join()
+    lock = threading.Lock()
+    failures = play_all(
+        lambda lane, _, pair: play(directory, lane, pair, lock), todo, options.lanes, options.seed
+    )
     shutil.rmtree(directory)
     print_table(pairs)
     for failure in failures:
