@@ -28,8 +28,8 @@ start_hold() {
   wait_background hold
   assert_equal "$status" 0
   assert_regex "$stderr" "no quorum confirmed the release yet; retrying in the background"
-  # On a busy machine its answer, too, may come late.
-  wait_for_no_key 2 demo
+  # On a busy machine its answer, too, may come late. The other two keep both processors busy.
+  WAIT_LIMIT=110 wait_for_no_key 2 demo
   end_busy 0
   end_busy 1
   wait_for_no_key 0 demo

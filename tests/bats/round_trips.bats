@@ -189,9 +189,12 @@ costs() {
   for i in 1 2 3; do start_tcp_server --requirepass secret; done
   export REDISCLI_AUTH=secret
   local databases=${SERVER_URL[0]}/2,${SERVER_URL[1]}/2,${SERVER_URL[2]}/2
-  on_wire 3 redlock-cli run -S "$databases" -k demo -- true
+  # It ends when all have granted the lock: one that answers later is asked to release it on another
+  # connection.
+  local held_by_all='for s; do until [ "$(redis-cli -n 2 -s "$s" exists demo)" = 1 ]; do :; done; done'
+  on_wire 3 redlock-cli run -S "$databases" -k demo -- sh -c "$held_by_all" - "${SERVER_SOCKET[@]}"
   agree_on_fences 3 -n 2
-  on_wire 3 redlock-cli run -S "$databases" -k demo -- true
+  on_wire 3 redlock-cli run -S "$databases" -k demo -- sh -c "$held_by_all" - "${SERVER_SOCKET[@]}"
   costs 2
   assert_equal "${#WIRE_ROUNDS[@]}" 3
 }
