@@ -4,11 +4,6 @@ load helper/common
 
 setup() { setup_one_server; }
 
-note_waits() {
-  redlock-cli status demo --json |
-    jq -es --arg note "$1" 'any(.[].locks[0].waiters.first[]?; .note == $note)' >/dev/null
-}
-
 @test "the name is in the environment, and no number" {
   run -0 redlock-cli run -k demo --slots phone1,phone2 -- \
     sh -c 'echo "$REDLOCK_SLOT_NAME/$REDLOCK_SLOT_NAME_LIST/${REDLOCK_SLOT-none}"'

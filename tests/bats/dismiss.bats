@@ -4,19 +4,6 @@ load helper/common
 
 setup() { setup_one_server; }
 
-# waits NAME [OPTION…]: waits in the background for the key demo, and records in `ran` that it got
-# it.
-waits() {
-  local name=$1
-  shift
-  start_background "$name" "${PROMPTLY[@]}" redlock-cli run -k demo --note "$name" "$@" \
-    -- sh -c 'echo "$0" >>"$1"' "$name" "$BATS_TEST_TMPDIR/ran"
-  wait_until note_waits "$name"
-}
-note_waits() {
-  redlock-cli status demo --json |
-    jq -es --arg note "$1" 'any(.[].locks[0].waiters.first[]?; .note == $note)' >/dev/null
-}
 
 # assert_sent_away NAME: it ended with 75 and says who sent it away.
 assert_sent_away() {
@@ -105,7 +92,7 @@ again: $(id -un)@$(hostname) \(run pid $front: sh\), \"frozen\"$"
   assert_equal "$(cat "$BATS_TEST_TMPDIR/ran" 2>/dev/null)" ""
 }
 
-@test "--all sends nobody away if it would not stop the holder" {
+@test "--all sends no waiter away if it would not stop the holder" {
   start_background first redlock-cli run -k demo --slots 1 -- sh -c 'echo ready; exec sleep 99'
   wait_for_stdout first ready
   waits second --slots 1
@@ -118,10 +105,10 @@ again: $(id -un)@$(hostname) \(run pid $front: sh\), \"frozen\"$"
   assert_equal "$status" 143
 }
 
-@test "if nobody waits, it says so; without a quorum it exits with 69" {
+@test "if there are no waiters, it says so; without a quorum it exits with 69" {
   run --separate-stderr redlock-cli stop demo --waiting
   assert_success
-  assert_equal "$stderr" "redlock-cli: demo: nobody waits"
+  assert_equal "$stderr" "redlock-cli: demo: no waiters"
   assert_refused 69 "demo: no quorum sends those away who wait; unix:///nowhere: " \
     redlock-cli stop demo --waiting -S unix:///nowhere
 }

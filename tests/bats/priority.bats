@@ -4,19 +4,6 @@ load helper/common
 
 setup() { setup_one_server; }
 
-# waits NAME [OPTION…]: waits in the background for the key demo, and records in `ran` that it got
-# it.
-waits() {
-  local name=$1
-  shift
-  start_background "$name" "${PROMPTLY[@]}" redlock-cli run -k demo --note "$name" "$@" \
-    -- sh -c 'echo "$0" >>"$1"' "$name" "$BATS_TEST_TMPDIR/ran"
-  wait_until note_waits "$name"
-}
-note_waits() {
-  redlock-cli status demo --json |
-    jq -es --arg note "$1" 'any(.[].locks[0].waiters.first[]?; .note == $note)' >/dev/null
-}
 # run_all NAME…: the lock is released, and they end.
 run_all() {
   release_hold holder
@@ -27,7 +14,6 @@ run_all() {
     assert_equal "$status" 0
   done
 }
-ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
 
 @test "a hotfix comes before the nightly queue, and within a class the first; the holder goes on" {
   hold holder

@@ -15,10 +15,6 @@ replaces() {
     sh -c 'echo entered; until [ -e "$0" ]; do sleep 0.2; done' "$BATS_TEST_TMPDIR/$name.end"
 }
 
-note_waits() {
-  redlock-cli status demo --json |
-    jq -es --arg note "$1" 'any(.[].locks[0].waiters.first[]?; .note == $note)' >/dev/null
-}
 stop_request() { redlock-cli status demo --json | jq -er '.locks[0].holder.stop_request.reason'; }
 
 # bats test_tags=redis

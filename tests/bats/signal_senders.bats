@@ -4,22 +4,7 @@
 load helper/common
 load helper/terminal
 
-setup() {
-  setup_one_server
-  allow_late_answers
-  # A private copy of the program, so that a search for its name or its file finds no other process,
-  # not even another test's. A name in /proc has 15 bytes.
-  PROGRAM=$BATS_TEST_TMPDIR/lock-of-$$
-  cp "$(type -P redlock-cli)" "$PROGRAM"
-  counter >/dev/null
-  executable own_group >/dev/null <<'END'
-#!/usr/bin/python3
-# As timeout(1) does.
-import os, sys
-os.setpgid(0, 0)
-os.execv(sys.argv[1], sys.argv[1:])
-END
-}
+setup() { setup_signal_test; }
 
 teardown() {
   terminal_teardown

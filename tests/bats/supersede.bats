@@ -16,13 +16,6 @@ supersedes() {
 waiters_are() {
   [[ $(redlock-cli status demo --json | jq '.locks[0].waiters.count // 0') == "$1" ]]
 }
-note_waits() {
-  redlock-cli status demo --json |
-    jq -es --arg note "$1" 'any(.[].locks[0].waiters.first[]?; .note == $note)' >/dev/null
-}
-
-# ran: who had the lock, in order
-ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
 
 @test "the older of two waiters gives up with 75 and names the newer; the running command is left alone" {
   hold holder

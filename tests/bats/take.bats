@@ -4,11 +4,6 @@ load helper/common
 
 setup() { setup_one_server; }
 
-note_waits() {
-  redlock-cli status demo --json |
-    jq -es --arg note "$1" 'any(.[].locks[0].waiters.first[]?; .note == $note)' >/dev/null
-}
-
 @test "both slots are in the environment, the lowest as REDLOCK_SLOT" {
   hold small --slots 4
   run --separate-stderr -0 redlock-cli run -k demo --slots 4 --take 2 --json -- \

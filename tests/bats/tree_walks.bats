@@ -5,18 +5,8 @@ load helper/common
 load helper/terminal
 
 setup() {
-  setup_one_server
-  allow_late_answers
+  setup_signal_test
   find_promptly
-  PROGRAM=$BATS_TEST_TMPDIR/lock-of-$$
-  cp "$(type -P redlock-cli)" "$PROGRAM"
-  counter >/dev/null
-  executable own_group >/dev/null <<'END'
-#!/usr/bin/python3
-import os, sys
-os.setpgid(0, 0)
-os.execv(sys.argv[1], sys.argv[1:])
-END
 }
 
 teardown() { terminal_teardown; }

@@ -40,6 +40,26 @@ find_promptly() {
   "${PROMPTLY[@]}" true 2>/dev/null || PROMPTLY=()
 }
 
+# waits NAME [OPTION…]: NAME waits in the background for the key demo, with its name as the note, and
+# records in the file ran that it got the lock.
+waits() {
+  start_waiter "$@"
+  wait_until note_waits "$1"
+}
+start_waiter() {
+  local name=$1
+  shift
+  start_background "$name" "${PROMPTLY[@]}" redlock-cli run -k demo --note "$name" "$@" \
+    -- sh -c 'echo "$0" >>"$1"' "$name" "$BATS_TEST_TMPDIR/ran"
+}
+note_waits() {
+  redlock-cli status demo --json |
+    jq -es --arg note "$1" 'any(.[].locks[0].waiters.first[]?; .note == $note)' >/dev/null
+}
+
+# Who had the lock, in order.
+ran() { paste -sd ' ' "$BATS_TEST_TMPDIR/ran"; }
+
 # Acquires the key demo by hand on every server for five minutes, into the environment. A server
 # that answers much later than the quorum is healed by an extension.
 acquire_at_all() {

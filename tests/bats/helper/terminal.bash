@@ -84,6 +84,25 @@ END_OF_COUNTER
   echo "./counter $*"
 }
 
+# One server; PROGRAM, the program as a file of its own; the counter; and ./own_group WORD…, which
+# runs the words in a process group of their own.
+setup_signal_test() {
+  setup_one_server
+  allow_late_answers
+  # A private copy, so that a search for its name or its file finds no other process, not even
+  # another test's. A name in /proc has 15 bytes.
+  PROGRAM=$BATS_TEST_TMPDIR/lock-of-$$
+  cp "$(type -P redlock-cli)" "$PROGRAM"
+  counter >/dev/null
+  executable own_group >/dev/null <<'END'
+#!/usr/bin/python3
+# As timeout(1) does.
+import os, sys
+os.setpgid(0, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+END
+}
+
 # Waits until it runs, and sets COUNTER to its pid and TOKEN to the token of its lock.
 wait_for_counter() {
   : >>"$BATS_TEST_TMPDIR/heard"
