@@ -1,6 +1,6 @@
--- The first part of the text. tombstones.lua, runs.lua, shares.lua, lock.lua and queue.lua follow;
--- together they define the lock. Creating all their functions takes a server longer than most
--- scripts take to run. So each script comes right after the functions that it uses
+-- The first part of the text. tombstones.lua, runs.lua, shares.lua, lock.lua, queue.lua and
+-- departures.lua follow; together they define the lock. Creating all their functions takes a server
+-- longer than most scripts take to run. So each script comes right after the functions that it uses
 -- (src/CMakeLists.txt), and the usual cases of acquire and release come before most of them.
 -- KEYS.…, ARGV.…, REPLY.…, LINE.…, WORD.…, NUMBER.… and TIME.… are not tables: the build replaces
 -- each name by its value (core/protocol.txt).

@@ -65,6 +65,13 @@ local function has_field(record, name)
   return string.find(record, '"' .. name .. '":', 1, true) ~= nil
 end
 
+-- The holder's record with this field, such as a stop request; nil if it already has one of that
+-- name, or is not a record of ours.
+local function with_field(record, field, value)
+  if not string.match(record or '', '^{.+}$') or has_field(record, field) then return end
+  return string.sub(record, 1, -2) .. ',"' .. field .. '":' .. value .. '}'
+end
+
 -- Whether only --min-hold keeps the lease of this owner record, and no process does.
 local function is_kept(record)
   return has_field(record, WORD.kept_field)
