@@ -28,7 +28,6 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
 @test "each example has a unique name and is run by a test in this file" {
   local page name names=()
   for page in "$MAN"/*.[157]; do
-    [[ ! -L $page ]] || continue
     run -0 awk '/^\.D[1l] / || (/^\.Bd -(literal|unfilled)/ && before !~ /^\.\\" run=/) {
         print FILENAME ":" FNR
       }
@@ -36,8 +35,8 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
     assert_equal "$output" ""
     while read -r name; do
       names+=("$name")
-      grep -qE "(example|crontab_command) ${page##*/redlock-cli} $name\b" "$BATS_TEST_FILENAME" ||
-        fail "$page: $name is run nowhere"
+      grep -qE "(example|crontab_command) ${page##*/redlock-cli} $name\b|has_fields $name\b" \
+        "$BATS_TEST_FILENAME" || fail "$page: $name is run nowhere"
     done < <(sed -n 's/^\.\\" run=//p' "$page")
   done
   assert_in_range "${#names[@]}" 20 100
@@ -105,7 +104,23 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
   assert count_runs 1
 }
 
-# --- redlock-cli-acquire(1) ---
+@test "run: of several pushes, the newest is deployed after the running one" {
+  start_background running redlock-cli run -k deploy -- sh -c 'until [ -e enough ]; do sleep 0.1; done'
+  wait_for_key 0 deploy
+  program make <<<$'#!/bin/sh\necho "$NAME $*" >>made'
+  start_background older env NAME=older sh -c "$(example -run.1 newest)"
+  wait_for_answer 0 1 zcard 'redlock:queue:{deploy}'
+  start_background newer env NAME=newer sh -c "$(example -run.1 newest)"
+  wait_background older
+  assert_equal "$status" 75
+  : >enough
+  wait_background newer
+  assert_equal "$status" 0
+  assert_equal "$(<made)" $'newer \nnewer install'
+  wait_background running
+}
+
+# --- redlock-cli-acquire(1), redlock-cli-extend(1) ---
 
 @test "acquire: several steps of a script" {
   executable build.sh >/dev/null \
@@ -116,6 +131,15 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
   assert_line "built under the lock"
   assert_line --regexp '^published with --fence [0-9]+$'
   wait_for_no_key 0 deploy
+}
+
+@test "extend: the next step is not done without the lease" {
+  assert_equal "$(example -extend.1 extend)" "$(example -acquire.1 steps | sed -n '4,$p')"
+  executable build.sh <<<$'#!/bin/sh\nredlock-cli release' >/dev/null
+  executable publish.sh <<<$'#!/bin/sh\necho published' >/dev/null
+  { example -acquire.1 steps | sed -n 1,2p; example -extend.1 extend; } >script
+  run -79 bash script
+  refute_line published
 }
 
 @test "acquire: separate processes, with a lease that is renewed or not" {
@@ -220,6 +244,39 @@ start_deploy() {
   refute_line free
 }
 
+# shape: standard input without names, numbers and widths.
+shape() { sed -E 's/[^ ]+@[^ ]+/WHO/g; s/[0-9.]+m?s\b/T/g; s/[0-9]+/N/g; s/ +/ /g'; }
+
+# The locks of the samples: kept, on hold, and held with a waiter.
+start_sample_locks() {
+  redlock-cli run -k backup --min-hold 1h -- true
+  redlock-cli hold db --for 10h --note move
+  program make <<<$'#!/bin/sh\nexec sleep 1000'
+  start_background holder redlock-cli run -k deploy --note 4.2 -- make
+  wait_for_key 0 deploy
+  start_background waiter redlock-cli run -k deploy -- make
+  wait_for_answer 0 1 zcard 'redlock:queue:{deploy}'
+}
+
+@test "status: the list is as the page shows it" {
+  start_sample_locks
+  run -0 redlock-cli status
+  assert_equal "$(shape <<<"$output")" "$(example -status.1 list | shape)"
+}
+
+@test "status: a lock is shown as the page explains it" {
+  start_sample_locks
+  run -0 redlock-cli status deploy
+  local shown line lines
+  shown=$(shape <<<"$output")
+  mapfile -t lines < <(awk '/^\.S/ { inside = /One lock/ } inside && sub(/^\.It Li /, "")' \
+    "$MAN/redlock-cli-status.1" | sed 's/\\(dq/"/g' | grep -v redis:// | shape)
+  assert_equal "${#lines[@]}" 4
+  for line in "${lines[@]}"; do
+    [[ $shown == *"$line"* ]] || fail "not shown: $line"
+  done
+}
+
 @test "status: whether the job succeeded recently" {
   run -1 sh -c "$(example -status.1 max-age)"
   redlock-cli run -k nightly -- true
@@ -275,10 +332,50 @@ has_shown() { grep -q "$1" "$(background_stdout watch)"; }
 
 # --- redlock-cli-output(5) ---
 
-@test "output: the result of a run, and how its command ended" {
+@test "output: did the command fail, or the lock?" {
   executable job <<<$'#!/bin/sh\nexit 7' >/dev/null
   run -0 sh -c "$(example -output.5 result)"
-  assert_output $'"released"\n7'
+  assert_output "the command exited with 7"
+  redlock-cli acquire -k job --ttl 1m >/dev/null
+  run -0 sh -c "$(example -output.5 result | sed 's/-k job/-n -k job/')"
+  assert_line "the lock: busy"
+}
+
+# object NAME: the page's object, in which `...` stands for what is left out.
+object() { example -output.5 "$1" | tr -d '\n' | sed 's/{\.\.\.}/{}/g; s/, *\.\.\.\]/]/g'; }
+
+# has_fields NAME OBJECT [FILTER]: both have the same fields.
+has_fields() {
+  local filter="${3:-.} | keys"
+  assert_equal "$(object "$1" | jq -c "$filter")" "$(jq -c "$filter" <<<"$2")"
+}
+
+# bats test_tags=redis
+@test "output: the objects have the fields that the program writes" {
+  executable job <<<$'#!/bin/sh\nexit 7' >/dev/null
+  local result
+  run -7 redlock-cli run -k job --status-fd 3 --events-fd 4 -- ./job 3>result 4>events
+  has_fields object-run "$(<result)"
+  has_fields object-events "$(<events)"
+  has_fields object-past-run "$(redlock-cli status job --runs --json | jq .locks[0].runs[0])"
+  start_deploy
+  result=$(redlock-cli run -k deploy -n --json -- true 2>&1) || true
+  has_fields object-busy "$result"
+  has_fields object-holder "$(jq .holder <<<"$result")"
+  result=$(redlock-cli acquire -k db --ttl 5m --json --token-file db.lease)
+  has_fields object-acquire "$result"
+  has_fields object-extend "$(redlock-cli extend --ttl 5m --token-file db.lease --json)"
+  has_fields object-release "$(redlock-cli release --token-file db.lease --json)"
+  start_background again redlock-cli run -k job -- sleep 1000
+  wait_for_key 0 job
+  result=$(redlock-cli status job --json)
+  has_fields object-status "$result"
+  has_fields object-status "$result" '.locks[0]'
+  has_fields object-status "$result" '.locks[0].servers[0]'
+  result=$(REDLOCK_SERVER_TIMEOUT=20s redlock-cli doctor --json) || true
+  has_fields object-doctor "$result"
+  has_fields object-doctor "$result" '.servers[0]'
+  has_fields object-doctor "$result" '.servers[0].findings[0]'
 }
 
 @test "output: the holder of each lock" {
