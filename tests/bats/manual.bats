@@ -330,6 +330,17 @@ has_shown() { grep -q "$1" "$(background_stdout watch)"; }
   assert_output --partial "3 of 3"
 }
 
+# bats test_tags=redis
+@test "redlock-cli-servers(7): a server with the configuration of the page is fit" {
+  example -servers.7 redis-conf >lines
+  assert_equal "$(wc -l <lines)" 6
+  sed "s|^bind .*|port 0|" lines >redis.conf
+  start_background server redis-server redis.conf --unixsocket "$PWD/fit.sock"
+  wait_until test -S fit.sock
+  REDISCLI_AUTH=LONG-RANDOM-PASSWORD REDLOCK_SERVER_TIMEOUT=20s \
+    run -0 redlock-cli doctor demo -S "unix://$PWD/fit.sock"
+}
+
 # --- redlock-cli-output(5) ---
 
 @test "output: did the command fail, or the lock?" {
