@@ -15,6 +15,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "bench"))
+import chart  # noqa: E402
+
 
 # The manual: what concerns every command, and the page of each command that has options of its own.
 OVERVIEW = "man/redlock-cli.1"
@@ -336,6 +339,9 @@ def check_form(tree, problems):
         ):
             if f"{name} {number}" not in known:
                 problems.append(f"{document}: there is no page {name}({number})")
+    for question in re.findall(r"^\.Dq (.*\?)", tree.text("man/redlock-cli.7"), re.M):
+        if f"## {question}" not in tree.text("docs/faq.md").splitlines():
+            problems.append(f"man/redlock-cli.7: docs/faq.md does not ask {question}")
     screen = shown(tree.text(OVERVIEW), "ascii", 80).splitlines()[:24]
     if "EXAMPLES" not in screen or not any("redlock-cli run -k deploy" in line for line in screen):
         problems.append(f"{OVERVIEW}: no example on the first screen")
@@ -545,6 +551,15 @@ def check_links(tree, problems):
             problems.append(f"{document}: there is no {link}")
 
 
+def check_pictures(tree, problems):
+    if tree.text("docs/costs.svg") != chart.drawn(tree.text("docs/performance.md")):
+        problems.append("docs/costs.svg: not the times of docs/performance.md: tests/bench/chart.py")
+    for document in ["README.md", *tree.glob("docs/*.md")]:
+        for picture in re.findall(r"!\[[^]]*\]\(([^)]*)\)", tree.text(document)):
+            if "<title>" not in tree.text(os.path.join(os.path.dirname(document), picture)):
+                problems.append(f"{document}: {picture} has no title")
+
+
 def problems_of(tree):
     problems = Problems()
     check_form(tree, problems)
@@ -556,6 +571,7 @@ def problems_of(tree):
     check_address(tree, problems)
     check_changelog(tree, problems)
     check_links(tree, problems)
+    check_pictures(tree, problems)
     return problems
 
 

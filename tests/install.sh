@@ -29,13 +29,13 @@ share/doc/redlock-cli/README.md
 share/doc/redlock-cli/SECURITY.md
 share/doc/redlock-cli/THIRD-PARTY-LICENSES
 share/doc/redlock-cli/docs/output.schema.json
-share/doc/redlock-cli/docs/session.svg
 share/doc/redlock-cli/examples/redlock-cli.toml
 share/fish/vendor_completions.d/redlock-cli.fish
 share/zsh/site-functions/_redlock-cli
 FILES
   for manual in man/*.[1-8]; do echo "share/man/man${manual##*.}/${manual##*/}"; done
-  find docs -name decisions -prune -o -name '*.md' -printf 'share/doc/redlock-cli/docs/%P\n'
+  find docs -name decisions -prune -o -name '*.md' -printf 'share/doc/redlock-cli/docs/%P\n' \
+    -o -name '*.svg' -printf 'share/doc/redlock-cli/docs/%P\n'
 )
 installed=$(cd "$prefix" && find . ! -type d -printf '%P\n')
 differences=$(diff <(sort <<<"$expected") <(sort <<<"$installed")) || {

@@ -3,10 +3,10 @@
 
 usage: REDLOCK_CLI=build/release/src/redlock-cli docs/session/record.py >docs/session.svg
 
-Two panes show the terminals of two hosts: one deploys, the other waits for its turn. Both are on
-this machine and share a lock directory; unshare(1) gives each a host name and a user name. Every
-screen is what tmux shows; nothing is drawn by hand. A viewer without CSS animation shows the last
-screen.
+Three panes show the terminals of three hosts: one deploys, one waits for its turn, and from the third
+the first is stopped. All are on this machine and share a lock directory; unshare(1) gives each a
+host name and a user name. Every screen is what tmux shows; nothing is drawn by hand. A viewer
+without CSS animation shows the last screen.
 """
 import html
 import os
@@ -18,14 +18,14 @@ import time
 
 # Narrow enough that the text is more than 9 px high on a phone 360 px wide.
 COLUMNS = 58
-ROWS = [10, 9]  # of each pane
+ROWS = [6, 6, 12]  # of each pane
 CELL_WIDTH, CELL_HEIGHT, MARGIN = 8.45, 18, 8
 # The frame sets the picture off from a dark page.
 BACKGROUND, FOREGROUND, FRAME = "#1d1f21", "#d8dad8", "#5c6370"
 COLOURS = ["#282a2e", "#cc6666", "#b5bd68", "#f0c674", "#81a2be", "#b294bb", "#8abeb7", "#c5c8c6"]
-HOSTS = ["ann@web1", "ci@runner2"]  # of each pane
+HOSTS = ["ann@web1", "ci@runner2", "ops@admin"]  # of each pane
 STEP = 0.1  # seconds between two captures of the screen
-LAST_SCREEN = 4.0  # seconds
+LAST_SCREEN = 5.0  # seconds
 
 
 def host_shell(directory, host, startup):
@@ -40,7 +40,7 @@ def host_shell(directory, host, startup):
 
 
 class Terminal:
-    """A tmux server of our own with two panes, one above the other."""
+    """A tmux server of our own with a pane for each host, one below the other."""
 
     def __init__(self, directory, environment):
         self.environment = environment
@@ -49,11 +49,13 @@ class Terminal:
         with open(startup, "w") as file:
             file.write("PS1='\\[\\e[1;32m\\]\\h$\\[\\e[0m\\] '; HISTFILE=; clear\n")
             file.write(f"cd {directory}\n")
-        upper, lower = (host_shell(directory, host, startup) for host in HOSTS)
-        size = ["-x", str(COLUMNS), "-y", str(sum(ROWS) + 1)]
-        self.tmux("new-session", "-d", *size, upper)
+        shells = [host_shell(directory, host, startup) for host in HOSTS]
+        size = ["-x", str(COLUMNS), "-y", str(sum(ROWS) + len(ROWS) - 1)]
+        self.tmux("new-session", "-d", *size, shells[0])
         self.tmux("set", "-g", "status", "off")
-        self.tmux("split-window", "-v", "-l", str(ROWS[1]), lower)
+        for number, shell in enumerate(shells[1:], start=1):
+            below = sum(ROWS[number:]) + len(ROWS) - 1 - number
+            self.tmux("split-window", "-v", "-l", str(below), shell)
 
     def tmux(self, *words):
         command = ["tmux", "-f", "/dev/null", "-S", self.socket, *words]
@@ -69,7 +71,10 @@ class Terminal:
         return self.tmux("capture-pane", "-e", "-p", "-t", str(number)).split("\n")[:-1]
 
     def screen(self):
-        return self.pane(0) + ["\x1b[2m" + "─" * COLUMNS + "\x1b[0m"] + self.pane(1)
+        lines = self.pane(0)
+        for number in range(1, len(HOSTS)):
+            lines += ["\x1b[2m" + "─" * COLUMNS + "\x1b[0m", *self.pane(number)]
+        return lines
 
     def end(self):
         self.tmux("kill-server")
@@ -148,11 +153,11 @@ def drawn(lines):
 
 def svg(frames, whole):
     width = round(COLUMNS * CELL_WIDTH + 2 * MARGIN)
-    height = (sum(ROWS) + 1) * CELL_HEIGHT + 2 * MARGIN
+    height = (sum(ROWS) + len(ROWS) - 1) * CELL_HEIGHT + 2 * MARGIN
     last = len(frames) - 1
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">',
-        "<title>Two deploys: the second waits for the first</title>",
+        "<title>A deploy waits for another, which is stopped from a third host</title>",
         "<style>",
         f"text{{font:14px ui-monospace,Menlo,Consolas,monospace;fill:{FOREGROUND};white-space:pre}}"
         ".b{font-weight:bold}.d{opacity:.7}",
@@ -189,7 +194,7 @@ def main():
         script = os.path.join(directory, "deploy.sh")
         with open(script, "w") as file:
             file.write(
-                '#!/bin/sh\nfor step in build upload switch; do echo "$step"; sleep 1.2; done\n'
+                '#!/bin/sh\nfor step in build upload switch; do echo "$step"; sleep 5; done\n'
             )
         os.chmod(script, 0o755)
         environment = {
@@ -199,23 +204,27 @@ def main():
             "LANG": "C.UTF-8",
             "REDLOCK_SERVER": "local:" + locks,
             "SHELL": "/bin/bash",
+            "REDLOCK_TTL": "6s",  # the holder reads a stop request within two seconds
         }
         terminal = Terminal(directory, environment)
         try:
             recording = Recording(terminal)
-            recording.until(r"(?s)^web1\$.*\nrunner2\$")
+            recording.until(r"(?s)^web1\$.*\nrunner2\$.*\nadmin\$")
             recording.frames.clear()
             recording.start = time.monotonic()
             recording.rest(0.8)
             terminal.type(0, "redlock-cli run -k deploy --note 4.2 ./deploy.sh")
             recording.until("(?m)^build$")
-            # At a terminal, the line about the wait would disappear with the wait.
-            terminal.type(1, "redlock-cli run -k deploy ./deploy.sh |& tee log")
+            terminal.type(1, "redlock-cli run -k deploy ./deploy.sh")
             recording.until("waiting")
+            recording.rest(1.5)
+            terminal.type(2, "redlock-cli status deploy")
+            recording.until(r"(?m)^ +waiting: ")
+            recording.rest(2)
+            terminal.type(2, "redlock-cli stop deploy --reason 'wrong branch'")
+            recording.until(r"released after")
             recording.until(r"(?ms)─$.*^build$")
-            terminal.type(0, "redlock-cli status deploy")
-            recording.until(r"(?ms)─$.*^switch$.*^runner2\$ *$")
-            recording.rest(0.5)
+            recording.rest(1)
             whole = recording.frames[-1][0] + LAST_SCREEN
             print(svg(recording.frames, whole))
         finally:

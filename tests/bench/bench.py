@@ -9,7 +9,7 @@ usage: tests/bench/bench.py [--rounds N] [--document] [--only PART] [PROGRAM]
   --rounds N  default 300: each round runs each contestant once, in turn; a ratio is the median of
               the ratios round by round
   --only PART times, counts, memory, hand-over, capacity or status
-  --document  puts the tables into docs/performance.md and docs/capacity.md
+  --document  puts the tables into docs/performance.md and docs/capacity.md, and draws docs/costs.svg
   --check     counts only, and fails when a count is above its bound: a test of each full run
 
 Prints the tables as Markdown. Times are worth something on an idle machine only. What is measured
@@ -29,6 +29,8 @@ import sys
 import tempfile
 import threading
 import time
+
+import chart
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DOCS = os.path.join(HERE, "../../docs")
@@ -561,6 +563,7 @@ def main():
         print(f"{name}\n\n{text}\n")
     if options.document:
         fill("performance.md", texts)
+        chart.draw()
         fill("capacity.md", texts)
     for what in problems:
         print(f"above the bound of {BOUNDS[what]}: {what}")
