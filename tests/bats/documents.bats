@@ -268,6 +268,51 @@ END_OF_JOB
   wait_background job
 }
 
+@test "monitoring: one check of many locks, with the same limits or with limits of their own" {
+  redlock-cli run -k nightly -- true
+  redlock-cli run -k hourly -- true
+  block recipes/monitoring.md check-all | sed "s|/etc/redlock-checks|keys|" >all
+  block recipes/monitoring.md check-each | sed "s|/etc/redlock-checks|limits|" >each
+  printf '%s\n' nightly hourly >keys
+  printf '%s\n' 'nightly 26h' 'hourly 2h' >limits
+  run -0 sh all
+  assert_equal "${#lines[@]}" 2
+  run -0 sh each
+  assert_output ""
+  echo weekly >>keys
+  echo 'weekly 8d' >>limits
+  run -2 sh all
+  assert_equal "${#lines[@]}" 3
+  run -2 sh each
+  assert_equal "${#lines[@]}" 1
+  assert_output --partial "weekly: no successful run is known"
+}
+
+# The end of the command of `deploy`, which is held, by the last of these lines.
+end_of_deploy() {
+  local lines=$1
+  start_background ours redlock-cli run -k deploy --ttl 9s --server-timeout 1s -- \
+    sh -c 'echo entered; exec sleep 1000'
+  wait_for_stdout ours entered
+  block recipes/stuck.md stuck | sed -n "$lines" |
+    sed "s/ 4711 / ${BACKGROUND_PID[ours]} /; s/1795909198277/$(fence_at 0 deploy)/" >steps
+  REDLOCK_SERVER_TIMEOUT=20s run sh steps
+  wait_background ours
+}
+
+# bats test_tags=redis
+@test "at 3 a.m.: each step frees the lock" {
+  assert_equal "$(block recipes/stuck.md stuck | wc -l)" 6
+  program ssh <<<$'#!/bin/sh\nshift\nexec "$@"'
+  end_of_deploy 1,4p
+  assert_equal "$status" 143
+  assert_regex "$stderr" INC-42
+  end_of_deploy 5p
+  assert_equal "$status" 137
+  end_of_deploy 6p
+  assert_equal "$status" 79
+}
+
 @test "monitoring: the metrics are replaced atomically, stay when no server answers, and are those of the alerts" {
   mkdir textfiles
   block recipes/monitoring.md textfile | sed "s|/var/lib/prometheus/node-exporter|$PWD/textfiles|" |
