@@ -30,7 +30,7 @@ std::string user_name() {
 
 std::string host_name() {
   std::array<char, HOST_NAME_MAX + 1> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return {};
+  if (::gethostname(name.data(), name.size()) != 0) return {};
   return name.data();
 }
 

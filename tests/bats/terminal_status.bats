@@ -58,6 +58,34 @@ $' '/^$/d'
   assert_output ""
 }
 
+# at_80_columns ARG…: what the program shows on such a terminal.
+at_80_columns() {
+  TERM=vt100 script -qec "stty cols 80; redlock-cli $*" /dev/null | tr '\r' '\n' |
+    sed 's/\x1b\[K//'
+}
+
+@test "80 columns: a long key, host, command and note fit, and neither a pid nor the host is cut" {
+  unshare --uts true 2>/dev/null || skip "needs root with CAP_SYS_ADMIN"
+  local key host note pid shown
+  printf -v key 'k%.0s' {1..70}
+  printf -v host 'h%.0s' {1..64}
+  printf -v note 'word %.0s' {1..60}
+  executable a-command-whose-name-is-longer-than-most <<<$'#!/bin/sh\nexec sleep 1000' >/dev/null
+  cd "$BATS_TEST_TMPDIR"
+  start_background holder unshare --uts sh -c "hostname $host
+    exec redlock-cli run -k $key --note '$note' -- ./a-command-whose-name-is-longer-than-most"
+  wait_for_key 0 "$key"
+  pid=${BACKGROUND_PID[holder]}
+  shown=$(at_80_columns status)
+  assert_equal "$(awk 'length > 80' <<<"$shown")" ""
+  shown=$(at_80_columns status "$key")
+  assert_equal "$(awk 'length > 80' <<<"$shown")" ""
+  [[ $(tr -d ' \n' <<<"$shown") == *"@$host(runpid$pid:"* ]] || fail "cut: $shown"
+  shown=$(at_80_columns run -k "$key" -w 2s -- true)
+  assert_equal "$(grep 'redlock-cli: waiting' <<<"$shown" | awk 'length > 80')" ""
+  assert_equal "$(grep -oE 'pid [0-9]+' <<<"$shown" | sort -u)" "pid $pid"
+}
+
 @test "--watch fills the screen, follows its size, and restores it" {
   forty_locks
   open_tmux 80 24
