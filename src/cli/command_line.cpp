@@ -70,7 +70,7 @@ std::string commands_with(std::string_view spelling) {
 [[noreturn]] void refuse_option(const std::string& word, const CommandSpec* command) {
   const std::string name = word.substr(0, word.find('='));
   // CLI11 has read the flag of `-n=5`, and leaves `-=5`.
-  if (name == "-") refuse("= behind an option that takes no value");
+  if (name == "-") refuse("= after an option that takes no value");
   const std::string others = commands_with(name);
   if (command == nullptr) {
     refuse(others.empty() ? "unknown option " + shown(name)
@@ -150,7 +150,7 @@ void take_words(std::vector<std::string> words, CommandLine& line) {
     case Operands::none:
       break;
   }
-  if (line.has_dashes) refuse(fmt::format("{} takes no command behind --", line.command->name));
+  if (line.has_dashes) refuse(fmt::format("{} takes no command after --", line.command->name));
   if (words.empty()) return;
   refuse(fmt::format("unexpected argument {}: {} takes options alone",
                      shell_word(shown_word(words.front())), line.command->name));

@@ -145,7 +145,7 @@ setup() { setup_one_server; }
     redlock-cli run -k demo --nonblok=x true
   assert_refused 64 "unknown option -Z; see \`redlock-cli run --help\`" \
     redlock-cli run -k demo -nZ true
-  assert_refused 64 "= behind an option that takes no value" redlock-cli run -k demo -n=5 true
+  assert_refused 64 "= after an option that takes no value" redlock-cli run -k demo -n=5 true
   assert_refused 64 "unknown option --versoin" redlock-cli --versoin
   assert_refused 64 "unknown option --exit; did you mean '--exit-code'?" redlock-cli status --exit
   assert_refused 64 "unknown command ''; the commands are run" redlock-cli ''
@@ -154,12 +154,25 @@ setup() { setup_one_server; }
 
 @test "what other tools call a command or an option leads to ours" {
   local word
-  for word in ls list who ps show info inspect get top; do
+  for word in ls list who ps show info inspect get top queue; do
     assert_refused 64 "unknown command '$word'; did you mean 'status'?" redlock-cli "$word"
   done
-  for word in kill cancel abort; do
+  for word in kill cancel abort terminate; do
     assert_refused 64 "unknown command '$word'; did you mean 'stop'?" redlock-cli "$word" demo
   done
+  for word in history log runs last; do
+    assert_refused 64 "unknown command '$word'; \`redlock-cli status KEY --runs\` shows past runs" \
+      redlock-cli "$word" demo
+  done
+  for word in check test ping health; do
+    assert_refused 64 "unknown command '$word'; did you mean 'doctor'?" redlock-cli "$word"
+  done
+  for word in max-time max-runtime kill-after; do
+    assert_refused 64 "unknown option --$word; did you mean '--max-hold'?" \
+      redlock-cli run -k demo "--$word" 6h true
+  done
+  assert_refused 64 "unknown option --tls; TLS is part of the URL: --server rediss://HOST:PORT. See" \
+    redlock-cli run -k demo --tls true
   assert_refused 64 "unknown option --nowait; did you mean '--nonblock'?" \
     redlock-cli run -k demo --nowait true
   assert_refused 64 "unknown option --cancel-in-progress; did you mean '--replace'?" \
