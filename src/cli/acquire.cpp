@@ -57,7 +57,7 @@ proc::WatchedProcess open_process(const Settings& settings, pid_t pid) {
                     pid));
   }
   if (!proc::is_ancestor(pid))
-    refuse(fmt::format("process {} is no ancestor of this command; {}", pid, give));
+    refuse(fmt::format("process {} is not an ancestor of this command; {}", pid, give));
   return std::move(*process);
 }
 

@@ -46,7 +46,9 @@ Ttl ttl_of(const Length& length) {
 
 commands::AcquireOptions read_hold_options(const Settings& settings) {
   std::vector<Resource> resources = read_keys(settings);
-  if (resources.size() > 1) throw CommandError(ExitCode::usage, "hold is for one key at a time");
+  if (resources.size() > 1)
+    throw CommandError(ExitCode::usage,
+                       "hold is for one key at a time; --for DUR says for how long");
   check_lease_output(settings);
   const Length length = read_length(settings);
   const Instant began = BootClock::now();

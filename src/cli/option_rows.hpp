@@ -68,7 +68,7 @@ inline constexpr Flag force{
 
 inline constexpr Flag foreign{
     {"--foreign", for_release, OptionSource::line, Section::lock,
-     "With --force: break a key that is no lock of redlock-cli, too, whatever data it is"}};
+     "With --force: break a key that is not a lock of redlock-cli, too, whatever data it is"}};
 
 inline constexpr Option<NumberType> if_fence{
     {"--if-fence", for_release | for_stop, OptionSource::line, Section::lock,

@@ -74,8 +74,9 @@ void check_newest_wins(const Settings& settings, const WaitPolicy& wait, std::si
                        rival->remedy));
   }
   if (const auto rival = find_sharing(settings)) {
-    refuse(fmt::format("is for a lock that one holds alone: with {} several that wait get in; {}",
-                       rival->name, rival->remedy));
+    refuse(fmt::format(
+        "is for a lock that one process holds alone: with {} several waiters get in; {}",
+        rival->name, rival->remedy));
   }
   if (keys > 1) refuse("allows only one -k: each key could have a different newest waiter");
 }

@@ -162,7 +162,7 @@ Result<LeaseHandle, std::string> read_lease_file(const std::string& path) {
     return failure(path, "belongs to another user; a lease file must be your own");
   if ((info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     return failure(
-        path, "can be read by others, so its lease is no secret; chmod 600 it if you trust it");
+        path, "can be read by others, so its lease is not secret; chmod 600 it if you trust it");
 
   std::string text(max_file, '\0');
   const ssize_t length = ::read(fd.get(), text.data(), text.size());

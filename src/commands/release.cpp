@@ -134,7 +134,7 @@ std::string left_alone_text(const Resource& resource, const std::vector<ForeignA
     return one.key->holder.type == "string" && one.key->holder.remaining;
   });
   return fmt::format(
-      "left alone: no lock of redlock-cli, or one whose owner record was lost: {}; {}",
+      "left alone: not a lock of redlock-cli, or one whose owner record was lost: {}; {}",
       foreign_keys_text(found),
       are_like_locks ? fmt::format("`redlock-cli release {} --force --foreign` breaks it",
                                    output::key_option(resource))
@@ -203,7 +203,7 @@ asio::awaitable<ExitAs> break_all(Session& session, const BreakOptions& options)
     const std::vector<std::string> servers = session.server_set().names();
     const std::vector<ForeignAt> foreign = foreign_keys_in(votes, servers);
     if (options.and_foreign && !foreign.empty()) {
-      session.console().notice(fmt::format("{}: breaking what is no lock of redlock-cli: {}",
+      session.console().notice(fmt::format("{}: breaking what is not a lock of redlock-cli: {}",
                                            output::key_text(resource), foreign_keys_text(foreign)));
       votes = co_await break_foreign(session.server_set(), request, std::move(votes));
     }

@@ -15,7 +15,7 @@ struct BreakOptions {
   std::vector<Resource> resources;
   std::optional<Fence> only_if;       ///< break the lock only if it has this fence
   Owner breaker;                      ///< the user who breaks the lock; the note is the reason
-  bool and_foreign;                   ///< also break a key that is no lock of redlock-cli
+  bool and_foreign;                   ///< also break a key that is not a lock of redlock-cli
   std::optional<std::string> slot{};  ///< break only the lease in this slot, by number or name
 };
 

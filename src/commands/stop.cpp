@@ -70,9 +70,9 @@ class Stopping {
     };
     if (!dismissal.confirmed) {
       const std::size_t servers = session_.server_set().size();
-      co_return outcome_for(
-          output::result_for_faults(dismissal.faults, servers),
-          "no quorum sends those away who wait; " + output::faults_text(dismissal.faults));
+      co_return outcome_for(output::result_for_faults(dismissal.faults, servers),
+                            "no quorum confirmed that those who wait are sent away; " +
+                                output::faults_text(dismissal.faults));
     }
     const std::string text = output::sent_away_text(dismissal.waiters);
     const std::string key = output::key_text(options_.resource);
@@ -124,8 +124,9 @@ class Stopping {
     const std::string held = output::held_text(holder);
     if (holder.shared && !options_.slot) {
       const bool has_slots = holder.owner && holder.owner->slots > 0;
-      return (has_slots ? "choose a slot with --slot SLOT: "
-                        : "who shares a lock cannot be asked to stop: stop it on its host: ") +
+      return (has_slots
+                  ? "choose a slot with --slot SLOT: "
+                  : "a process that shares a lock cannot be asked to stop; stop it on its host: ") +
              held;
     }
     const bool is_alone = !holder.foreign && holder.owner && holder.owner->slots == 0;
@@ -285,11 +286,11 @@ class Stopping {
     const bool is_hold = holder.owner && holder.owner->hold_for;
     return outcome_of(
         CommandResult::busy,
-        fmt::format("what used it has stopped within {}, but it is still {}; `redlock-cli release "
-                    "{}{}",
-                    format_duration(took), output::held_text(holder),
-                    output::key_option(options_.resource),
-                    is_hold ? "` lifts the hold" : " --force` breaks the lock"),
+        fmt::format(
+            "what ran under it has stopped within {}, but it is still {}; `redlock-cli release "
+            "{}{}",
+            format_duration(took), output::held_text(holder), output::key_option(options_.resource),
+            is_hold ? "` lifts the hold" : " --force` breaks the lock"),
         holder);
   }
 

@@ -294,7 +294,7 @@ std::string ShownLocks::totals() const {
   for (const std::string_view state : states) {
     const auto count = states_.find(state);
     if (count == states_.end()) continue;
-    text += fmt::format("{} {} {}", sign, count->second, state);
+    text += fmt::format("{} {} {}", sign, count->second, state == "slots" ? "in slots" : state);
     sign = ",";
   }
   return waiters_ > 0 ? text + fmt::format("; {} waiting", waiters_) : text;

@@ -136,7 +136,7 @@ void require_spare_descriptors(std::size_t count) {
   while (spare.size() < count) {
     spare.emplace_back(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, first_inherited));
     if (!spare.back())
-      throw std::system_error(errno, std::generic_category(), "too few file descriptors");
+      throw std::system_error(errno, std::generic_category(), "not enough file descriptors");
   }
 }
 

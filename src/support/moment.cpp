@@ -131,9 +131,10 @@ Result<Milliseconds, std::string> parse_moment(std::string_view text, Millisecon
     is_valid = zone && reader.is_at_end();
   }
   if (!is_valid) {
-    return unexpected<std::string>("'" + escape_for_terminal(text) +
-                                   "' is no time; write '2026-12-01 09:00', 09:00 (the next one), "
-                                   "or with a zone 2026-12-01T09:00Z or 2026-12-01T09:00+01:00");
+    return unexpected<std::string>(
+        "'" + escape_for_terminal(text) +
+        "' is not a time; write '2026-12-01 09:00', 09:00 (the next one), "
+        "or with a zone 2026-12-01T09:00Z or 2026-12-01T09:00+01:00");
   }
   const year_month_day first = date ? *date : date_of(now, zone);
   auto moment = moment_of(first, *time, zone);

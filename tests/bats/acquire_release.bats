@@ -585,7 +585,7 @@ eval_fails() {
 }
 
 @test "release --force leaves a foreign key alone, and shows it" {
-  local no_lock="left alone: no lock of redlock-cli, or one whose owner record was lost:"
+  local no_lock="left alone: not a lock of redlock-cli, or one whose owner record was lost:"
   redis 0 set demo theirs px 60000
   run -64 --separate-stderr redlock-cli release -k demo --force
   assert_regex "$stderr" \
@@ -606,7 +606,7 @@ eval_fails() {
 @test "--foreign shows a foreign key of any type, and then breaks it" {
   redis 0 hset demo field 1
   run -0 redlock-cli release -k demo --force --foreign
-  assert_line --index 0 --regexp "^redlock-cli: demo: breaking what is no lock of redlock-cli: \
+  assert_line --index 0 --regexp "^redlock-cli: demo: breaking what is not a lock of redlock-cli: \
 a key of type hash with 1 element, without expiry$"
   assert_line --index 1 --partial \
     "demo: broken; it was held by a foreign client (a key of type hash)"
@@ -658,7 +658,7 @@ a key of type hash with 1 element, without expiry$"
     redlock-cli release -k demo --force
   run -0 redlock-cli release -k demo --force --foreign
   assert_line --index 0 --regexp \
-    "breaking what is no lock of redlock-cli: at [^,;]+: a key of type hash with 1 element, \
+    "breaking what is not a lock of redlock-cli: at [^,;]+: a key of type hash with 1 element, \
 without expiry; at [^,;]+, [^,;]+: a string of 5 bytes, without expiry$"
   for nr in 0 1 2; do assert_equal "$(redis "$nr" exists demo)" 0; done
 }
@@ -669,7 +669,7 @@ without expiry; at [^,;]+, [^,;]+: a string of 5 bytes, without expiry$"
   export REDLOCK_SERVER=$SERVERS
   run -0 redlock-cli acquire -k demo --ttl 60s
   for nr in 0 1; do redis "$nr" set demo theirs; done
-  assert_refused 64 "demo: broken at 1 of 3 servers only; left alone: no lock of redlock-cli" \
+  assert_refused 64 "demo: broken at 1 of 3 servers only; left alone: not a lock of redlock-cli" \
     redlock-cli release -k demo --force
   assert_equal "$(redis 2 exists demo)" 0
 }

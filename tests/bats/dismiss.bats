@@ -109,7 +109,7 @@ again: $(id -un)@$(hostname) \(run pid $front: sh\), \"frozen\"$"
   run --separate-stderr redlock-cli stop demo --waiting
   assert_success
   assert_equal "$stderr" "redlock-cli: demo: no waiters"
-  assert_refused 69 "demo: no quorum sends those away who wait; unix:///nowhere: " \
+  assert_refused 69 "demo: no quorum confirmed that those who wait are sent away; unix:///nowhere: " \
     redlock-cli stop demo --waiting -S unix:///nowhere
 }
 

@@ -132,7 +132,7 @@ has_ended_hold() { [[ $(holder hold_ends_at) == null ]]; }
   use deploy
   run -75 --separate-stderr redlock-cli stop demo -w 60s
   assert_regex "$stderr" \
-    'what used it has stopped within .*on hold until .*`redlock-cli release -k demo` lifts the hold'
+    'what ran under it has stopped within .*on hold until .*`redlock-cli release -k demo` lifts the hold'
   wait_background deploy
   assert_equal "$status" 5
   assert_equal "$(holder kept_by)" hold
@@ -178,7 +178,7 @@ has_ended_hold() { [[ $(holder hold_ends_at) == null ]]; }
 demo|hold needs --for DUR or --until TIME
 --for 1h|hold needs KEY: the lock to hold
 demo --for 1h --until 09:00|--for and --until cannot be combined
-demo --until tomorrow|--until: 'tomorrow' is no time; write
+demo --until tomorrow|--until: 'tomorrow' is not a time; write
 demo --until 2020-01-01T00:00Z|--until: .* has passed
 demo --until 2999-01-01T00:00Z|--until: a hold lasts for at most a year
 demo other --for 1h|hold is for one key at a time

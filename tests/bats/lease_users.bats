@@ -169,7 +169,7 @@ is_in_trouble_for() {
   # No process keeps the lease, so none releases it.
   assert_equal "$status" 75
   assert_regex "$stderr" "asking the holder to stop: held by .*; used by run pid"
-  assert_regex "$stderr" "what used it has stopped within .*, but it is still held by"
+  assert_regex "$stderr" "what ran under it has stopped within .*, but it is still held by"
 }
 
 @test "stop succeeds when the lease that its keeper has left is gone" {

@@ -238,8 +238,8 @@ one_is_left() {
   assert_refused 64 "--replace takes the place of older waiters, and -n (or --wait 0) does not wait" \
     "${replace[@]}" -n -- true
   assert_refused 64 "--replace takes the place of older waiters" "${replace[@]}" -w 0 -- true
-  assert_refused 64 "--replace is for a lock that one holds alone" "${replace[@]}" -s -- true
-  assert_refused 64 "--replace is for a lock that one holds alone" "${replace[@]}" --slots 2 -- true
+  assert_refused 64 "--replace is for a lock that one process holds alone" "${replace[@]}" -s -- true
+  assert_refused 64 "--replace is for a lock that one process holds alone" "${replace[@]}" --slots 2 -- true
   assert_refused 64 "--replace allows only one -k" "${replace[@]}" -k other -- true
   assert_refused 64 "--max-waiting: keeps newcomers out, and --replace puts them first" \
     "${replace[@]}" --max-waiting 2 -- true

@@ -46,7 +46,7 @@ start_deployment() {
   start_deployment
   local url=${SENTINEL_URL/mymaster/other}
   assert_refused 78 "it knows no master other" redlock-cli run -S "$url" -k demo -n -- true
-  assert_refused 78 "it is no Sentinel: write redis://" \
+  assert_refused 78 "it is not a Sentinel: write redis://" \
     redlock-cli run -S "sentinel://127.0.0.1:${SERVER_PORT[0]}/mymaster" -k demo -n -- true
 }
 

@@ -107,8 +107,8 @@ wait; override it with -w infinity" "${run[@]}" "$option" -- true
 it with -w infinity" env REDLOCK_WAIT=0 "${run[@]}" --max-waiting 2 -- true
 
   user_file 'slots = 3'
-  assert_refused 64 "--supersede is for a lock that one holds alone: with $USER_FILE: slots several \
-that wait get in; override it with -x" "${run[@]}" --supersede -- true
+  assert_refused 64 "--supersede is for a lock that one process holds alone: with $USER_FILE: slots several \
+waiters get in; override it with -x" "${run[@]}" --supersede -- true
   assert_refused 64 "--once-per: needs the lock alone, without REDLOCK_SHARED: runs side by side \
 cannot tell which of them will succeed; override it with -x" \
     env REDLOCK_SHARED=1 "${run[@]}" --once-per 1h -- true

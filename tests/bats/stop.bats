@@ -167,7 +167,7 @@ has_stop_request() {
   start_background stops redlock-cli run -k demo -t 3s -- sh -c 'echo ready; exec sleep 1000'
   wait_for_stdout stops
   run -75 redlock-cli stop demo -w 60s
-  assert_output --partial "what used it has stopped"
+  assert_output --partial "what ran under it has stopped"
   wait_background warns
   assert_equal "$status" 143
   wait_background stops

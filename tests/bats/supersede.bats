@@ -89,9 +89,9 @@ waiters_are() {
     redlock-cli run -k demo --supersede -n -- true
   assert_refused 64 "--supersede takes the place of older waiters" \
     redlock-cli run -k demo --supersede -w 0 -- true
-  assert_refused 64 "--supersede is for a lock that one holds alone" \
+  assert_refused 64 "--supersede is for a lock that one process holds alone" \
     redlock-cli run -k demo --supersede -s -- true
-  assert_refused 64 "--supersede is for a lock that one holds alone" \
+  assert_refused 64 "--supersede is for a lock that one process holds alone" \
     redlock-cli run -k demo --supersede --slots 2 -- true
   assert_refused 64 "--supersede allows only one -k" \
     redlock-cli run -k demo -k other --supersede -- true

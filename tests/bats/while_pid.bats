@@ -340,9 +340,9 @@ REDLOCK_LEASE; (exit $((128 + $(kill -l "$signal"))))"
 
 @test "a process that did not start the command is refused, be it unrelated, a sibling or a child" {
   start_background stranger sleep 1000
-  assert_refused 64 "is no ancestor of this command; use that of the script, \$\$" \
+  assert_refused 64 "is not an ancestor of this command; use that of the script, \$\$" \
     redlock-cli acquire -k demo --while-pid "${BACKGROUND_PID[stranger]}"
-  assert_refused 64 "is no ancestor" \
+  assert_refused 64 "is not an ancestor" \
     bash -c 'sleep 1000 & redlock-cli acquire -k demo --while-pid $!; code=$?; kill $!; exit $code'
   assert_equal "$(redis 0 dbsize)" 0
 }

@@ -72,7 +72,8 @@ Result<UniqueFd, Fault> open_clock(const Directory& directory) {
   if (!fd && errno != ENOENT) return fault_of_errno("cannot open " + path_of(directory), errno);
   struct stat status {};
   if (fd && (kernel::fstat(fd.get(), status) != 0 || !S_ISREG(status.st_mode)))
-    return unexpected(Fault{FaultKind::misconfigured, path_of(directory) + " is no regular file"});
+    return unexpected(
+        Fault{FaultKind::misconfigured, path_of(directory) + " is not a regular file"});
   return fd;
 }
 

@@ -74,7 +74,7 @@ unexpected<Fault> refused_errno(const Location& location, int error) {
   if (is_transient(error))
     return fault_of_errno("cannot open " + escape_for_terminal(location.directory), error);
   if (error == ELOOP || error == ENOTDIR)
-    return refused(location, "is no directory, or a symbolic link");
+    return refused(location, "is not a directory, or is a symbolic link");
   return refused(location, "cannot be used: " + errno_text(error));
 }
 

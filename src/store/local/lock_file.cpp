@@ -84,7 +84,7 @@ std::optional<LockFile::Opened> LockFile::lock(UniqueFd fd, const Directory& dir
   if (kernel::fstat(fd.get(), opened) != 0)
     return fault_of_errno("cannot look at the lock file", errno).value();
   if (!S_ISREG(opened.st_mode))
-    return Fault{FaultKind::misconfigured, path_of(directory, name) + " is no regular file"};
+    return Fault{FaultKind::misconfigured, path_of(directory, name) + " is not a regular file"};
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return Busy{};
     return fault_of_errno("cannot lock the lock file", errno).value();

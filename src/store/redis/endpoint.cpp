@@ -124,9 +124,9 @@ std::optional<std::string> refuse_parameters(std::string_view rest) {
   const bool plain = !name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_-") ==
                                           std::string_view::npos;
   const std::string unknown = plain ? "unknown parameter '" + std::string(name) + "'"
-                                    : std::string("unknown parameter behind the ?");
+                                    : std::string("unknown parameter after the ?");
   if (name == "db") return unknown + ": write the database as a path, redis://HOST:PORT/3";
-  return unknown + "; options say such things, as --user and --cacert do";
+  return unknown + "; use options for that, such as --user and --cacert";
 }
 
 /// `host`, `host:port`, `[v6]`, `[v6]:port`. Without a port the address keeps the one that it has.
@@ -138,7 +138,7 @@ std::optional<std::string> read_address(std::string_view text, Address& address)
     const std::size_t bracket = text.find(']');
     if (bracket == std::string_view::npos) return "the [ of its IPv6 address is not closed";
     const auto v6 = canonical_v6(text.substr(1, bracket - 1));
-    if (!v6) return "what stands in its [ ] is no IPv6 address";
+    if (!v6) return "what stands in its [ ] is not an IPv6 address";
     address.host = *v6;
     const std::string_view after = text.substr(bracket + 1);
     if (!after.empty() && after[0] != ':')

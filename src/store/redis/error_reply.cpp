@@ -99,9 +99,9 @@ constexpr std::array meanings{
     Meaning{"unknown command 'EVAL", FaultKind::misconfigured, sentinel_advice},
     Meaning{"unknown command `EVAL", FaultKind::misconfigured, sentinel_advice},  // Redis 5
     Meaning{"unknown command 'SENTINEL'", FaultKind::misconfigured,
-            "it is no Sentinel: write redis://, or cluster:// for a Redis Cluster"},
+            "it is not a Sentinel: write redis://, or cluster:// for a Redis Cluster"},
     Meaning{"unknown command `SENTINEL`", FaultKind::misconfigured,
-            "it is no Sentinel: write redis://, or cluster:// for a Redis Cluster"},
+            "it is not a Sentinel: write redis://, or cluster:// for a Redis Cluster"},
     Meaning{"unknown command", FaultKind::misconfigured, ""},
     Meaning{"Unknown Redis command", FaultKind::misconfigured, missing_command_advice},
     Meaning{"nknown command called from script", FaultKind::misconfigured, missing_command_advice},
@@ -112,8 +112,9 @@ constexpr std::array meanings{
     Meaning{protocol::word::numbered_slots_error, FaultKind::misconfigured, numbered_slots_text},
     Meaning{protocol::word::unknown_slot_error, FaultKind::unavailable, unknown_slot_text},
     Meaning{protocol::word::fence_error, FaultKind::misconfigured,
-            "the fence counter of this key was overwritten by another client: delete it, and reset "
-            "what checks fences (they begin anew with the clock)"},
+            "the fence counter of this key was overwritten by another client: "
+            "DEL 'redlock:fence:{KEY}', and reset what checks fences (they begin anew with the "
+            "clock)"},
 };
 
 bool is_code(std::string_view pattern) {

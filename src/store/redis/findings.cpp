@@ -66,7 +66,7 @@ class FindingsBuilder {
   void role() {
     if (report_.role.empty())
       return add(Level::unknown, "role", "it does not report whether it is a replica");
-    if (report_.role == "master") return add(Level::good, "role", "it is no replica");
+    if (report_.role == "master") return add(Level::good, "role", "it is not a replica");
     diagnosis_.votes = false;
     const std::string master =
         report_.master.empty() ? "another" : escape_for_terminal(report_.master);

@@ -92,7 +92,7 @@ class PlainTransport final : public Transport {
     // A TLS port also closes or resets a connection on which it receives plain text.
     const bool may_be_tls = !answered_ && (ended || error == asio::error::connection_reset);
     if (may_be_tls && endpoint_.kind == Endpoint::Kind::tcp)
-      text += "; if it speaks TLS, write rediss:// (sentinels://, clusters://)";
+      text += "; if it uses TLS, write rediss://, sentinels:// or clusters://";
     return {FaultKind::silent, std::move(text)};
   }
 

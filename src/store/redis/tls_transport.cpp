@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t read_size = 16 * 1024;
 
 // Not a std::string: the tests link a transport of their own instead of this file.
-constexpr const char* without_tls = "write redis:// (sentinel://, cluster://)";
+constexpr const char* without_tls = "write redis://, sentinel:// or cluster://";
 
 /// The server's name for TLS: the host without the parts that only serve to reach it. Never empty,
 /// since OpenSSL would then accept any certificate.
@@ -134,7 +134,7 @@ class TlsTransport final : public Transport {
   void close() override { below_->close(); }
 
   [[nodiscard]] std::string awaited() const override {
-    return connected_ ? std::string("TLS handshake (if it does not speak TLS, ") + without_tls + ")"
+    return connected_ ? std::string("TLS handshake (if it does not use TLS, ") + without_tls + ")"
                       : below_->awaited();
   }
 

@@ -84,7 +84,7 @@ Result<std::optional<Redirect>, Fault> redirect_from(std::string_view error_text
   if (!to) {
     return unexpected(Fault{FaultKind::misconfigured,
                             "its cluster sent an invalid redirect: " + quote_of(error_text) +
-                                "; does it speak TLS only (clusters://)?"});
+                                "; does it use TLS only (clusters://)?"});
   }
   return Redirect{*to, ask};
 }

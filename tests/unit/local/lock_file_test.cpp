@@ -147,7 +147,7 @@ TEST_F(LockFileTest, WhatIsNoPlainFileOfOneNameIsRefused) {
   expect_fault("too many levels of symbolic links");
   ::unlink(path().c_str());
   ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
-  expect_fault("no regular file");
+  expect_fault("not a regular file");
   ::unlink(path().c_str());
   create();
   ASSERT_EQ(::link(path().c_str(), root_.file("other").c_str()), 0);

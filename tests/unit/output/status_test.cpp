@@ -122,7 +122,7 @@ TEST_F(StatusText, HasARowForEachLockAndTotals) {
       "40s left\n"
       "theirs   foreign                                                                       "
       "no expiry\n"
-      "6 locks: 2 held, 1 slots, 1 kept, 1 foreign, 1 free; 12 waiting\n");
+      "6 locks: 2 held, 1 in slots, 1 kept, 1 foreign, 1 free; 12 waiting\n");
 }
 
 TEST_F(StatusText, ShowsTheProcessThatHasAllSharesAsOne) {

@@ -79,7 +79,7 @@ const std::vector<Row>& rows() {
       {"ERR unknown command 'EVALSHA', with args beginning with: 'x'", misconfigured,
        "if it is a Sentinel, write sentinel://"},
       {"ERR unknown command 'SENTINEL', with args beginning with: 'x'", misconfigured,
-       "it is no Sentinel: write redis://"},
+       "it is not a Sentinel: write redis://"},
       {"ERR unknown command 'INFO'", misconfigured, "unknown command"},
       {"ERR unknown command `EVAL`, with args beginning with: `x`, ", misconfigured,
        "unknown command"},
