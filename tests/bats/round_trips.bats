@@ -199,7 +199,6 @@ costs() {
   assert_equal "${#WIRE_ROUNDS[@]}" 3
 }
 
-# bats test_tags=glibc
 @test "with TLS it takes one more, for the handshake" {
   start_wire
   prepare_tls

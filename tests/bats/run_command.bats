@@ -517,7 +517,6 @@ same_signals() {
   assert_equal "$*: $output" "$*: $outside"
 }
 
-# bats test_tags=glibc
 @test "the command has the signal mask and the ignored signals of the caller" {
   same_signals env --default-signal
   same_signals env --default-signal --ignore-signal=PIPE

@@ -129,7 +129,6 @@ with_system_file() {
     redlock-cli run -k demo --config "$BATS_TEST_TMPDIR" -- true
 }
 
-# bats test_tags=glibc
 @test "a user's file that cannot be read is 78, and not skipped" {
   mkdir -p "$USER_FILE"
   assert_refused 78 "$USER_FILE: is not a regular file" redlock-cli run -k demo -- true
@@ -147,7 +146,6 @@ with_system_file() {
   chmod 700 "$(dirname "$USER_FILE")"
 }
 
-# bats test_tags=glibc
 @test "a file that is too long, or fails while it is read, is refused with its path: 78" {
   local path=$BATS_TEST_TMPDIR/long
   head -c 1048576 /dev/zero | tr '\0' '#' >"$path"

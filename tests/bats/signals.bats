@@ -246,7 +246,6 @@ heard() { [[ $(grep -cx "$1" "$(background_stdout witness)") == "$2" ]]; }
   done
 }
 
-# bats test_tags=glibc
 @test "every signal that ends a process reaches the command once, and leaves the guard alive" {
   start_ours counter redlock-cli run -k demo -- \
     "$(number_counter)" "$BATS_TEST_TMPDIR/end" "${RARE_NUMBER[@]}" 10

@@ -56,7 +56,6 @@ limited() {
   assert_equal "$(redis 0 keys '*')" ""
 }
 
-# bats test_tags=glibc
 @test "however few files may be open: the command runs once, or an error says why, and no lock is left" {
   local limit
   for limit in {6..40}; do
@@ -74,7 +73,6 @@ limited() {
   assert_equal "$status" 0
 }
 
-# bats test_tags=glibc
 @test "however few files may be open: acquire keeps the lock in the background, or an error says why" {
   local how limit
   for how in '--while-pid "$$"' '--detach --max-hold 1s --token-file "$HOME/lease"'; do
@@ -91,7 +89,6 @@ limited() {
   done
 }
 
-# bats test_tags=glibc
 @test "messages are written even if no file descriptor is left for them" {
   local limit
   for limit in {9..15}; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# bats file_tags=smoke,glibc
+# bats file_tags=smoke
 # rediss://: which servers are trusted, and that nothing else changes. The CA is made for the test.
 load helper/common
 load helper/tls

@@ -1,5 +1,4 @@
 #!/usr/bin/env bats
-# bats file_tags=glibc
 # sentinels:// and clusters://: TLS to every server on the way, and what is announced is verified.
 load helper/common
 load helper/tls
