@@ -96,7 +96,8 @@ cross_packages() {
   local package
   for package in "${BUILD_PACKAGES[@]}"; do
     [[ $package != g++ ]] || continue
-    if apt-cache show --no-all-versions "$package" | grep -qx "Multi-Arch: same"; then
+    # grep -q would be gone before apt-cache has written all, which pipefail makes a failure.
+    if apt-cache show --no-all-versions "$package" | grep -x "Multi-Arch: same" >/dev/null; then
       package+=:$1
     fi
     echo "$package"

@@ -94,9 +94,9 @@ mkdir -m 700 "$prefix/locks"
   problem "it does not work"
 tests/hardening.sh "$prefix/bin/redlock-cli" || problem "it is not hardened"
 
-if "$prefix/bin/redlock-cli" --version | grep -q '^loaded .* OpenSSL'; then
+if "$prefix/bin/redlock-cli" --version | grep '^loaded .* OpenSSL'; then
   readelf --string-dump=.note.dlopen "$prefix/bin/redlock-cli" 2>/dev/null |
-    grep -q 'libssl\.so\.3' ||
+    grep 'libssl\.so\.3' ||
     problem "it does not note that it loads OpenSSL"
 fi
 

@@ -17,7 +17,7 @@ if [[ -e $out ]]; then
   echo "rootfs: $out already exists" >&2
   exit 64
 fi
-if readelf --wide --program-headers --dynamic "$program" | grep -qE 'INTERP|\(NEEDED\)'; then
+if readelf --wide --program-headers --dynamic "$program" | grep -E 'INTERP|\(NEEDED\)'; then
   echo "rootfs: $program is not static: build preset static" >&2
   exit 65
 fi
