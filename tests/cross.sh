@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a release for 64-bit ARM with packaging/aarch64-linux-gnu.cmake, in a clean Debian 12, and
-# tries its static file there, under qemu-aarch64.
+# Makes a release for 64-bit ARM with packaging/aarch64-linux-gnu.cmake, in a clean Debian 12, once
+# more with the same bytes, and tries its static file there, under qemu-aarch64.
 # usage: tests/cross.sh   (as root)
 # On demand, as it takes minutes: `cmake --build --preset release --target check-cross`. The root
 # comes from the mirror that this machine's apt uses. What is built is the last commit.
@@ -68,15 +68,30 @@ program_of_deb() {
 }
 check "the program in the .deb is for ARM, stripped and hardened" program_of_deb
 
+gives_the_same_bytes() {
+  in_root "$suite" '
+    git clone -q /src /tmp/a-second-directory
+    cd /tmp/a-second-directory
+    packaging/release.sh /second-dist aarch64' &&
+    diff "$root/dist/SHA256SUMS" "$root/second-dist/SHA256SUMS"
+}
+check "a second build, in a directory of another name, gives the same bytes" gives_the_same_bytes
+
 # --- The program ---
 
-is_for_arm() { file "$program" | tee /dev/stderr | grep -q 'ELF 64-bit LSB pie.* ARM aarch64,'; }
+is_for_arm() { file "$program" | tee /dev/stderr | grep 'ELF 64-bit LSB pie.* ARM aarch64,'; }
 check "the program is for ARM" is_for_arm
 check "it is stripped" sh -c '! readelf --wide --sections "$1" | grep -E " \.(symtab|comment) "' \
   sh "$program"
 needs_nothing() { ! readelf --wide --program-headers --dynamic "$1" | grep -E 'INTERP|NEEDED'; }
 check "it needs no library" needs_nothing "$program"
 check "it is hardened" tests/hardening.sh "$program"
+check "it can be linked with another libc" in_root "$suite" '
+  mkdir /tmp/relink
+  tar -C /tmp/relink -xzf /dist/redlock-cli-*-linux-aarch64-relink.tar.gz --strip-components=1
+  grep "^libc6-dev arm64 " /tmp/relink/BUILT-WITH
+  CXX=aarch64-linux-gnu-g++ /tmp/relink/relink.sh
+  qemu-aarch64 /tmp/relink/redlock-cli run -S local: -k a -- true'
 
 printf '#!/bin/sh\nexec qemu-aarch64 /program/bin/redlock-cli "$@"\n' >"$root/usr/bin/redlock-cli"
 chmod 755 "$root/usr/bin/redlock-cli"
