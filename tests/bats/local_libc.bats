@@ -4,6 +4,7 @@ load helper/common
 
 setup() {
   common_setup
+  needs_shared_libc
   start_local_store
   export REDLOCK_SERVER=$SERVERS
   FALSE_LIBC=$(preload false_libc)

@@ -82,6 +82,7 @@ is_continued() { ! is_stopped "$1"; }
 }
 
 @test "a shield that cannot fork: 71, and nothing was locked" {
+  needs_shared_libc
   local library=$BATS_TEST_TMPDIR/no_fork.so
   # Only the shield has that name when it forks.
   c++ -x c -shared -fPIC -o "$library" - <<'EOF'

@@ -108,6 +108,13 @@ find_binary() {
   PATH=${REDLOCK_CLI%/*}:$PATH
 }
 
+# Skips a test that changes libc by a preloaded library, if the program has libc inside.
+needs_shared_libc() {
+  local headers
+  headers=$(readelf --wide --program-headers "$REDLOCK_CLI")
+  [[ $headers == *INTERP* ]] || skip "libc is linked in: nothing can be preloaded"
+}
+
 # executable NAME: a file for a command that a test makes, from stdin; prints its path.
 executable() {
   local path=$BATS_TEST_TMPDIR/$1
