@@ -67,6 +67,10 @@ program_of_deb() {
     tests/hardening.sh "$work/deb/usr/bin/redlock-cli"
 }
 check "the program in the .deb is for ARM, stripped and hardened" program_of_deb
+check "the .deb installs beside libraries for ARM, and locks" in_root "$suite" '
+  dpkg -i /dist/*.deb
+  qemu-aarch64 /usr/bin/redlock-cli run -S local: -k a -- true
+  dpkg --purge redlock-cli'
 
 gives_the_same_bytes() {
   in_root "$suite" '
@@ -185,5 +189,11 @@ try "TLS, with the OpenSSL that is linked in" '
   export REDLOCK_CACERT=$PWD/cert
   redlock-cli run -k a -- redis-cli -s /tmp/redis.sock exists a >exists
   test "$(cat exists)" = 1'
+
+check "a part of tests/bats" in_root "$suite" '
+  apt-get -q -y --no-install-recommends install bats bats-assert bats-support bash-builtins binutils \
+    g++ iproute2 jq procps python3
+  cd /src/tests/bats
+  REDLOCK_CLI=/usr/bin/redlock-cli bats usage.bats fence.bats quorum.bats tls.bats'
 
 summary
