@@ -38,6 +38,10 @@ SLOW_MACHINE = 4
 ECHO = 1.5
 # A pause of this machine of at least this many seconds delays more than a single answer.
 LONG_STALL = 0.25
+# Seconds for which simultaneous attempts that split the votes are repeated (R8).
+SPLIT = 1
+# What a run says when a quorum granted the lock, and only the restart guard prevents the grant (R7).
+BY_GUARD = "no quorum without recently restarted servers (--restart-guard)"
 
 # The exit status of a witness that cannot do its work, as without room in the process table.
 WITNESS_FAILED, PIDS = 9, "process-table"
@@ -75,6 +79,7 @@ class Run:
         self.outages = []  # spans, from what it told while it waited
         self.enter = self.leave = self.dead = self.exit = None
         self.events = []
+        self.times = {}  # when each kind of event was first seen
         self.faults = []
 
     def end(self, last):
@@ -83,6 +88,16 @@ class Run:
 
     def event(self, name):
         return next((e for e in self.events if e["event"] == name), None)
+
+    def is_changing_hands(self, begin, end):
+        """Whether its lease was being granted, or released, at some time in between."""
+        never = float("inf")
+        acquired, ended, released = (
+            self.times.get(name, never) for name in ("acquired", "ended", "released")
+        )
+        is_granted = self.begin <= end and begin <= acquired <= end + SPLIT
+        is_released = ended <= end and begin <= released < never
+        return is_granted or is_released
 
     def conflicts_with(self, other):
         if self.mode == other.mode == "shared":
@@ -129,6 +144,7 @@ class Checker:
             elif what == "event":
                 run, event = self.runs[e["id"]], e["event"]
                 run.events.append(event)
+                run.times.setdefault(event["event"], e["t"])
                 if event["event"] == "waiting" and "position" in event and run.queued is None:
                     run.queued = e["t"]
                 if self.tells_of_outage(event):
@@ -459,8 +475,28 @@ class Checker:
             end_of = end_for_extending if code in (79, 80) else end_for_acquiring
             spans = self.without_quorum(run.start["host"], end_of)
             spans += [(since - ECHO, until + ECHO) for since, until in self.stalls]
-            if not any(since <= end and until >= begin for since, until in spans):
+            explained = any(since <= end and until >= begin for since, until in spans)
+            if not explained and not (code == 69 and self.is_kept_out_by_guard(run)):
                 untrue(f"ended with {code} without a fault of a quorum")
+
+    def is_kept_out_by_guard(self, run):
+        """Whether R7 alone explains a 69: a run with -n does not wait for the guard of a single
+        server, although that server's vote is needed only because another run's lease is just being
+        granted, or released, at others."""
+        begin, end = run.begin, run.exit["t"]
+        return (
+            run.start["nonblock"]
+            and run.exit["status"].get("message", "").startswith(BY_GUARD)
+            and any(
+                "lasting" in fault and "servers" in fault and fault["t"] <= end <= fault["end"]
+                for fault in self.faults
+            )
+            and any(
+                other.key == run.key and other.is_changing_hands(begin, end)
+                for other in self.runs.values()
+                if other is not run and not run.mode == other.mode == "shared"
+            )
+        )
 
     def numbers(self):
         """Statistics of the history."""

@@ -368,6 +368,48 @@ class CheckerTest(unittest.TestCase):
             scene.exit("a", code, result)
             self.assert_found(scene, "truth", f"a ended with {code} without")
 
+    def kept_out_by_guard(self, mine=(), since=0, changes="released", key="x", message=None):
+        """c ends with 69 because of the guard of one of five servers, and b's lease is released,
+        or granted, at the same time."""
+        scene = Scene(servers=5)
+        scene.fault(1, "restart-empty", servers=[2], lasting=6, healing=3)
+        scene.at += since
+        scene.start("b", "slots")
+        scene.entries[-1]["key"] = key
+        if changes != "acquired":
+            scene.enter("b", 10, slot=0)
+            scene.leave("b")
+        if changes == "released":
+            scene.event("b", "ended", command_exit=0, held_ms=1, left=[])
+        scene.start("c", **{"mode": "slots", "nonblock": True, **dict(mine)})
+        if changes == "released":
+            scene.event("b", "released", confirmed=True, held_ms=1)
+        scene.exit("c", 69, "unavailable")
+        guard = "no quorum without recently restarted servers (--restart-guard): a started 3s ago"
+        scene.entries[-1]["status"]["message"] = message or guard
+        if changes == "acquired":
+            scene.enter("b", 10, slot=0)
+            scene.leave("b")
+        if changes != "released":
+            scene.event("b", "ended", command_exit=0, held_ms=1, left=[])
+            scene.at += 5
+            scene.event("b", "released", confirmed=True, held_ms=1)
+        scene.die("b")
+        scene.exit("b")
+        return scene
+
+    def test_a_guard_that_alone_keeps_a_run_out_while_a_lease_changes_hands(self):
+        self.assert_good(self.kept_out_by_guard())
+        self.assert_good(self.kept_out_by_guard(changes="acquired"))
+        for scene in (
+            self.kept_out_by_guard(changes="nothing"),
+            self.kept_out_by_guard(mine={"nonblock": False}),
+            self.kept_out_by_guard(since=7),
+            self.kept_out_by_guard(key="y"),
+            self.kept_out_by_guard(message="no quorum: 3 of 5 servers must answer"),
+        ):
+            self.assert_found(scene, "truth", "c ended with 69 without")
+
     def test_a_machine_that_stands_still_explains_a_failure_and_no_gap(self):
         scene = one_after_the_other()
         scene.note("stall", seconds=0.06)
