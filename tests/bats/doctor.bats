@@ -258,7 +258,8 @@ replica_is_at() { redis 0 info replication | grep -q "port=$1,state=online"; }
   run -1 doctor -S "$SERVERS"
   assert_line "fit as far as can be seen, 5 checks unknown: 1 of 1 servers can vote now, 1 needed"
   assert_line --regexp "^${SERVER_URL[0]} +yes +[0-9.]+ms +\? +\? +\? +\? +\?$"
-  assert_line "unknown: ${SERVER_URL[0]}: it does not report its maxmemory-policy"
+  assert_line --regexp "^unknown: ${SERVER_URL[0]}: it does not report its maxmemory-policy: \
+INFO memory: NOPERM .*'info'"
   run -1 doctor -S "$SERVERS" --json
   assert_equal "$(json 'j["result"]')" unknown
   assert_equal "$(findings)" \
@@ -283,9 +284,65 @@ proxy() {
  +zrank (renamed or disabled) +publish (renamed or disabled)"
 }
 
+# The checks with this grade, sorted.
+graded() {
+  json '" ".join(sorted(f["check"] for f in j["servers"][0]["findings"] if f["grade"] == "'"$1"'"))'
+}
+
+# unanswered CHECKS FACTS WAY QUESTION [OPTION…]: through a proxy that does not pass on this question
+# exactly these checks are unknown, with the question as the reason, and these facts are not known.
+unanswered() {
+  local checks=$1 facts=$2 way=$3 question=$4 name="$3-${4// /-}"
+  proxy "$name" "$way" "$question"
+  run --separate-stderr doctor --json "${@:5}"
+  assert_equal "$way $question: $status $(json 'j["result"]') $(graded unknown)" \
+    "$way $question: 1 unknown $checks"
+  assert_equal "$way $question: $(json '" ".join(sorted(
+    name for name, value in j["servers"][0].items() if value is None))')" "$way $question: $facts"
+  assert_equal "$(json '[f["text"] for f in j["servers"][0]["findings"]
+    if f["grade"] == "unknown" and "'"${question^^}"'" not in f["text"].upper()]')" "[]"
+  end_background
+}
+
+@test "a question that is refused, or cut off, leaves what the others tell" {
+  start_server "${DURABLE[@]}"
+  local way
+  for way in error end; do
+    unanswered "software uptime" "run_id software up_s version" "$way" "info server"
+    unanswered eviction eviction_policy "$way" "info memory"
+    unanswered persistence append_only "$way" "info persistence"
+    unanswered role role "$way" "info replication"
+    unanswered persistence append_fsync "$way" "config get appendfsync"
+  done
+  unanswered "clock rights" clock_offset_ms end time
+  unanswered report save end "config get save"
+  unanswered rights "" end zrank
+  # No check needs it, and services refuse it for ever.
+  proxy saves error "config get save"
+  run -0 doctor
+  assert_nothing_left
+}
+
+@test "a question without an answer takes its own time only" {
+  start_server "${DURABLE[@]}"
+  unanswered eviction eviction_policy silence "info memory" --server-timeout 3s
+  unanswered rights "" silence zrank --server-timeout 3s
+  assert_nothing_left
+}
+
+@test "a server whose uptime is only slow to come is not told to allow INFO" {
+  start_servers 3 "${DURABLE[@]}"
+  wait_until eval '(($(redis 2 info server | tr -d "\r" | sed -n "s/^uptime_in_seconds://p") > 2))'
+  proxy slow silence "info server"
+  run -1 doctor -S "$REDLOCK_SERVER,${SERVER_URL[1]},${SERVER_URL[2]}" --server-timeout 3s \
+    --restart-guard 1ms
+  assert_line --regexp "^bad: $REDLOCK_SERVER: it does not report its uptime, which --restart-guard \
+needs: INFO server: no answer within 3s \(--server-timeout\)$"
+}
+
 @test "a proxy that closes the connection on unknown commands can vote if runs work through it" {
   start_server "${DURABLE[@]}"
-  proxy ending end info time config subscribe scan publish ping role
+  proxy ending end info time config subscribe scan publish ping role eval-without-key
   run -0 redlock-cli run -k demo -n -- true
   run -1 doctor
   assert_output --partial "1 of 1 servers can vote now"
@@ -299,7 +356,7 @@ proxy() {
 
 @test "a proxy that refuses to subscribe gets a warning that waiters poll" {
   start_server "${DURABLE[@]}"
-  proxy refusing error subscribe
+  proxy refusing error subscribe eval-without-key
   run -1 doctor --json
   assert_equal "$(findings)" "0 warning notifications"
   run -1 doctor

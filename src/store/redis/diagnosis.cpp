@@ -1,6 +1,7 @@
 #include "store/redis/diagnosis.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 
 #include "core/helper_keys.hpp"
@@ -9,6 +10,7 @@
 #include "store/redis/cluster.hpp"
 #include "store/redis/error_reply.hpp"
 #include "store/redis/findings.hpp"
+#include "store/redis/interview.hpp"
 #include "store/redis/rights.hpp"
 #include "store/redis/server_info.hpp"
 #include "store/redis/tls_source.hpp"
@@ -25,6 +27,18 @@ constexpr ReplyLimits info_limits{.bulk = 1024 * 1024, .total = 1024 * 1024};
 
 /// The maximum number of replicas whose clocks are compared.
 constexpr std::size_t max_replicas = 16;
+
+/// How long the key for testing the rights lives, in server timeouts, each of which may take four
+/// (StepTime), and at least: longer than all of the questions take.
+constexpr int right_probes_life = 16;
+constexpr Milliseconds min_right_probes_life{5000};
+
+/// The rights that the scripts need and we lack, as far as is known.
+struct Rights {
+  std::vector<std::string> missing;  ///< or the command does not exist there; in lower case
+  std::vector<std::string> untried;  ///< it is not known whether these are missing
+  std::optional<Fault> why_untried{};
+};
 
 /// Diagnoses one vote.
 class Probe {
@@ -52,8 +66,8 @@ class Probe {
         co_return unreachable(*no_report);
       report = ServerReport();
     }
-    if (!no_report && endpoint.kind == Endpoint::Kind::tcp)
-      report->servers_behind = co_await count_servers(report->facts.run_id);
+    if (endpoint.kind == Endpoint::Kind::tcp && !report->facts.run_id.empty())
+      co_await count_servers(*report);
     report->fails_over =
         endpoint.kind == Endpoint::Kind::sentinel || endpoint.kind == Endpoint::Kind::cluster;
     // A server with TLS may require a client certificate, so it counts as protected.
@@ -66,13 +80,13 @@ class Probe {
       co_await lock.run();
     }
     if (no_report && lock.failed()) co_return unreachable(*no_report);
-    std::vector<std::string> missing = co_await missing_rights(lock.unused_key());
+    Rights rights = co_await ask_for_rights(lock.unused_key());
     // In a cluster, a replica redirects to its master instead.
     if (report->role.empty() && endpoint.kind != Endpoint::Kind::cluster) {
       const bool denied = co_await may_not_ask_for_role(lock.unused_key());
-      if (denied) missing.emplace_back("role");
+      if (denied) rights.missing.emplace_back("role");
     }
-    const auto not_notified = co_await subscribe(lock.key(), missing);
+    const auto not_notified = co_await subscribe(lock.key(), rights.missing);
     if (lock.has_own_key()) {
       const auto left = co_await erase(lock.key());
       if (left) lock.fail("remove the probe", *left);
@@ -80,7 +94,9 @@ class Probe {
       lock.undo();
     }
     Diagnosis diagnosis =
-        diagnosis_of(*report, lock.finding(missing), {request_.restart_guard, replicas});
+        diagnosis_of(*report, lock.finding(rights.missing), {request_.restart_guard, replicas});
+    if (rights.why_untried && !lock.failed())
+      diagnosis.findings.push_back(untried(rights.untried, *rights.why_untried));
     if (not_notified) diagnosis.findings.push_back(unnotified(*not_notified));
     if (no_report) diagnosis.findings.push_back(unreported(*no_report));
     co_return diagnosis;
@@ -94,87 +110,84 @@ class Probe {
     const auto masters = co_await vote_.masters(deadline());
     if (!masters) co_return unexpected(masters.error());
     std::optional<ServerReport> weakest;
+    std::optional<Fault> silence;
+    bool was_answered = false;
     for (const RedisVote::Master& master : *masters) {
-      auto report = co_await ask(*master.server);
-      if (!report) {
-        Fault fault = std::move(report.error());
+      ServerReport report;
+      auto fault = co_await ask(*master.server, report);
+      if (fault) {
         // The locks of the other masters say nothing about this one.
-        if (!master.server->was_reached()) fault.kind = FaultKind::unavailable;
-        if (!master.address.empty()) fault.text = master.address + ": " + fault.text;
-        co_return unexpected(std::move(fault));
+        if (!master.server->was_reached()) fault->kind = FaultKind::unavailable;
+        if (!master.address.empty()) fault->text = master.address + ": " + fault->text;
+        if (fault->kind != FaultKind::silent) co_return unexpected(std::move(*fault));
+        silence = std::move(fault);
+      } else {
+        was_answered = true;
       }
-      weakest = weakest ? weaker(std::move(*weakest), *report) : std::move(*report);
+      if (!master.address.empty()) {
+        for (Unanswered& one : report.unanswered) one.why = master.address + ": " + one.why;
+      }
+      weakest = weakest ? weaker(std::move(*weakest), report) : std::move(report);
     }
-    if (!weakest) {
-      co_return unexpected(Fault{FaultKind::unavailable, "no server of its cluster has any slot"});
-    }
-    co_return std::move(*weakest);
+    if (was_answered) co_return std::move(*weakest);
+    if (silence) co_return unexpected(std::move(*silence));
+    co_return unexpected(Fault{FaultKind::unavailable, "no server of its cluster has any slot"});
   }
 
-  /// The sections of INFO that we read, as one text. Together all sections may be too large, and
-  /// several in one command need Redis 7. An error reply if INFO is refused.
-  asio::awaitable<Result<Reply, Fault>> ask_info(RedisServer& server) {
-    Reply all;
-    all.type = Reply::Type::text;
+  /// Fills in the report. Returns why the server cannot be used, if that is known by now: it
+  /// answered no question, or requires a login.
+  asio::awaitable<std::optional<Fault>> ask(RedisServer& server, ServerReport& report) {
+    Interview interview(server, clock_, request_.server_timeout, report);
+    // Together all sections may be too large, and several in one command need Redis 7.
+    Reply info;
+    info.type = Reply::Type::text;
+    Instant told_uptime;
     for (const char* section : {"server", "memory", "persistence", "replication"}) {
       Command question{"INFO", section};
-      auto part = co_await server.ask(std::move(question), info_limits, deadline());
-      if (!part || part->type != Reply::Type::text) co_return part;
-      all.text += part->text + "\r\n";
+      const Reply part = co_await interview.ask(std::move(question), info_limits);
+      if (section == std::string_view("server")) told_uptime = clock_.now();
+      if (part.type == Reply::Type::text) info.text += part.text + "\r\n";
     }
-    co_return all;
-  }
-
-  asio::awaitable<Result<ServerReport, Fault>> ask(RedisServer& server) {
-    // The first question opens the connection; TIME measures the latency.
-    const auto info = co_await ask_info(server);
-    if (!info) co_return unexpected(info.error());
     const Milliseconds asked_at = clock_.wall();
     const Instant asked = clock_.now();
     Command time_command{"TIME"};
-    const auto time = co_await server.ask(std::move(time_command), ReplyLimits{}, deadline());
-    if (!time) co_return unexpected(time.error());
-    const Duration latency = clock_.now() - asked;
+    const Reply time = co_await interview.ask(std::move(time_command));
+    const Duration took = clock_.now() - asked;
     Command fsync_command{"CONFIG", "GET", "appendfsync"};
-    const auto fsync = co_await server.ask(std::move(fsync_command), ReplyLimits{}, deadline());
-    if (!fsync) co_return unexpected(fsync.error());
+    const Reply fsync = co_await interview.ask(std::move(fsync_command));
     Command save_command{"CONFIG", "GET", "save"};
-    const auto save = co_await server.ask(std::move(save_command), ReplyLimits{}, deadline());
-    if (!save) co_return unexpected(save.error());
+    const Reply save = co_await interview.ask(std::move(save_command));
     // A server that has loaded our scripts runs them even without this right, but only until it
     // restarts.
     Command eval_command{"EVAL", "return 1", "0"};
-    const auto eval = co_await server.ask(std::move(eval_command), ReplyLimits{}, deadline());
-    if (!eval) co_return unexpected(eval.error());
+    const Reply eval = co_await interview.ask(std::move(eval_command));
+    if (auto fault = interview.silence()) co_return fault;
     // A proxy may refuse a script without a key. In that case the lock shows whether scripts work.
     const bool refused =
-        eval->type == Reply::Type::error && fault_of_error(eval->text).kind == FaultKind::denied;
-    if (refused && wants_login(eval->text)) co_return unexpected(fault_of_error(eval->text));
+        eval.type == Reply::Type::error && fault_of_error(eval.text).kind == FaultKind::denied;
+    if (refused && wants_login(eval.text)) co_return fault_of_error(eval.text);
 
-    ServerReport report;
-    std::vector<Address> replicas;
-    if (info->type == Reply::Type::text) {
-      report = report_from(info->text);
-      replicas = ServerInfo(info->text).replicas();
+    ServerReport told = report_from(info.text);
+    told.latency = report.latency;
+    told.unanswered = std::move(report.unanswered);
+    report = std::move(told);
+    report.facts = facts_from(info, told_uptime, clock_.now());
+    if (const auto server_time = time_from(time)) {
+      report.clock_offset = *server_time - asked_at - took / 2;
     }
-    report.facts = facts_from(*info, asked, clock_.now());
-    report.latency = latency;
-    if (const auto server_time = time_from(*time)) {
-      report.clock_offset = *server_time - asked_at - latency / 2;
+    report.append_fsync = configured(fsync).value_or("");
+    report.save = configured(save);
+    if (refused) report.refuses_scripts = fault_of_error(eval.text);
+    if (report.clock_offset) {
+      report.replica_clocks =
+          co_await compare_clocks(ServerInfo(info.text).replicas(), *report.clock_offset);
     }
-    report.append_fsync = configured(*fsync).value_or("");
-    report.save = configured(*save);
-    if (refused) report.refuses_scripts = fault_of_error(eval->text);
-    if (report.clock_offset)
-      report.replica_clocks = co_await compare_clocks(std::move(replicas), *report.clock_offset);
-    co_return report;
+    co_return std::nullopt;
   }
 
-  /// The number of different servers that connections to the address reach, including the known
-  /// one.
-  asio::awaitable<std::size_t> count_servers(std::string run_id) {
-    std::set<std::string> run_ids;
-    if (!run_id.empty()) run_ids.insert(std::move(run_id));
+  /// Counts the different servers that connections to the address reach, including the known one.
+  asio::awaitable<void> count_servers(ServerReport& report) {
+    std::set<std::string> run_ids{report.facts.run_id};
     const Instant end = deadline();
     const auto ask_one = [&](std::size_t) -> asio::awaitable<void> {
       RedisServer server(executor_, clock_, endpoint_, options_);
@@ -183,12 +196,14 @@ class Probe {
       if (info) {
         ServerFacts facts = facts_from(*info, end, end);
         if (!facts.run_id.empty()) run_ids.insert(std::move(facts.run_id));
+      } else {
+        report.unanswered.push_back({std::string(more_connections_question), info.error().text});
       }
       server.abort();
     };
     // Open all of them at the same time: a balancer may distribute connections by their number.
     co_await run_all(executor_, clock_, more_connections, ask_one);
-    co_return std::max<std::size_t>(run_ids.size(), 1);
+    report.servers_behind = run_ids.size();
   }
 
   /// Compares each replica's clock with the master's, whose offset from ours is given.
@@ -231,26 +246,44 @@ class Probe {
     co_return *time_there - asked_at - latency / 2;
   }
 
-  /// The commands that the scripts run but we may not, or that the server lacks, in lower case.
-  asio::awaitable<std::vector<std::string>> missing_rights(Resource unused_key) {
-    std::vector<std::string> missing;
+  /// The rights to the commands that the scripts run.
+  asio::awaitable<Rights> ask_for_rights(Resource unused_key) {
+    Rights rights;
     const auto server = co_await vote_.master_of(unused_key.key(), deadline());
-    if (!server) co_return missing;
-    for (Command& command : right_probes(unused_key.key())) {
+    if (!server) {
+      rights.why_untried = server.error();
+      co_return rights;
+    }
+    const auto life =
+        std::max(min_right_probes_life,
+                 std::chrono::ceil<Milliseconds>(right_probes_life * request_.server_timeout));
+    std::size_t silences = 0;
+    bool is_safe = true;  // without the string under the key, commands would create data
+    for (Command& command : right_probes(unused_key.key(), life)) {
       const std::string right = right_to(command);
+      if (!is_safe || silences == max_unanswered) {
+        if (rights.why_untried) rights.untried.push_back(right);
+        continue;
+      }
       const Instant end = deadline();
       const auto reply = co_await (*server)->ask(std::move(command), ReplyLimits{}, end);
-      if (!reply && clock_.now() >= end) break;
-      // A proxy may close the connection at one command and accept the next. Continue, as the last
-      // one deletes the key.
-      if (!reply) continue;
+      if (!reply) {
+        // A proxy may close the connection at one command and accept the next.
+        rights.untried.push_back(right);
+        rights.why_untried = reply.error();
+        if (clock_.now() >= end) ++silences;
+        is_safe = right != "set";
+        continue;
+      }
       const bool is_absent = is_unknown_command(*reply);
       if (!is_absent && !is_denied(*reply, right)) continue;
-      missing.push_back(is_absent ? right + " (renamed or disabled)" : right);
-      if (right == "set")
-        break;  // without the string under the key, the other commands would create data
+      rights.missing.push_back(is_absent ? right + " (renamed or disabled)" : right);
+      is_safe = right != "set";
+      if (right != "del") continue;
+      Command expire{"PEXPIRE", unused_key.key(), "1"};  // the alternative, if this is allowed
+      (void)co_await (*server)->ask(std::move(expire), ReplyLimits{}, deadline());
     }
-    co_return missing;
+    co_return rights;
   }
 
   /// Whether we lack the right to ROLE, which shows that a server is a replica if INFO does not.

@@ -1,7 +1,9 @@
 #include "store/redis/findings.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <set>
 
 #include "core/decision.hpp"
 #include "support/duration.hpp"
@@ -33,11 +35,46 @@ class FindingsBuilder {
     replica_clocks();
     uptime();
     address();
+    unanswered();
   }
 
  private:
   void add(Level level, std::string probe, std::string text, std::string advice = {}) {
     diagnosis_.findings.push_back({level, std::move(probe), std::move(text), std::move(advice)});
+  }
+
+  /// Adds the finding that the result of a check is unknown, since it depends on this question.
+  void add_unknown(std::string probe, const std::string& text, std::string_view question) {
+    add(Level::unknown, std::move(probe), text + because_of(question));
+  }
+
+  /// Why the question was not answered, to be appended to a text; empty if it was.
+  std::string because_of(std::string_view question) {
+    std::string text;
+    std::size_t others = 0;
+    for (const Unanswered& one : report_.unanswered) {
+      if (one.question != question) continue;
+      if (text.empty()) {
+        text = ": " + one.question + ": " + one.why;
+      } else {
+        ++others;
+      }
+    }
+    if (others > 0) text += ", and " + std::to_string(others) + " more";
+    told_.emplace(question);
+    return text;
+  }
+
+  /// The questions that are left: no check is unknown because of them, but one may be wrong.
+  void unanswered() {
+    for (const Unanswered& one : report_.unanswered) {
+      // Services refuse CONFIG for ever, and scripts without a key. The checks that need these
+      // answers have said so.
+      const bool is_usual =
+          one.refused && !one.question.starts_with("INFO") && one.question != "TIME";
+      if (is_usual || told_.contains(one.question)) continue;
+      add_unknown("report", "it did not answer a question about itself", one.question);
+    }
   }
 
   /// If the server refuses our locks, it presumably refuses those of other hosts, too.
@@ -52,7 +89,7 @@ class FindingsBuilder {
     int major = 0;
     const std::string& version = report_.version;
     if (std::from_chars(version.data(), version.data() + version.size(), major).ec != std::errc()) {
-      return add(Level::unknown, "software", "it does not report its version");
+      return add_unknown("software", "it does not report its version", "INFO server");
     }
     const std::string shown = escape_for_terminal(version);
     if (report_.software == "redis" && major < min_version) {
@@ -65,7 +102,7 @@ class FindingsBuilder {
 
   void role() {
     if (report_.role.empty())
-      return add(Level::unknown, "role", "it does not report whether it is a replica");
+      return add_unknown("role", "it does not report whether it is a replica", "INFO replication");
     if (report_.role == "master") return add(Level::good, "role", "it is not a replica");
     diagnosis_.votes = false;
     const std::string master =
@@ -90,27 +127,31 @@ class FindingsBuilder {
           "it may forget locks in a crash, and has no vote for a while after it (--restart-guard)");
     }
     if (report_.append_only == true && report_.append_fsync.empty()) {
-      return add(Level::unknown, probe,
-                 "it does not tell whether it syncs every write to disk (appendfsync)");
+      return add_unknown(probe,
+                         "it does not tell whether it syncs every write to disk (appendfsync)",
+                         "CONFIG GET appendfsync");
     }
     if (report_.append_only == true) {
       return add(Level::warning, probe, "a crash of its host loses the last locks",
                  "set appendfsync always");
     }
     if (!report_.append_only) {
-      return add(Level::unknown, probe, "it does not report whether it persists its data");
+      return add_unknown(probe, "it does not report whether it persists its data",
+                         "INFO persistence");
     }
-    const bool keeps_nothing = report_.save && report_.save->empty();
-    add(Level::warning, probe,
-        keeps_nothing ? "it persists nothing, so a restart loses every lock"
-                      : "it saves snapshots only, so a crash loses locks",
-        "set appendonly yes and appendfsync always");
+    add(Level::warning, probe, without_append_only(), "set appendonly yes and appendfsync always");
+  }
+
+  [[nodiscard]] const char* without_append_only() const {
+    if (!report_.save) return "it has no append-only file, so a crash loses locks";
+    return report_.save->empty() ? "it persists nothing, so a restart loses every lock"
+                                 : "it saves snapshots only, so a crash loses locks";
   }
 
   void eviction() {
     const std::string& policy = report_.eviction_policy;
     if (policy.empty())
-      return add(Level::unknown, "eviction", "it does not report its maxmemory-policy");
+      return add_unknown("eviction", "it does not report its maxmemory-policy", "INFO memory");
     if (policy == "noeviction") return add(Level::good, "eviction", "it evicts no keys");
     const std::string when =
         report_.max_memory == 0 ? "once it has a maxmemory" : "when its memory is full";
@@ -128,8 +169,8 @@ class FindingsBuilder {
     }
     const std::string wanted = "--replicas needs " + std::to_string(demands_.replicas);
     if (!report_.replicas) {
-      return add(Level::unknown, "replicas",
-                 "it does not report its number of replicas; " + wanted);
+      return add_unknown("replicas", "it does not report its number of replicas; " + wanted,
+                         "INFO replication");
     }
     const bool enough = *report_.replicas >= static_cast<std::int64_t>(demands_.replicas);
     if (!enough) diagnosis_.votes = false;
@@ -139,7 +180,7 @@ class FindingsBuilder {
 
   /// Does not check whether the clock is right: engine/diagnosis compares it with ours.
   void clock() {
-    if (!report_.clock_offset) add(Level::unknown, "clock", "it does not report its time");
+    if (!report_.clock_offset) add_unknown("clock", "it does not report its time", "TIME");
   }
 
   /// Expiries are instants of the master's clock. After a fail-over, the data with its expiries is
@@ -170,7 +211,14 @@ class FindingsBuilder {
   }
 
   void address() {
-    if (report_.servers_behind < 2) return;
+    if (report_.servers_behind < 2) {
+      const std::string why = because_of(more_connections_question);
+      if (!why.empty()) {
+        add(Level::unknown, "address",
+            "it is not known whether connections to its address reach other servers, too" + why);
+      }
+      return;
+    }
     diagnosis_.votes = false;
     add(Level::bad, "address",
         "connections to its address reach " + std::to_string(report_.servers_behind) +
@@ -182,10 +230,16 @@ class FindingsBuilder {
   void uptime() {
     const bool guarded = demands_.restart_guard > Duration::zero();
     if (!report_.facts.up) {
-      if (!guarded) return add(Level::unknown, "uptime", "it does not report its uptime");
+      const std::string question = "INFO server";
+      if (!guarded) return add_unknown("uptime", "it does not report its uptime", question);
       diagnosis_.votes = false;
-      return add(Level::bad, "uptime", "it does not report its uptime, which --restart-guard needs",
-                 "allow INFO (+info)");
+      const bool is_silent = std::ranges::any_of(report_.unanswered, [&](const Unanswered& one) {
+        return one.question == question && !one.refused;
+      });
+      return add(
+          Level::bad, "uptime",
+          "it does not report its uptime, which --restart-guard needs" + because_of(question),
+          is_silent ? "" : "allow INFO (+info)");
     }
     if (!guarded) return;
     if (const auto left = guard_remaining(*report_.facts.up, demands_.restart_guard)) {
@@ -202,6 +256,7 @@ class FindingsBuilder {
   const ServerReport& report_;
   const Demands& demands_;
   Diagnosis& diagnosis_;
+  std::set<std::string, std::less<>> told_;  ///< questions of which a finding says why they failed
 };
 
 std::vector<Fact> facts_of(const ServerReport& report) {
@@ -267,6 +322,15 @@ Finding unnotified(const Fault& fault) {
   return {Level::warning, "notifications",
           "waiters cannot subscribe there, so they poll and get the lock later: " + fault.text,
           "let them subscribe, bypassing a proxy that does not pass on SUBSCRIBE"};
+}
+
+Finding untried(const std::vector<std::string>& rights, const Fault& fault) {
+  std::string names;
+  for (const std::string& right : rights) names += " +" + right;
+  const std::string text = names.empty()
+                               ? "it is not known which commands it allows: "
+                               : "it is not known whether these rights are missing:" + names + ": ";
+  return {Level::unknown, "rights", text + fault.text};
 }
 
 Finding unreported(const Fault& fault) {

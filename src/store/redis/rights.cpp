@@ -4,15 +4,9 @@
 #include "core/protocol.hpp"
 
 namespace redlock::redis {
-namespace {
 
-/// The expiry of the probe's key in milliseconds; longer than the probes take.
-constexpr std::string_view probe_life = "5000";
-
-}  // namespace
-
-std::vector<Command> right_probes(const std::string& unused_key) {
-  const std::string life(probe_life);
+std::vector<Command> right_probes(const std::string& unused_key, Milliseconds life_of_key) {
+  const std::string life = std::to_string(life_of_key.count());
   const std::string channel = HelperKeys(*Resource::from(unused_key)).wake("doctor");
   return {
       {"set", unused_key, "x", "NX", "PX", life},

@@ -109,10 +109,18 @@ std::optional<std::string> configured(const Reply& reply) {
 
 ServerReport weaker(ServerReport a, const ServerReport& b) {
   const auto both = [](std::optional<bool> one, std::optional<bool> other) {
-    return one && other ? std::optional(*one && *other) : std::nullopt;
+    if (one == false || other == false) return std::optional(false);
+    return one && other ? std::optional(true) : std::nullopt;
+  };
+  const auto is_weaker = [](const std::string& one, const std::string& than, const char* good) {
+    const auto weakness = [good](const std::string& text) {
+      if (text.empty()) return 1;
+      return text == good ? 0 : 2;
+    };
+    return weakness(one) > weakness(than);
   };
   const auto distance = [](const std::optional<Duration>& offset) {
-    return offset ? std::max(*offset, -*offset) : Duration::max();
+    return offset ? std::max(*offset, -*offset) : Duration::min();
   };
   if (b.latency) a.latency = std::max(a.latency.value_or(*b.latency), *b.latency);
   if (distance(b.clock_offset) > distance(a.clock_offset)) a.clock_offset = b.clock_offset;
@@ -120,23 +128,24 @@ ServerReport weaker(ServerReport a, const ServerReport& b) {
     a.software = b.software;
     a.version = b.version;
   }
-  if (b.role != "master") {
+  if (is_weaker(b.role, a.role, "master")) {
     a.role = b.role;
     a.master = b.master;
   }
   if (!a.facts.up || !b.facts.up || *b.facts.up < *a.facts.up)
     a.facts.up = b.facts.up ? b.facts.up : std::nullopt;
   a.append_only = both(a.append_only, b.append_only);
-  if (b.append_fsync != "always") a.append_fsync = b.append_fsync;
-  if (!b.save || b.save->empty()) a.save = b.save;
+  if (is_weaker(b.append_fsync, a.append_fsync, "always")) a.append_fsync = b.append_fsync;
+  if (a.save != "" && (!b.save || b.save->empty())) a.save = b.save;
   a.saves_well = both(a.saves_well, b.saves_well);
-  if (b.eviction_policy != "noeviction") {
+  if (is_weaker(b.eviction_policy, a.eviction_policy, "noeviction")) {
     a.eviction_policy = b.eviction_policy;
     a.max_memory = b.max_memory;
   }
   a.replica_clocks.insert(a.replica_clocks.end(), b.replica_clocks.begin(), b.replica_clocks.end());
   a.servers_behind = std::max(a.servers_behind, b.servers_behind);
   if (!b.replicas || (a.replicas && *b.replicas < *a.replicas)) a.replicas = b.replicas;
+  a.unanswered.insert(a.unanswered.end(), b.unanswered.begin(), b.unanswered.end());
   return a;
 }
 

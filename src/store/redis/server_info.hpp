@@ -46,6 +46,13 @@ struct ReplicaClock {
   std::string why_unknown{};        ///< one clause for the user
 };
 
+/// A question to which a server gave no answer, or an error.
+struct Unanswered {
+  std::string question;  ///< such as `INFO memory`
+  std::string why;       ///< one clause for the user
+  bool refused = false;  ///< the server answered with an error
+};
+
 /// What a Redis server reports about itself. A field is empty if the server did not report it, or
 /// we lack the right to ask.
 struct ServerReport {
@@ -73,6 +80,7 @@ struct ServerReport {
   std::vector<ReplicaClock> replica_clocks;
   std::size_t servers_behind = 1;  ///< number of processes that connections to its address reach
   std::optional<Fault> refuses_scripts;  ///< why it refuses to load a script
+  std::vector<Unanswered> unanswered;    ///< why fields are empty
   bool fails_over = false;   ///< a replica takes its place when it fails (Sentinel, Cluster)
   bool unprotected = false;  ///< over a network, it serves clients without password or TLS
 };
@@ -87,7 +95,8 @@ std::optional<Duration> time_from(const Reply& reply);
 /// The value in the reply to CONFIG GET; nullopt if there is no such parameter, or no right to ask.
 std::optional<std::string> configured(const Reply& reply);
 
-/// Combines the reports of two servers that are one vote: the weaker guarantee of each.
+/// Combines the reports of two servers that are one vote: the weaker guarantee of each. One that is
+/// not known is weaker than a good one, and not than a bad one.
 ServerReport weaker(ServerReport a, const ServerReport& b);
 
 }  // namespace redlock::redis

@@ -1,7 +1,9 @@
 """A proxy in front of a Redis server, as there are: a command that it does not pass on gets an
-error, or ends the connection. One command at a time.
+error, no answer, or the end of the connection. One command at a time.
 
-usage: proxy.py SOCKET error|end COMMAND…   (COMMAND: not passed on; prints its port on 127.0.0.1)
+usage: proxy.py SOCKET error|silence|end COMMAND…   (prints its port on 127.0.0.1)
+
+COMMAND is not passed on: its first words, as in `info memory`; `eval-without-key` stands for that.
 """
 import socket
 import sys
@@ -28,16 +30,26 @@ def read_reply(stream):
     return line
 
 
+def is_refused(words, refused):
+    # A command without a key leads to no server.
+    if words[0].upper() == b"EVAL" and words[2] == b"0" and "eval-without-key" in refused:
+        return True
+    asked = b" ".join(words).decode(errors="replace").lower() + " "
+    return any(asked.startswith(command + " ") for command in refused)
+
+
 def serve(client, path, way, refused):
     server = socket.socket(socket.AF_UNIX)
     asked, answers = client.makefile("rb"), server.makefile("rb")
     try:
         server.connect(path)
         while words := read_words(asked):
-            # A command without a key leads to no server.
-            keyless = words[0].upper() == b"EVAL" and words[2] == b"0"
-            if keyless or words[0].decode().lower() in refused:
+            if is_refused(words, refused):
                 if way == "end":
+                    break
+                if way == "silence":
+                    while read_words(asked):
+                        pass
                     break
                 client.sendall(b"-ERR unknown command for this proxy\r\n")
                 continue

@@ -245,5 +245,86 @@ TEST(Findings, RequireNoReplicasWhereThereAreNone) {
   EXPECT_NE(said(report, "replicas", Level::warning), "");
 }
 
+TEST(Findings, SayWhyACheckIsUnknown) {
+  ServerReport report = good();
+  report.eviction_policy.clear();
+  report.unanswered = {{"INFO memory", "no answer within 1s"}};
+  EXPECT_EQ(said(report, "eviction", Level::unknown),
+            "it does not report its maxmemory-policy: INFO memory: no answer within 1s");
+  EXPECT_EQ(said(report, "report", Level::unknown), "");
+  // Of the masters of a cluster.
+  report.unanswered = {{"INFO memory", "a:1: no answer"}, {"INFO memory", "b:1: no answer"}};
+  EXPECT_EQ(said(report, "eviction", Level::unknown),
+            "it does not report its maxmemory-policy: INFO memory: a:1: no answer, and 1 more");
+}
+
+TEST(Findings, AdviseToAllowInfoOnlyWhereItIsRefused) {
+  ServerReport report = good();
+  report.facts.up.reset();
+  report.unanswered = {{"INFO server", "no answer within 1s"}};
+  const std::string text = "it does not report its uptime, which --restart-guard needs";
+  EXPECT_EQ(said(report, "uptime", Level::bad, guarded),
+            text + ": INFO server: no answer within 1s");
+  report.unanswered = {{"INFO server", "NOPERM", /*refused=*/true}};
+  EXPECT_EQ(said(report, "uptime", Level::bad, guarded),
+            text + ": INFO server: NOPERM: allow INFO (+info)");
+}
+
+TEST(Findings, TellOfQuestionsWithoutAnAnswerThatNoCheckNeeds) {
+  ServerReport report = good();
+  report.unanswered = {{"CONFIG GET save", "no answer within 1s"}};
+  EXPECT_EQ(said(report, "report", Level::unknown),
+            "it did not answer a question about itself: CONFIG GET save: no answer within 1s");
+  report.unanswered = {{"CONFIG GET save", "ERR unknown command", /*refused=*/true}};
+  EXPECT_EQ(said(report, "report", Level::unknown), "");
+  report.unanswered = {{"INFO memory", "NOPERM", /*refused=*/true}};
+  EXPECT_NE(said(report, "report", Level::unknown), "");
+}
+
+TEST(Findings, DoNotCallAnAddressThatCouldNotBeTriedGood) {
+  ServerReport report = good();
+  report.unanswered = {{std::string(more_connections_question), "too many clients"}};
+  EXPECT_NE(said(report, "address", Level::unknown).find("too many clients"), std::string::npos);
+}
+
+TEST(WeakerReport, IsABadOneBeforeAnUnknownOneBeforeAGoodOne) {
+  ServerReport bad = good();
+  bad.role = "slave";
+  bad.append_only = false;
+  bad.append_fsync = "no";
+  bad.save = "";
+  bad.saves_well = false;
+  bad.eviction_policy = "allkeys-lru";
+  bad.clock_offset = 60s;
+  ServerReport unknown = good();
+  unknown.role.clear();
+  unknown.append_only.reset();
+  unknown.append_fsync.clear();
+  unknown.save.reset();
+  unknown.saves_well.reset();
+  unknown.eviction_policy.clear();
+  unknown.unanswered = {{"INFO memory", "no answer"}};
+  ServerReport fine = good();
+  fine.save = "3600 1";
+  for (const bool turned : {false, true}) {
+    const ServerReport worst = turned ? weaker(unknown, bad) : weaker(bad, unknown);
+    EXPECT_EQ(worst.role, "slave");
+    EXPECT_EQ(worst.append_only, false);
+    EXPECT_EQ(worst.append_fsync, "no");
+    EXPECT_EQ(worst.save, "");
+    EXPECT_EQ(worst.saves_well, false);
+    EXPECT_EQ(worst.eviction_policy, "allkeys-lru");
+    EXPECT_EQ(worst.clock_offset, Duration(60s));
+    EXPECT_EQ(worst.unanswered.size(), 1U);
+    const ServerReport middle = turned ? weaker(fine, unknown) : weaker(unknown, fine);
+    EXPECT_EQ(middle.role, "");
+    EXPECT_EQ(middle.append_only, std::nullopt);
+    EXPECT_EQ(middle.append_fsync, "");
+    EXPECT_EQ(middle.save, std::nullopt);
+    EXPECT_EQ(middle.saves_well, std::nullopt);
+    EXPECT_EQ(middle.eviction_policy, "");
+  }
+}
+
 }  // namespace
 }  // namespace redlock::redis

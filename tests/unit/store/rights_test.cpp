@@ -10,11 +10,12 @@
 namespace redlock::redis {
 namespace {
 
+using namespace std::chrono_literals;
 using testing::error;
 
 std::set<std::string> tried() {
   std::set<std::string> names;
-  for (const Command& probe : right_probes("k")) names.insert(probe.front());
+  for (const Command& probe : right_probes("k", 5000ms)) names.insert(probe.front());
   return names;
 }
 
@@ -29,7 +30,7 @@ TEST(RightProbes, TryEveryCommandThatAScriptCalls) {
 }
 
 TEST(RightProbes, BeginWithAKeyThatEndsByItselfAndEndWithDeletingIt) {
-  const auto probes = right_probes("k");
+  const auto probes = right_probes("k", 5000ms);
   EXPECT_EQ(probes.front(), (Command{"set", "k", "x", "NX", "PX", "5000"}));
   EXPECT_EQ(probes.back(), (Command{"del", "k"}));
 }
