@@ -90,3 +90,37 @@ has_listed() { (($(grep -c 'no locks' "$(background_stdout watcher)") >= $1)); }
 connections_at() {
   redis "$1" info stats | sed -n 's/^total_connections_received:\([0-9]*\).*/\1/p'
 }
+
+# wide_cluster MASTERS CLOSED SILENT: REDLOCK_SERVER is that cluster (helper/wide_cluster.py).
+wide_cluster() {
+  start_background wide /usr/bin/python3 "$BATS_TEST_DIRNAME/helper/wide_cluster.py" "$@"
+  wait_for_stdout wide
+  WIDE_PORT=$(<"$(background_stdout wide)")
+  export REDLOCK_SERVER=cluster://127.1.0.1:$WIDE_PORT
+}
+
+@test "status of all locks of a cluster with 200 masters keeps few connections at a time" {
+  wide_cluster 200 0 0
+  run -0 redlock-cli status --server-timeout 5s
+  assert_output --partial "200 locks: 200 free"
+  assert_in_range "$(redis-cli -p "$WIDE_PORT" most)" 16 64
+}
+
+@test "doctor asks 200 masters with few connections at a time" {
+  wide_cluster 200 0 0
+  run redlock-cli doctor --server-timeout 5s
+  assert_output --partial "it does not report its version: INFO server: "
+  assert_output --partial "127.1.0.1:$WIDE_PORT: ERR unknown command, and 199 more"
+  assert_in_range "$(redis-cli -p "$WIDE_PORT" most)" 1 64
+}
+
+@test "status waits once for the masters that are silent or gone, and names each of them" {
+  wide_cluster 60 2 3
+  run -69 redlock-cli status --server-timeout 2s
+  assert_output --partial "55 locks: 55 free"
+  local host
+  for host in 2:1 3:1 "4:$WIDE_PORT" "5:$WIDE_PORT" "6:$WIDE_PORT"; do
+    assert_line --regexp "^incomplete: .*127\.1\.0\.$host: (cannot connect|no answer)"
+  done
+  assert_equal "$(redis-cli -p "$WIDE_PORT" scans)" 1
+}

@@ -5,6 +5,7 @@
 #include "core/helper_keys.hpp"
 #include "core/protocol.hpp"
 #include "store/redis/error_reply.hpp"
+#include "support/spawn.hpp"
 #include "support/text.hpp"
 
 namespace redlock::redis {
@@ -16,6 +17,13 @@ constexpr int max_redirects = 5;
 /// The number of servers that are kept after the cluster stopped naming them, those asked last. One
 /// question reaches at most max_redirects of them, so what it left there can still be undone.
 constexpr std::size_t max_stale_nodes = 16;
+
+/// The number of servers with connections, unless more of them are in use: a cluster may have
+/// thousands. As many as are asked at a time when all locks are inspected (engine/inspect).
+constexpr std::size_t max_nodes = 64;
+
+/// The number of masters that list their locks at a time. Each may be silent for a server timeout.
+constexpr std::size_t max_listing = 16;
 
 constexpr std::string_view try_again = "TRYAGAIN";
 
@@ -180,22 +188,33 @@ std::shared_ptr<RedisServer> ClusterServer::node(const Address& address) {
       std::make_shared<RedisServer>(executor_, clock_, endpoint_.server_at(address), options_);
   server->on_disconnect(disconnected_);
   node.server = server;
-  drop_stale_nodes();
+  drop_unneeded_nodes();
   return server;
 }
 
-void ClusterServer::drop_stale_nodes() {
+void ClusterServer::drop_unneeded_nodes() {
   if (nodes_.size() <= max_stale_nodes) return;
-  std::set<Address> named = masters_.named();
-  if (subscribed_at_) named.insert(*subscribed_at_);
-  std::vector<std::pair<std::uint64_t, Address>> stale;
+  const std::set<Address> named = masters_.named();
+  AskedNodes stale;
+  AskedNodes spare;
   for (const auto& [address, node] : nodes_) {
-    if (!named.contains(address)) stale.emplace_back(node.last_asked, address);
+    if (subscribed_at_ == address) continue;
+    if (!named.contains(address)) {
+      stale.emplace_back(node.last_asked, address);
+    } else if (node.server.use_count() == 1 && !node.server->may_have_changed()) {
+      spare.emplace_back(node.last_asked, address);
+    }
   }
-  if (stale.size() <= max_stale_nodes) return;
-  std::ranges::sort(stale);
-  stale.resize(stale.size() - max_stale_nodes);
-  for (const auto& [last_asked, address] : stale) {
+  const std::size_t others = nodes_.size() - spare.size();
+  drop_oldest(std::move(stale), max_stale_nodes);
+  drop_oldest(std::move(spare), others < max_nodes ? max_nodes - others : 0);
+}
+
+void ClusterServer::drop_oldest(AskedNodes nodes, std::size_t kept) {
+  if (nodes.size() <= kept) return;
+  std::ranges::sort(nodes);
+  nodes.resize(nodes.size() - kept);
+  for (const auto& [last_asked, address] : nodes) {
     // Remove it from the map first: abort() runs callbacks, which may post an undo to all nodes in
     // the map.
     const auto node = nodes_.extract(address);
@@ -225,22 +244,46 @@ void ClusterServer::post_to_late(const ScriptCall& call, bool only_unanswered,
 asio::awaitable<Result<LockList, Fault>> ClusterServer::list(ListRequest request) {
   const auto views = co_await masters_.complete_views(clock_.now() + request.answer_timeout);
   if (!views) co_return unexpected(views.error());
+  ListParts parts;
   std::optional<LockList> most;
   for (const ClusterView& view : *views) {
-    LockList list = co_await list_from(view, request);
+    const std::vector<Address> masters = servers_in(view.slots, /*with_replicas=*/false);
+    co_await list_parts(masters, request, parts);
+    LockList list = joined(masters, parts);
     if (!list.missing) co_return list;
     if (!most || list.resources.size() > most->resources.size()) most = std::move(list);
   }
   co_return std::move(*most);
 }
 
-asio::awaitable<LockList> ClusterServer::list_from(const ClusterView& view,
-                                                   const ListRequest& request) {
+asio::awaitable<void> ClusterServer::list_parts(const std::vector<Address>& masters,
+                                                const ListRequest& request, ListParts& parts) {
+  std::vector<Address> rest;
+  std::ranges::copy_if(masters, std::back_inserter(rest),
+                       [&parts](const Address& master) { return !parts.contains(master); });
+  ListProgress total;
+  const auto list_one = [&](std::size_t i) -> asio::awaitable<void> {
+    ListRequest own = request;
+    if (request.progress) {
+      own.progress = [&, last = ListProgress()](const ListProgress& progress) mutable {
+        total.keys += progress.keys - last.keys;
+        if (progress.of && !last.of) total.of = total.of.value_or(0) + *progress.of;
+        last = progress;
+        request.progress(total);
+      };
+    }
+    const std::shared_ptr<RedisServer> server = node(rest[i]);
+    auto part = co_await server->list(std::move(own));
+    parts.emplace(rest[i], std::move(part));
+  };
+  co_await run_all(executor_, clock_, rest.size(), list_one, max_listing);
+}
+
+LockList ClusterServer::joined(const std::vector<Address>& masters, const ListParts& parts) {
   LockList list;
   Fault missing;
-  for (const Address& master : servers_in(view.slots, /*with_replicas=*/false)) {
-    const std::shared_ptr<RedisServer> server = node(master);
-    const auto part = co_await server->list(request);
+  for (const Address& master : masters) {
+    const Result<LockList, Fault>& part = parts.at(master);
     if (!part) {
       add_fault(missing, fault_at(master, part.error()));
       continue;
@@ -249,7 +292,7 @@ asio::awaitable<LockList> ClusterServer::list_from(const ClusterView& view,
     if (!list.other_key) list.other_key = part->other_key;
   }
   if (!missing.text.empty()) list.missing = std::move(missing);
-  co_return list;
+  return list;
 }
 
 asio::awaitable<Result<std::vector<RedisVote::Master>, Fault>> ClusterServer::masters(

@@ -93,8 +93,16 @@ class ClusterServer final : public RedisVote {
   /// again.
   void mark_undone(const std::string& token_or_waiter);
 
-  /// The locks of the masters in this view; LockList::missing if not all of them answer.
-  asio::awaitable<LockList> list_from(const ClusterView& view, const ListRequest& request);
+  /// What each master that was asked has listed, or its fault.
+  using ListParts = std::map<Address, Result<LockList, Fault>>;
+
+  /// Adds the lists of those masters that were not asked yet: many views name the same ones, and a
+  /// silent one takes a server timeout.
+  asio::awaitable<void> list_parts(const std::vector<Address>& masters, const ListRequest& request,
+                                   ListParts& parts);
+
+  /// The lists of these masters as one; LockList::missing if not all of them answered.
+  static LockList joined(const std::vector<Address>& masters, const ListParts& parts);
 
   /// Ends the subscription if the slot of its key has another master now.
   void drop_misplaced_subscription();
@@ -102,9 +110,16 @@ class ClusterServer final : public RedisVote {
   /// The server at this address. It connects when it is first asked.
   std::shared_ptr<RedisServer> node(const Address& address);
 
-  /// Ends the connections to servers that are no longer configured or named by the cluster. Keeps
-  /// those that were asked last, as something may have to be undone there.
-  void drop_stale_nodes();
+  /// Ends the connections to all but a few servers that are no longer configured or named by the
+  /// cluster: something may have to be undone there. If there are many others, ends those on which
+  /// no question is under way, and nothing may have to be undone: a new connection is as good.
+  void drop_unneeded_nodes();
+
+  /// When they were asked last (Node::last_asked), and their addresses.
+  using AskedNodes = std::vector<std::pair<std::uint64_t, Address>>;
+
+  /// Ends the connections to these, but keeps those that were asked last.
+  void drop_oldest(AskedNodes nodes, std::size_t kept);
 
   struct Node {
     std::shared_ptr<RedisServer> server;

@@ -115,6 +115,8 @@ class Probe {
     for (const RedisVote::Master& master : *masters) {
       ServerReport report;
       auto fault = co_await ask(*master.server, report);
+      // A cluster may have thousands of masters.
+      if (masters->size() > 1) master.server->rest();
       if (fault) {
         // The locks of the other masters say nothing about this one.
         if (!master.server->was_reached()) fault->kind = FaultKind::unavailable;

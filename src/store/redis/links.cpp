@@ -33,10 +33,13 @@ void Link::inherit(Link& from) {
   std::erase_if(from.maybe_applied,
                 [&](const auto& entry) { return !from.may_have_received(entry.first); });
   for (auto& [what, sent] : from.maybe_applied) sent.inherited = true;
+  carried_undoable = carried_undoable || from.carried_undoable;
   maybe_applied.merge(from.maybe_applied);
 }
 
 void UndoableCall::note_sent() {
+  link_.carried_undoable =
+      link_.carried_undoable || !target_.token.empty() || !target_.waiter.empty();
   if (!target_.token.empty()) link_.maybe_applied[target_.token] = Sent{};
   if (!target_.waiter.empty()) link_.maybe_applied[target_.waiter] = Sent{/*answered=*/true};
 }
@@ -65,6 +68,11 @@ std::shared_ptr<Link> Links::usable_link(Instant deadline) {
 bool Links::has_to_undo(const std::string& what) const {
   const auto has_it = [&](const auto& link) { return link && link->maybe_applied.contains(what); };
   return what.empty() || has_it(current_) || std::ranges::any_of(late_, has_it);
+}
+
+bool Links::carried_undoable() const {
+  const auto carried = [](const auto& link) { return link && link->carried_undoable; };
+  return carried(current_) || std::ranges::any_of(late_, carried);
 }
 
 bool Links::retire_outdated(const Link& link) const {
@@ -170,6 +178,7 @@ asio::awaitable<void> Links::close(Instant deadline) {
 }
 
 void Links::abort() {
+  reached_ = was_reached();
   if (current_) late_.push_back(std::exchange(current_, nullptr));
   for (const auto& link : std::exchange(late_, {})) link->connection->abort();
 }

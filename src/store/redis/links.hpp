@@ -30,6 +30,9 @@ struct Link {
 
   std::map<std::string, Sent> maybe_applied;  ///< by token or waiter
 
+  /// It has carried a request that is undone, or was, on this connection.
+  bool carried_undoable = false;
+
   /// The number of undos that were posted and are not answered yet.
   std::shared_ptr<std::size_t> unread_undos = std::make_shared<std::size_t>(0);
 
@@ -95,6 +98,9 @@ class Links {
   bool retire_outdated(const Link& link) const;
   [[nodiscard]] bool is_connected() const { return current_ && current_->connection->usable(); }
 
+  /// Whether some connection has carried a request that may have to be undone, or its undo.
+  [[nodiscard]] bool carried_undoable() const;
+
   /// Whether an earlier connection was open, too.
   [[nodiscard]] bool reconnected() const noexcept { return reconnected_; }
 
@@ -111,7 +117,7 @@ class Links {
   [[nodiscard]] bool was_reached() const;
   asio::awaitable<void> close(Instant deadline);
 
-  /// Ends all connections at once; unsent requests are lost.
+  /// Ends all connections at once; unsent requests are lost. The next question opens another one.
   void abort();
 
  private:

@@ -90,6 +90,15 @@ class RedisServer final : public RedisVote {
   asio::awaitable<Result<Types, Fault>> types_of(std::vector<std::string> keys, bool asking,
                                                  Instant deadline);
 
+  /// Whether it was asked for something that may have to be undone there.
+  [[nodiscard]] bool may_have_changed() const { return links_.carried_undoable(); }
+
+  /// Ends its connections until the next question, unless something may have to be undone there.
+  /// No question may be under way.
+  void rest() {
+    if (!may_have_changed()) links_.abort();
+  }
+
   [[nodiscard]] ServerFacts facts() const override { return facts_; }
   void post(const ScriptCall& call, const NotUndone& not_undone) override {
     links_.post(call, not_undone);

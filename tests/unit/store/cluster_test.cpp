@@ -1,6 +1,7 @@
 #include "store/redis/cluster.hpp"
 
 #include "../samples.hpp"
+#include "core/helper_keys.hpp"
 #include "fake_server.hpp"
 
 namespace redlock::redis {
@@ -391,6 +392,60 @@ TEST_F(ClusterTest, KeepsConnectionsToTheNewestFewOfTheServersThatOnlyRedirectsN
     co_await peers[1].expect_end();
     co_await last.send(std::string(is_free));
     co_await vote.get();
+  }());
+}
+
+TEST_F(ClusterTest, KeepsFewConnectionsToManyMastersButThoseWhereSomethingMayHaveToBeUndone) {
+  drive_.run([this]() -> asio::awaitable<void> {
+    constexpr std::size_t count = 66;
+    std::deque<FakeTcpServer> masters;
+    std::vector<Resource> keys;
+    std::string view = "*" + std::to_string(count) + "\r\n";
+    for (std::size_t i = 0; i < count; ++i) {
+      const Address address = masters.emplace_back(drive_).address();
+      const std::size_t first = i * 16384 / count;
+      const std::size_t last = (i + 1) * 16384 / count - 1;
+      view += "*3\r\n:" + std::to_string(first) + "\r\n:" + std::to_string(last) +
+              "\r\n*2\r\n$9\r\n" + address.host + "\r\n:" + std::to_string(address.port) + "\r\n";
+      int number = 0;
+      const auto is_in = [&](const std::string& key) {
+        return hash_slot(key) >= first && hash_slot(key) <= last;
+      };
+      while (!is_in("k" + std::to_string(number))) ++number;
+      keys.push_back(Resource::from("k" + std::to_string(number)).value());
+    }
+    const AcquireRequest request{keys[0], token(), Ttl::from(30s).value(), {}};
+    auto acquired = drive_.start(server_->acquire(request, clock_.now() + 3s));
+    Peer a = co_await a_.accept();
+    co_await a.expect(wire("CLUSTER SLOTS"));
+    co_await a.send(view);
+    Peer holder = co_await masters[0].accept();
+    co_await holder.read_command();
+    co_await holder.send(std::string(granted));
+    const AcquireVote vote = co_await acquired.get();
+    EXPECT_TRUE(std::holds_alternative<Granted>(vote));
+
+    std::vector<Peer> others;
+    for (std::size_t i = 1; i < count; ++i) {
+      auto seen = drive_.start(server_->inspect(keys[i], std::nullopt, clock_.now() + 3s));
+      others.push_back(co_await masters[i].accept());
+      co_await others.back().read_command();
+      co_await others.back().send(std::string(is_free));
+      const InspectVote free = co_await seen.get();
+      EXPECT_TRUE(std::holds_alternative<Free>(free));
+    }
+    // With those of the view and of the lease, 64 are kept.
+    co_await a.expect_end();
+    co_await others[0].expect_end();
+    co_await others[1].expect_end();
+    server_->undo(keys[0], token());
+    const Command undo = co_await holder.read_command();
+    EXPECT_EQ(undo.at(0), "EVALSHA");
+    auto again = drive_.start(server_->inspect(keys[3], std::nullopt, clock_.now() + 3s));
+    const Command question = co_await others[2].read_command();
+    EXPECT_EQ(question.at(0), "EVALSHA");
+    co_await others[2].send(std::string(is_free));
+    co_await again.get();
   }());
 }
 
