@@ -114,6 +114,16 @@ wide_cluster() {
   assert_in_range "$(redis-cli -p "$WIDE_PORT" most)" 1 64
 }
 
+@test "status and doctor do not wait for each of many masters that hang" {
+  wide_cluster 200 0 199
+  run -69 redlock-cli status --server-timeout 1s
+  assert_line --regexp "^incomplete: .*127\.1\.0\.2:.*: no answer .*; and 191 more of its masters$"
+  # Some of the 64 that are silent at first are under way when that is seen.
+  assert_in_range "$(redis-cli -p "$WIDE_PORT" asked)" 64 100
+  run redlock-cli doctor --server-timeout 1s
+  assert_output --partial "and 199 more"
+}
+
 @test "status waits once for the masters that are silent or gone, and names each of them" {
   wide_cluster 60 2 3
   run -69 redlock-cli status --server-timeout 2s

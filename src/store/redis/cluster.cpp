@@ -25,6 +25,13 @@ constexpr std::size_t max_nodes = 64;
 /// The number of masters that list their locks at a time. Each may be silent for a server timeout.
 constexpr std::size_t max_listing = 16;
 
+/// After so many masters that gave no list within a server timeout, the rest is not asked for one:
+/// a server may name thousands.
+constexpr std::size_t max_silent = 64;
+
+/// The number of masters that are named as missing in a list.
+constexpr std::size_t max_named_missing = 8;
+
 constexpr std::string_view try_again = "TRYAGAIN";
 
 /// Whether the server answers that it cannot serve any key as a master. Then a view that names it
@@ -47,7 +54,10 @@ ClusterServer::ClusterServer(asio::any_io_executor executor, const Clock& clock,
       masters_(
           executor_, clock_, endpoint_.members,
           [this](const Address& address) { return node(address); },
-          [this] { drop_misplaced_subscription(); }) {
+          [this] {
+            named_.reset();
+            drop_misplaced_subscription();
+          }) {
   options_.slots_move = true;
 }
 
@@ -194,12 +204,12 @@ std::shared_ptr<RedisServer> ClusterServer::node(const Address& address) {
 
 void ClusterServer::drop_unneeded_nodes() {
   if (nodes_.size() <= max_stale_nodes) return;
-  const std::set<Address> named = masters_.named();
+  if (!named_) named_ = masters_.named();
   AskedNodes stale;
   AskedNodes spare;
   for (const auto& [address, node] : nodes_) {
     if (subscribed_at_ == address) continue;
-    if (!named.contains(address)) {
+    if (!named_->contains(address)) {
       stale.emplace_back(node.last_asked, address);
     } else if (node.server.use_count() == 1 && !node.server->may_have_changed()) {
       spare.emplace_back(node.last_asked, address);
@@ -260,7 +270,7 @@ asio::awaitable<void> ClusterServer::list_parts(const std::vector<Address>& mast
                                                 const ListRequest& request, ListParts& parts) {
   std::vector<Address> rest;
   std::ranges::copy_if(masters, std::back_inserter(rest),
-                       [&parts](const Address& master) { return !parts.contains(master); });
+                       [&parts](const Address& master) { return !parts.of.contains(master); });
   ListProgress total;
   const auto list_one = [&](std::size_t i) -> asio::awaitable<void> {
     ListRequest own = request;
@@ -272,9 +282,15 @@ asio::awaitable<void> ClusterServer::list_parts(const std::vector<Address>& mast
         request.progress(total);
       };
     }
+    if (parts.silent >= max_silent) {
+      parts.of.emplace(rest[i], unexpected(Fault{FaultKind::silent, "not asked"}));
+      co_return;
+    }
     const std::shared_ptr<RedisServer> server = node(rest[i]);
+    const Instant late = clock_.now() + request.answer_timeout;
     auto part = co_await server->list(std::move(own));
-    parts.emplace(rest[i], std::move(part));
+    if (!part && clock_.now() >= late) ++parts.silent;
+    parts.of.emplace(rest[i], std::move(part));
   };
   co_await run_all(executor_, clock_, rest.size(), list_one, max_listing);
 }
@@ -282,16 +298,21 @@ asio::awaitable<void> ClusterServer::list_parts(const std::vector<Address>& mast
 LockList ClusterServer::joined(const std::vector<Address>& masters, const ListParts& parts) {
   LockList list;
   Fault missing;
+  std::size_t number_missing = 0;
   for (const Address& master : masters) {
-    const Result<LockList, Fault>& part = parts.at(master);
+    const Result<LockList, Fault>& part = parts.of.at(master);
     if (!part) {
-      add_fault(missing, fault_at(master, part.error()));
+      if (++number_missing <= max_named_missing) add_fault(missing, fault_at(master, part.error()));
       continue;
     }
     list.resources.insert(list.resources.end(), part->resources.begin(), part->resources.end());
     if (!list.other_key) list.other_key = part->other_key;
   }
-  if (!missing.text.empty()) list.missing = std::move(missing);
+  if (number_missing > max_named_missing) {
+    missing.text +=
+        "; and " + std::to_string(number_missing - max_named_missing) + " more of its masters";
+  }
+  if (number_missing > 0) list.missing = std::move(missing);
   return list;
 }
 

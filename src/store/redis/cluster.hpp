@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -93,8 +94,10 @@ class ClusterServer final : public RedisVote {
   /// again.
   void mark_undone(const std::string& token_or_waiter);
 
-  /// What each master that was asked has listed, or its fault.
-  using ListParts = std::map<Address, Result<LockList, Fault>>;
+  struct ListParts {
+    std::map<Address, Result<LockList, Fault>> of;  ///< each master that was asked
+    std::size_t silent = 0;                         ///< number of those that did not answer in time
+  };
 
   /// Adds the lists of those masters that were not asked yet: many views name the same ones, and a
   /// silent one takes a server timeout.
@@ -135,6 +138,7 @@ class ClusterServer final : public RedisVote {
   std::map<Address, Node> nodes_;
   std::uint64_t questions_ = 0;  ///< number of questions to all nodes
   SlotMasters masters_;
+  std::optional<std::set<Address>> named_;       ///< SlotMasters::named(), until the masters change
   std::optional<Address> subscribed_at_;         ///< the server with the current subscription
   std::uint16_t subscribed_slot_ = 0;            ///< in which its key is
   std::size_t subscription_turn_ = 0;            ///< how often that server has changed

@@ -111,9 +111,17 @@ class Probe {
     if (!masters) co_return unexpected(masters.error());
     std::optional<ServerReport> weakest;
     std::optional<Fault> silence;
+    std::vector<Unanswered> not_asked;  // of each further master
+    std::size_t silent = 0;
     bool was_answered = false;
     for (const RedisVote::Master& master : *masters) {
       ServerReport report;
+      if (silent == max_unanswered) {
+        report.unanswered = not_asked;
+        for (Unanswered& one : report.unanswered) one.why = master.address + one.why;
+        weakest = weaker(std::move(*weakest), report);
+        continue;
+      }
       auto fault = co_await ask(*master.server, report);
       // A cluster may have thousands of masters.
       if (masters->size() > 1) master.server->rest();
@@ -123,6 +131,9 @@ class Probe {
         if (!master.address.empty()) fault->text = master.address + ": " + fault->text;
         if (fault->kind != FaultKind::silent) co_return unexpected(std::move(*fault));
         silence = std::move(fault);
+        ++silent;
+        not_asked = report.unanswered;
+        for (Unanswered& one : not_asked) one.why = ": not asked, since others do not answer";
       } else {
         was_answered = true;
       }

@@ -4,7 +4,8 @@ shows as free. Counts the connections that are open at the same time.
 usage: wide_cluster.py MASTERS CLOSED SILENT   (prints the port of all of them)
 
 CLOSED of the masters do not listen, and SILENT others never answer. To `MOST` a server answers with
-the largest number of connections, and to `SCANS` with that of lists that a master was asked for.
+the largest number of connections, to `SCANS` with that of lists that a master was asked for, and to
+`ASKED` with the number of masters that were asked for one.
 """
 import binascii
 import collections
@@ -113,6 +114,8 @@ class Cluster:
             return f":{self.most}\r\n".encode()
         if words[0].upper() == b"SCANS":
             return f":{max(self.scans.values())}\r\n".encode()
+        if words[0].upper() == b"ASKED":
+            return f":{sum(count > 0 for count in self.scans.values())}\r\n".encode()
         return b"-ERR unknown command\r\n"
 
 
