@@ -322,7 +322,7 @@ asio::awaitable<Result<std::vector<RedisVote::Master>, Fault>> ClusterServer::ma
   if (!views) co_return unexpected(views.error());
   std::vector<Master> all;
   for (const Address& master : servers_in(views->front().slots, /*with_replicas=*/false)) {
-    all.push_back({node(master), escape_for_terminal(master.text())});
+    all.push_back({[this, master] { return node(master); }, escape_for_terminal(master.text())});
   }
   co_return all;
 }

@@ -122,12 +122,11 @@ class Probe {
         weakest = weaker(std::move(*weakest), report);
         continue;
       }
-      auto fault = co_await ask(*master.server, report);
-      // A cluster may have thousands of masters.
-      if (masters->size() > 1) master.server->rest();
+      const std::shared_ptr<RedisServer> server = master.server();
+      auto fault = co_await ask(*server, report);
       if (fault) {
         // The locks of the other masters say nothing about this one.
-        if (!master.server->was_reached()) fault->kind = FaultKind::unavailable;
+        if (!server->was_reached()) fault->kind = FaultKind::unavailable;
         if (!master.address.empty()) fault->text = master.address + ": " + fault->text;
         if (fault->kind != FaultKind::silent) co_return unexpected(std::move(*fault));
         silence = std::move(fault);

@@ -178,7 +178,6 @@ asio::awaitable<void> Links::close(Instant deadline) {
 }
 
 void Links::abort() {
-  reached_ = was_reached();
   if (current_) late_.push_back(std::exchange(current_, nullptr));
   for (const auto& link : std::exchange(late_, {})) link->connection->abort();
 }

@@ -117,7 +117,7 @@ class Links {
   [[nodiscard]] bool was_reached() const;
   asio::awaitable<void> close(Instant deadline);
 
-  /// Ends all connections at once; unsent requests are lost. The next question opens another one.
+  /// Ends all connections at once; unsent requests are lost.
   void abort();
 
  private:

@@ -1,3 +1,4 @@
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,8 +25,9 @@ asio::awaitable<std::optional<bool>> RedisVote::persists_nothing(Instant deadlin
   if (!all) co_return std::nullopt;
   bool is_known = true;
   for (const Master& master : *all) {
-    const auto append = co_await ask_setting(*master.server, "appendonly", deadline);
-    const auto save = co_await ask_setting(*master.server, "save", deadline);
+    const std::shared_ptr<RedisServer> server = master.server();
+    const auto append = co_await ask_setting(*server, "appendonly", deadline);
+    const auto save = co_await ask_setting(*server, "save", deadline);
     if (append == "no" && save == "") co_return true;
     is_known = is_known && append && save;
   }

@@ -455,7 +455,9 @@ void RedisServer::abort() {
 
 asio::awaitable<Result<std::vector<RedisVote::Master>, Fault>> RedisServer::masters(
     Instant /*deadline*/) {
-  co_return std::vector<Master>{{itself(), ""}};
+  std::vector<Master> all;
+  all.push_back({[this] { return itself(); }, ""});
+  co_return all;
 }
 
 asio::awaitable<Result<std::shared_ptr<RedisServer>, Fault>> RedisServer::master_of(

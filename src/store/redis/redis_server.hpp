@@ -23,8 +23,10 @@ class RedisServer;
 class RedisVote : public ScriptedServer {
  public:
   struct Master {
-    std::shared_ptr<RedisServer> server;  ///< must not outlive the vote
-    std::string address;                  ///< for messages; empty if the vote has only one server
+    /// Returns it; it must not outlive the vote. Keep none of many masters, as a cluster may have
+    /// thousands: each that was asked has a connection.
+    std::function<std::shared_ptr<RedisServer>()> server;
+    std::string address;  ///< for messages; empty if the vote has only one server
   };
 
   /// One of its masters is enough.
@@ -92,12 +94,6 @@ class RedisServer final : public RedisVote {
 
   /// Whether it was asked for something that may have to be undone there.
   [[nodiscard]] bool may_have_changed() const { return links_.carried_undoable(); }
-
-  /// Ends its connections until the next question, unless something may have to be undone there.
-  /// No question may be under way.
-  void rest() {
-    if (!may_have_changed()) links_.abort();
-  }
 
   [[nodiscard]] ServerFacts facts() const override { return facts_; }
   void post(const ScriptCall& call, const NotUndone& not_undone) override {
