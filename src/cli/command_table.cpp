@@ -40,10 +40,12 @@ released, and nothing stops the work if it is lost.
         "hold a lock without a command, such as for a freeze",
         R"(Hold the lock without a process, until it ends by itself or is lifted: nothing else runs
 under it. `redlock-cli release KEY` lifts it, on any host and for every user who may lock. Your own
-commands run under the lock with the lease of --export or --token-file.
+commands run under the lock with the lease of --export or --token-file. With --slots and --slot only
+that slot is on hold, such as a broken device.
 
   redlock-cli hold deploy --until 09:00 --note 'database move'
   redlock-cli release deploy
+  redlock-cli hold phones --slots p1,p2,p3 --slot p2 --for 2d --note broken
 
   l=$(redlock-cli hold deploy --for 2d --export) || exit
   eval "$l"
@@ -66,6 +68,7 @@ the old one may still run: prefer `redlock-cli stop`, which prevents the overlap
 
   redlock-cli release
   redlock-cli release deploy                 # lifts `redlock-cli hold deploy`
+  redlock-cli release phones --slot p2       # lifts the hold of one slot
   redlock-cli release deploy --force --reason 'host is gone')"},
     CommandSpec{
         for_stop, "stop", Operands::keys, "KEY [OPTIONS]",

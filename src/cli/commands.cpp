@@ -157,7 +157,8 @@ commands::ExitAs release_command(const Settings& settings) {
   const commands::ServerOptions servers = read_server_options(settings);
   const auto fence = settings.get(option::if_fence);
   const bool force = settings.get(option::force);
-  const bool lifts = !force && names_other_locks(settings, servers);
+  const auto slot = settings.get(option::slot);
+  const bool lifts = !force && names_other_locks(settings, servers, slot);
   if (fence && !force && !lifts)
     throw CommandError(ExitCode::usage, "--if-fence goes with --force, or with the KEY of a hold");
   Owner breaker = commands::this_user();
@@ -167,8 +168,8 @@ commands::ExitAs release_command(const Settings& settings) {
   }
   const bool foreign = settings.get(option::foreign);
   if (foreign && !force) Settings::refuse(*settings.find(option::foreign), "goes with --force");
-  const auto slot = settings.get(option::slot);
-  if (slot && !force) Settings::refuse(*settings.find(option::slot), "goes with --force");
+  if (slot && !force && !lifts)
+    Settings::refuse(*settings.find(option::slot), "goes with the KEY of a hold, or with --force");
   if (slot && foreign)
     Settings::refuse_both(*settings.find(option::slot), *settings.find(option::foreign));
   if (foreign && fence)
@@ -179,7 +180,7 @@ commands::ExitAs release_command(const Settings& settings) {
   if (fence && resources.size() > 1)
     throw CommandError(ExitCode::usage, "--if-fence is for one key at a time");
   const std::optional<Fence> only_if = fence ? std::optional(Fence(*fence)) : std::nullopt;
-  if (lifts) return commands::lift_holds(session, {std::move(resources), only_if});
+  if (lifts) return commands::lift_holds(session, {std::move(resources), only_if, slot});
   commands::BreakOptions options;
   options.resources = std::move(resources);
   options.only_if = only_if;

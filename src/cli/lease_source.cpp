@@ -86,13 +86,20 @@ LeaseHandle find_lease(const Settings& settings, const commands::ServerOptions& 
   return *handle;
 }
 
-bool names_other_locks(const Settings& settings, const commands::ServerOptions& servers) {
+bool names_other_locks(const Settings& settings, const commands::ServerOptions& servers,
+                       const std::optional<std::string>& slot) {
   if (!settings.find(option::key) || settings.get(option::token_file)) return false;
   const auto handle = from_environment(settings, servers);
   if (!handle) return true;
   const std::vector<Resource> resources = read_keys(settings);
+  const auto has_slot = [&slot](const Hold& hold) {
+    return std::ranges::find(hold.slot_names, *slot) != hold.slot_names.end() ||
+           std::ranges::any_of(
+               hold.slots, [&slot](std::size_t number) { return std::to_string(number) == *slot; });
+  };
   return std::ranges::none_of(handle->parts, [&](const LeaseHandle::Part& part) {
-    return std::ranges::find(resources, part.resource) != resources.end();
+    return std::ranges::find(resources, part.resource) != resources.end() &&
+           (!slot || has_slot(part.hold));
   });
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "cli/read_server_options.hpp"
 #include "cli/settings.hpp"
 #include "core/lease_handle.hpp"
@@ -12,7 +15,8 @@ namespace redlock::cli {
 LeaseHandle find_lease(const Settings& settings, const commands::ServerOptions& servers);
 
 /// Whether the command line names keys, and there is neither a --token-file nor a lease of any of
-/// these keys in the environment. Throws CommandError.
-bool names_other_locks(const Settings& settings, const commands::ServerOptions& servers);
+/// these keys in the environment; with a slot, none that has this slot. Throws CommandError.
+bool names_other_locks(const Settings& settings, const commands::ServerOptions& servers,
+                       const std::optional<std::string>& slot);
 
 }  // namespace redlock::cli

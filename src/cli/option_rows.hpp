@@ -81,8 +81,9 @@ inline constexpr Text reason{
     {"TEXT", max_owner_field}};
 
 inline constexpr Option<SlotType> slot{
-    {"--slot", takes_lock | for_stop | for_release, OptionSource::line, Section::lock,
-     "Exactly this slot of a lock with --slots, a number or a name; release: with --force"},
+    {"--slot", takes_lock | for_hold | for_stop | for_release, OptionSource::line, Section::lock,
+     "Exactly this slot of a lock with --slots, a number or a name; release: of a hold, or with "
+     "--force"},
     {}};
 
 inline constexpr Flag stop_waiting{
@@ -119,7 +120,7 @@ inline constexpr Flag exclusive{{"-x,-e,--exclusive", takes_lock, OptionSource::
                                 true};
 
 inline constexpr Option<PoolType> slots{
-    {"--slots", takes_lock | for_status, OptionSource::anywhere, Section::lock,
+    {"--slots", takes_lock | for_hold | for_status, OptionSource::anywhere, Section::lock,
      "The lock has slots, for as many processes at once: a number of them, at most 1000, and "
      "REDLOCK_SLOT is the slot, from 0; or names, separated by commas, and REDLOCK_SLOT_NAME is "
      "its "

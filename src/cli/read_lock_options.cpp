@@ -146,6 +146,21 @@ Mode read_mode(const Settings& settings, const std::vector<Resource>& resources)
   return mode;
 }
 
+/// The pool of a hold with --slot. Without it a hold is for the whole lock, also where a general
+/// setting has --slots.
+Mode pool_of_hold(const Settings& settings) {
+  if (!settings.find(option::slot)) {
+    if (settings.is_on_line(option::slots)) {
+      Settings::refuse(*settings.find(option::slots),
+                       "needs --slot, the one to hold; leave it out to hold the whole lock");
+    }
+    return {};
+  }
+  auto pool = settings.get(option::slots);
+  if (!pool) return {};
+  return {true, pool->size, 1, std::move(pool->names)};
+}
+
 /// The mode for the slot of --slot, if it is given.
 Mode in_slot(const Settings& settings, Mode mode) {
   const auto slot = settings.get(option::slot);
@@ -278,12 +293,12 @@ commands::LockOptions read_lock_options(const Settings& settings, std::vector<Re
     raise_restart_guard(settings, servers, option::ttl, ttl.length());
   const Duration timeout = servers.timeout.value_or(default_server_timeout(ttl));
   const bool may_share = (option::shared.spec().commands & command) != 0;
-  Mode mode = may_share ? read_mode(settings, resources) : Mode();
+  Mode mode = may_share ? read_mode(settings, resources) : pool_of_hold(settings);
   const WaitPolicy wait = read_wait_policy(settings);
   check_newest_wins(settings, wait, resources.size());
   owner.slots = mode.slots;
   owner.take = mode.take;
-  if (may_share) mode = in_slot(settings, std::move(mode));
+  mode = in_slot(settings, std::move(mode));
   owner.priority = static_cast<unsigned>(settings.get(option::priority));
   const bool insists_on_wait = settings.find(option::wait) && wait.wait != Duration::zero();
   return {.resources = std::move(resources),

@@ -151,9 +151,12 @@ class AcquireHere {
   /// No process renews a hold, so servers that forget it matter more than under a command.
   asio::awaitable<void> report_hold(const Lease& lease) {
     const std::string key = output::key_text(lease.resource);
-    session_.console().notice(fmt::format("{}: on hold until {}; `redlock-cli release {}` lifts it",
-                                          key, output::end_text(lease.ttl.length()),
-                                          output::key_option(lease.resource)));
+    std::optional<std::string> slot;
+    if (!options_.mode.only.empty()) slot = options_.mode.only.front();
+    session_.console().notice(fmt::format(
+        "{}: {}on hold until {}; `redlock-cli release {}{}` lifts it", key,
+        slot ? fmt::format("slot {} ", *slot) : "", output::end_text(lease.ttl.length()),
+        output::key_option(lease.resource), output::slot_option(slot)));
     ServerSet& servers = session_.server_set();
     const std::vector<std::string> forgetful = co_await servers_that_persist_nothing(servers);
     const std::string text = output::forgetful_text(forgetful, servers.size());

@@ -20,9 +20,9 @@ using output::CommandResult;
 /// One lift, from reading the lock to what it leaves.
 class Lifting {
  public:
-  /// `session` must outlive this object.
-  Lifting(Session& session, Resource resource, std::optional<Fence> only_if)
-      : session_(session), resource_(std::move(resource)), only_if_(only_if) {}
+  /// `session` and `options` must outlive this object.
+  Lifting(Session& session, const LiftOptions& options, Resource resource)
+      : session_(session), options_(options), resource_(std::move(resource)) {}
 
   asio::awaitable<output::Outcome> run() {
     co_await read_lock();
@@ -32,21 +32,24 @@ class Lifting {
     // A server may show it that was away when the hold was lifted.
     const std::optional<FoundHold> hold = find_hold(shown_by(votes_));
     const bool is_main = hold && (!found.holder || hold->holder.id == found.holder->id);
-    if (is_main) co_return co_await lift(*hold);
-    if (found.state == InspectState::free)
-      co_return outcome_of(CommandResult::free, "nothing to release: the lock is free");
+    if (is_main && !slot_problem(hold->holder)) co_return co_await lift(*hold);
+    if (found.state == InspectState::free) {
+      co_return outcome_of(
+          CommandResult::free,
+          fmt::format("nothing to release: {} is free", options_.slot ? slot_text() : "the lock"));
+    }
     co_return not_on_hold(*found.holder);
   }
 
  private:
   asio::awaitable<void> read_lock() {
-    const AskRequest question{resource_};
+    const AskRequest question{resource_, std::nullopt, options_.slot};
     votes_ = co_await read_holder(session_.server_set(), question);
   }
 
   asio::awaitable<output::Outcome> lift(FoundHold hold) {
     const std::string held = output::held_text(hold.holder);
-    if (only_if_ && hold.holder.fence != only_if_) {
+    if (options_.only_if && hold.holder.fence != options_.only_if) {
       output::Outcome other =
           outcome_of(CommandResult::lost, "left alone, it has another fence: " + held);
       other.holder = hold.holder;
@@ -58,29 +61,47 @@ class Lifting {
                             result.faults);
     }
     const Owner user = this_user();
-    session_.console().audit(fmt::format("{}: {} lifted the hold; it was {}",
+    session_.console().audit(fmt::format("{}: {} lifted the hold{}; it was {}",
                                          output::key_text(resource_),
-                                         output::person_text(user.user, user.host), held));
+                                         output::person_text(user.user, user.host),
+                                         options_.slot ? " of " + slot_text() : "", held));
     co_await read_lock();
     output::Outcome lifted =
-        outcome_of(CommandResult::released, "lifted" + users_text(hold.holder.id));
+        outcome_of(CommandResult::released, (options_.slot ? slot_text() + " lifted" : "lifted") +
+                                                users_text(hold.holder.id));
     lifted.holder = hold.holder;
     lifted.faults = result.faults;
     co_return lifted;
   }
 
+  /// Why --slot, or its absence, does not match the lock; nullptr if it does.
+  [[nodiscard]] const char* slot_problem(const Holder& holder) const {
+    if (!holder.owner || holder.foreign) return nullptr;
+    const bool has_slots = holder.owner->slots > 0;
+    if (options_.slot && !has_slots) return "it has one holder: leave out --slot";
+    if (!options_.slot && has_slots) return "choose a slot with --slot SLOT";
+    return nullptr;
+  }
+
   [[nodiscard]] output::Outcome not_on_hold(const Holder& holder) const {
-    if (holder.owner && holder.owner->lifted)
+    const std::string held = output::held_text(holder);
+    std::string why;
+    if (const char* problem = slot_problem(holder)) {
+      why = fmt::format("{}: {}", problem, held);
+    } else if (holder.owner && holder.owner->lifted) {
       return outcome_of(CommandResult::released, "already lifted" + users_text(holder.id));
-    output::Outcome refused = outcome_of(
-        CommandResult::usage,
-        fmt::format("not on hold, and no lease of it is set (--token-file, REDLOCK_LEASE): {}; if "
-                    "a command holds it, `redlock-cli stop {}` ends that command and frees the "
-                    "lock",
-                    output::held_text(holder), output::key_option(resource_)));
+    } else {
+      why = fmt::format(
+          "not on hold, and no lease of it is set (--token-file, REDLOCK_LEASE): {}; if a command "
+          "holds it, `redlock-cli stop {}{}` ends that command and frees the lock",
+          held, output::key_option(resource_), output::slot_option(options_.slot));
+    }
+    output::Outcome refused = outcome_of(CommandResult::usage, why);
     refused.holder = holder;
     return refused;
   }
+
+  [[nodiscard]] std::string slot_text() const { return "slot " + options_.slot.value_or(""); }
 
   /// `; run pid 4711 on web1: deploy.sh works on under the lock`, or nothing.
   [[nodiscard]] std::string users_text(const LeaseId& id) const {
@@ -111,15 +132,15 @@ class Lifting {
   }
 
   Session& session_;
+  const LiftOptions& options_;
   Resource resource_;
-  std::optional<Fence> only_if_;
   std::vector<InspectVote> votes_;  ///< the answers of the last round
 };
 
 asio::awaitable<ExitAs> lift_all(Session& session, const LiftOptions& options) {
   KeyReport report(session);
   for (const Resource& resource : options.resources) {
-    Lifting lifting(session, resource, options.only_if);
+    Lifting lifting(session, options, resource);
     output::Outcome outcome = co_await lifting.run();
     report.add(std::move(outcome));
   }

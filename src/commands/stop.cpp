@@ -149,8 +149,8 @@ class Stopping {
     // The request would reach a run with --on-lost warn, too.
     if (owner.stoppable || (has_stoppable_user && !owner.supervised)) return {};
     if (owner.hold_for && holder.users.empty()) {
-      return fmt::format("nothing runs under it: {}; `redlock-cli release {}` lifts the hold",
-                         output::held_text(holder), key);
+      return fmt::format("nothing runs under it: {}; `redlock-cli release {}{}` lifts the hold",
+                         output::held_text(holder), key, output::slot_option(options_.slot));
     }
     const bool is_by_hand = !owner.supervised && owner.renewed_for == Duration::zero();
     const std::string breaking =
@@ -288,8 +288,9 @@ class Stopping {
         CommandResult::busy,
         fmt::format(
             "what ran under it has stopped within {}, but it is still {}; `redlock-cli release "
-            "{}{}",
+            "{}{}{}",
             format_duration(took), output::held_text(holder), output::key_option(options_.resource),
+            output::slot_option(options_.slot),
             is_hold ? "` lifts the hold" : " --force` breaks the lock"),
         holder);
   }

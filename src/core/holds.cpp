@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
+#include <utility>
 
 #include "core/decision.hpp"
 
@@ -34,6 +36,30 @@ std::optional<Fence> fence_of(std::vector<Fence> fences, std::size_t quorum) {
   return fences.front();
 }
 
+std::set<LeaseId> ids_of_slots_on_hold(const std::vector<ShownLock>& shown) {
+  std::set<LeaseId> ids;
+  for (const ShownLock& at : shown) {
+    for (const Share& share : at.shares)
+      if (share.holder.hold) ids.insert(share.holder.id);
+  }
+  return ids;
+}
+
+/// What the servers show of this share: itself, or the exclusive lease in its way.
+std::vector<ShownLock> share_in(const std::vector<ShownLock>& shown, const LeaseId& id) {
+  std::vector<ShownLock> found;
+  for (const ShownLock& at : shown) {
+    const auto share =
+        std::ranges::find(at.shares, id, [](const Share& one) { return one.holder.id; });
+    const bool is_alone = at.holder != nullptr && !at.holder->shared;
+    const Holder* const holder = share != at.shares.end() ? &share->holder
+                                 : is_alone               ? at.holder
+                                                          : nullptr;
+    found.push_back({at.answered, holder});
+  }
+  return found;
+}
+
 /// Whether a server shows this lease as that of a process. Then the mark of another is no proof: a
 /// server must not be able to free other leases by it.
 bool is_disputed(const std::vector<ShownLock>& shown, const LeaseId& id) {
@@ -46,7 +72,7 @@ bool is_disputed(const std::vector<ShownLock>& shown, const LeaseId& id) {
 }  // namespace
 
 std::optional<Duration> hold_remaining(const Holder& holder) {
-  if (!holder.owner || !holder.owner->hold_for || !holder.age) return std::nullopt;
+  if (holder.shared || !holder.owner || !holder.owner->hold_for || !holder.age) return std::nullopt;
   const Duration rest = *holder.owner->hold_for - *holder.age;
   return rest > Duration::zero() ? std::optional(rest) : std::nullopt;
 }
@@ -55,8 +81,12 @@ std::vector<ShownLock> shown_by(const std::vector<InspectVote>& votes) {
   std::vector<ShownLock> shown;
   for (const InspectVote& vote : votes) {
     const auto* taken = std::get_if<Taken>(&vote);
-    shown.push_back(
-        {!std::holds_alternative<Fault>(vote), taken != nullptr ? &taken->holder : nullptr});
+    ShownLock lock{!std::holds_alternative<Fault>(vote)};
+    if (taken != nullptr) {
+      lock.holder = &taken->holder;
+      lock.shares = taken->parties.first_shares;
+    }
+    shown.push_back(lock);
   }
   return shown;
 }
@@ -83,6 +113,16 @@ std::optional<FoundHold> find_hold(const std::vector<ShownLock>& shown) {
   std::ranges::sort(remaining, std::greater());
   found.remaining = remaining[std::min(quorum_of(shown.size()), remaining.size()) - 1];
   found.longest = std::min<Duration>(std::max(found.longest, remaining.front()), Ttl::max);
+  return found;
+}
+
+std::vector<FoundHold> find_holds(const std::vector<ShownLock>& shown) {
+  std::vector<FoundHold> found;
+  if (auto whole = find_hold(shown)) found.push_back(std::move(*whole));
+  for (const LeaseId& id : ids_of_slots_on_hold(shown)) {
+    auto hold = find_hold(share_in(shown, id));
+    if (hold && hold->holder.id == id) found.push_back(std::move(*hold));
+  }
   return found;
 }
 

@@ -163,10 +163,11 @@ struct AwaitedLock {
 };
 
 /// All that it takes to restore a hold at another server, or to lift it (PROTOCOL F2, F3). The
-/// token is never printed or logged.
+/// token, which the record of a hold of a slot has, too, is never printed or logged.
 struct HoldCopy {
   Token token;
   std::string record;  ///< the owner record as the server keeps it
+  Hold how{};          ///< with the slot; that is unknown in the answer to "ask"
 };
 
 /// The lease, ours or foreign, that a server shows under a key.
@@ -184,7 +185,15 @@ struct Holder {
   std::vector<ShownUser> users{};  ///< the first few; only in the answer to "ask" and "inspect"
   std::optional<AwaitedLock>
       waits_for{};                 ///< no command runs under it yet; only from inspect_all()
-  std::optional<HoldCopy> hold{};  ///< of a hold, in the answer to "acquire", "ask" and "inspect"
+  std::optional<HoldCopy> hold{};  ///< of a hold, in the answer to "acquire", "ask" and "inspect";
+                                   ///< never if it stands for all shares
+};
+
+/// One reader of a shared lock.
+struct Share {
+  Holder holder;
+  std::optional<std::size_t> slot;
+  std::string slot_name{};  ///< in a pool by names; otherwise empty
 };
 
 /// What a server reports about itself when a connection to it opens. Facts that were not requested
@@ -234,6 +243,7 @@ struct Granted {
 struct Held {
   Holder holder;
   QueueStatus queue{};
+  std::vector<Share> holds{};  ///< the slots on hold; of very many, those that end last
 };
 struct Queued {  ///< the lock is free for us, but other waiters come first
   QueueStatus queue{};
@@ -321,13 +331,6 @@ struct Waiting {
   std::optional<Owner> owner;
 };
 
-/// One reader of a shared lock.
-struct Share {
-  Holder holder;
-  std::optional<std::size_t> slot;
-  std::string slot_name{};  ///< in a pool by names; otherwise empty
-};
-
 /// How many slots of a lock are taken.
 struct TakenSlots {
   std::size_t taken = 0;
@@ -339,7 +342,7 @@ struct LockParties {
   std::size_t waiters = 0;  ///< total number
   std::vector<Waiting> first_waiters{};
   std::size_t shares = 0;
-  std::vector<Share> first_shares{};
+  std::vector<Share> first_shares{};  ///< and those of holds
   /// A digit for each slot up to the last taken one, 1: it is free. All 0 if that is unknown, or if
   /// the slots have names that the request did not name.
   std::string free_slots{};

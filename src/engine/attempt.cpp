@@ -85,7 +85,7 @@ class Attempt {
       co_await ballot_->event->wait_until(Instant::max());
     if (const auto why = sent_away(); why && !interrupt_.raised()) co_return fail(*why);
     const AcquireDecision decision = tally().decision();
-    if (decision != AcquireDecision::granted) co_await learn_of_hold();
+    if (decision != AcquireDecision::granted) co_await learn_of_holds();
     if (decision != AcquireDecision::granted)
       co_return fail(interrupt_.raised() ? AcquireDecision::interrupted : decision);
 
@@ -111,10 +111,10 @@ class Attempt {
     co_return lease;
   }
 
-  /// After a failure: keeps the hold that is in the way, if there is one.
-  asio::awaitable<void> keep_hold() {
+  /// After a failure: keeps the holds that it met.
+  asio::awaitable<void> keep_holds() {
     if (interrupt_.raised()) co_return;
-    co_await redlock::keep_hold(server_set_, order_.resource, shown(), t0_, interrupt_);
+    co_await redlock::keep_holds(server_set_, order_.resource, shown(), t0_, interrupt_);
   }
 
  private:
@@ -126,11 +126,11 @@ class Attempt {
     return true;
   }
 
-  /// If a hold is in the way, waits for the servers that are slower than the decision, before the
+  /// If there is a hold, waits for the servers that are slower than the decision, before the
   /// attempt is undone there: one that restarted has to learn the scripts, and may have lost the
   /// hold.
-  asio::awaitable<void> learn_of_hold() {
-    if (!find_hold(shown())) co_return;
+  asio::awaitable<void> learn_of_holds() {
+    if (find_holds(shown()).empty()) co_return;
     const Instant end = t0_ + server_set_.server_timeout();
     bool in_time = true;
     while (in_time && !all_voted() && !interrupt_.raised())
@@ -144,9 +144,26 @@ class Attempt {
       const AcquireVote* vote = tally().vote_of(i);
       if (vote == nullptr) continue;
       const auto* held = std::get_if<Held>(vote);
-      shown[i] = {!std::holds_alternative<Fault>(*vote), held != nullptr ? &held->holder : nullptr};
+      shown[i].answered = !std::holds_alternative<Fault>(*vote);
+      if (held == nullptr) continue;
+      shown[i].holder = &held->holder;
+      shown[i].shares = held->holds;
     }
     return shown;
+  }
+
+  /// The hold of the only slot that we want, if a quorum shows it.
+  [[nodiscard]] std::optional<Holder> hold_of_our_slot() const {
+    if (order_.mode.only.size() != 1) return std::nullopt;
+    for (FoundHold& found : find_holds(shown())) {
+      const Hold& how = found.holder.hold->how;
+      const bool is_ours =
+          !how.slot_names.empty()
+              ? how.slot_names == order_.mode.only
+              : !how.slots.empty() && std::to_string(how.slots.front()) == order_.mode.only.front();
+      if (is_ours && found.shows >= quorum_of(server_set_.size())) return std::move(found.holder);
+    }
+    return std::nullopt;
   }
 
   void ask_all() {
@@ -265,7 +282,9 @@ class Attempt {
     }
     AttemptFailure failure{};
     failure.why = why;
-    if (const Holder* holder = tally().main_holder()) failure.holder = *holder;
+    failure.holder = hold_of_our_slot();
+    const Holder* const shown_most = tally().main_holder();
+    if (!failure.holder && shown_most != nullptr) failure.holder = *shown_most;
     failure.faults =
         faults_among(server_set_, [this](std::size_t i) { return tally().vote_of(i); });
     failure.faults.insert(failure.faults.end(), raised_->faults.begin(), raised_->faults.end());
@@ -351,7 +370,7 @@ asio::awaitable<Result<Lease, AttemptFailure>> attempt(ServerSet& server_set, Ac
                                                        AttemptOptions options) {
   Attempt attempt(server_set, std::move(order), interrupt, std::move(options));
   Result<Lease, AttemptFailure> result = co_await attempt.run();
-  if (!result) co_await attempt.keep_hold();
+  if (!result) co_await attempt.keep_holds();
   co_return result;
 }
 

@@ -29,8 +29,12 @@ std::optional<HealRequest> heal_request(Resource resource, const FoundHold& foun
   if (!rest) return std::nullopt;
   const Duration age = *found.holder.owner->hold_for - rest->length();
   const HoldCopy& copy = *found.holder.hold;
-  return HealRequest{std::move(resource), copy.token, *rest, found.holder.fence.value_or(Fence()),
-                     Provenance{age, /*supervised=*/false, copy.record}};
+  return HealRequest{std::move(resource),
+                     copy.token,
+                     *rest,
+                     found.holder.fence.value_or(Fence()),
+                     Provenance{age, /*supervised=*/false, copy.record},
+                     copy.how};
 }
 
 /// Whether the server remembers that the hold was lifted, or broken by force.
@@ -56,7 +60,6 @@ asio::awaitable<bool> restore(ServerSet& server_set, FoundHold found, HealReques
   co_return std::ranges::any_of(votes, shows_lift);
 }
 
-/// What keep_hold() does, however long that takes.
 asio::awaitable<void> restore_or_lift(ServerSet& server_set, Resource resource, FoundHold found,
                                       Instant t0) {
   bool is_lifted = found.is_lifted;
@@ -73,15 +76,19 @@ asio::awaitable<void> restore_or_lift(ServerSet& server_set, Resource resource, 
 
 }  // namespace
 
-asio::awaitable<void> keep_hold(ServerSet& server_set, Resource resource,
-                                std::vector<ShownLock> shown, Instant t0, Interrupt& interrupt) {
-  const std::optional<FoundHold> found = find_hold(shown);
-  if (!found || found->shows < quorum_of(server_set.size())) co_return;
+asio::awaitable<void> keep_holds(ServerSet& server_set, Resource resource,
+                                 std::vector<ShownLock> shown, Instant t0, Interrupt& interrupt) {
+  std::vector<FoundHold> found = find_holds(shown);
+  std::erase_if(found, [quorum = quorum_of(server_set.size())](const FoundHold& hold) {
+    return hold.shows < quorum;
+  });
+  if (found.empty()) co_return;
   const std::shared_ptr<Event> changed = server_set.clock().make_event();
   const auto is_done = std::make_shared<bool>(false);
   spawn(server_set.executor(),
-        [&server_set, resource, found = *found, t0, changed, is_done]() -> asio::awaitable<void> {
-          co_await restore_or_lift(server_set, resource, found, t0);
+        [&server_set, resource, found, t0, changed, is_done]() -> asio::awaitable<void> {
+          for (const FoundHold& hold : found)
+            co_await restore_or_lift(server_set, resource, hold, t0);
           *is_done = true;
           changed->notify();
         });
@@ -93,7 +100,7 @@ asio::awaitable<void> keep_hold(ServerSet& server_set, Resource resource,
 
 asio::awaitable<LiftResult> lift_hold(ServerSet& server_set, Resource resource, FoundHold hold) {
   HeldLease held(server_set, std::move(resource), hold.holder.hold->token,
-                 hold.holder.fence.value_or(Fence()));
+                 hold.holder.fence.value_or(Fence()), hold.holder.hold->how);
   held.lift(hold.longest);
   ReleaseResult result = co_await held.release(/*by_hand=*/true);
   const std::size_t answered = server_set.size() - result.faults.size();

@@ -123,7 +123,8 @@ asio::awaitable<void> keep_broken(ServerSet& server_set, BreakRequest request,
                                   const std::vector<BreakVote>& votes) {
   for (const BreakVote& vote : votes) {
     const auto* broken = std::get_if<Broken>(&vote);
-    if (broken == nullptr || !broken->holder.owner || !broken->holder.owner->hold_for) continue;
+    if (broken == nullptr || broken->holder.shared || !broken->holder.owner) continue;
+    if (!broken->holder.owner->hold_for) continue;
     request.hold = broken->holder.id;
     request.tombstone_life =
         std::max(request.tombstone_life, broken->holder.remaining.value_or(Duration::zero()));
@@ -162,7 +163,7 @@ asio::awaitable<void> inspect_all(ServerSet& server_set, const std::vector<Resou
   const auto inspect_one = [&](std::size_t i) -> asio::awaitable<void> {
     const Instant t0 = server_set.clock().now();
     std::vector<InspectVote> found = co_await inspect(server_set, resources[i], scope);
-    co_await keep_hold(server_set, resources[i], shown_by(found), t0, uninterrupted);
+    co_await keep_holds(server_set, resources[i], shown_by(found), t0, uninterrupted);
     co_await find_awaited(server_set, resources[i], found);
     votes[i] = std::move(found);
     for (; next < votes.size() && !votes[next].empty(); ++next)

@@ -184,6 +184,10 @@ std::string slots_text(const TakenSlots& slots, const Holder& holder) {
                                 ? fmt::format("{} of {} slots taken", slots.taken, slots.limit)
                                 : "held in slots";
   const Owner& latest = *holder.owner;
+  if (latest.hold_for) {
+    return fmt::format("{}, the last on hold by {}{}", taken, person_text(latest.user, latest.host),
+                       latest.note.empty() ? "" : ": " + safe(latest.note));
+  }
   if (latest.finished) {
     return fmt::format("{}, the last {}", taken,
                        kept_text(latest, *latest.finished, holder.remaining));
@@ -341,6 +345,10 @@ std::string forgetful_text(const std::vector<std::string>& forgetful, std::size_
 
 std::string key_option(const Resource& resource) {
   return (resource.key().starts_with('-') ? "--key=" : "-k ") + shell_word(resource.key());
+}
+
+std::string slot_option(const std::optional<std::string>& slot) {
+  return slot ? " --slot " + *slot : std::string();
 }
 
 std::string foreign_key_text(const ForeignKey& key) {
@@ -532,11 +540,12 @@ std::optional<TakenSlots> taken_slots(const LockParties& parties,
 std::vector<std::string> parties_lines(const LockParties& parties) {
   std::vector<std::string> lines;
   for (const Share& share : parties.first_shares) {
-    const bool is_kept = share.holder.owner && share.holder.owner->finished;
+    const auto& owner = share.holder.owner;
+    const bool has_no_process = owner && (owner->finished || owner->hold_for || owner->lifted);
     const std::string where = !share.slot_name.empty() ? safe(share.slot_name) + ": "
                               : share.slot             ? fmt::format("slot {}: ", *share.slot)
                                                        : "shared: ";
-    lines.push_back(where + (is_kept ? held_text(share.holder) : holder_text(share.holder)) +
+    lines.push_back(where + (has_no_process ? held_text(share.holder) : holder_text(share.holder)) +
                     (share.holder.waits_for ? "; " + awaited_text(*share.holder.waits_for) : ""));
   }
   if (parties.shares > parties.first_shares.size())

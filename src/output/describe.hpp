@@ -92,6 +92,9 @@ std::optional<Duration> since_renewal(const Holder& holder);
 /// looks like an option.
 std::string key_option(const Resource& resource);
 
+/// ` --slot phone2`, to follow the key; empty without a slot.
+std::string slot_option(const std::optional<std::string>& slot);
+
 /// Describes a key that redlock-cli did not write: `a key of type hash with 3 elements, without
 /// expiry`.
 std::string foreign_key_text(const ForeignKey& key);

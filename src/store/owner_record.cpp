@@ -24,7 +24,7 @@ constexpr std::uint64_t max_exit_code = 255;
 /// A hold that is extended just before its end.
 constexpr Milliseconds max_hold = 2 * Ttl::max;
 
-std::string text_field(const Json& record, const char* name) {
+std::string text_field(const Json& record, std::string_view name) {
   const auto field = record.find(name);
   if (field == record.end() || !field->is_string()) return {};
   return to_valid_utf8(shortened(field->get<std::string>(), max_owner_field));
@@ -174,6 +174,12 @@ std::optional<StopRequest> stop_request_in(std::string_view record) {
   if (!has(protocol::word::stop_field) && !has(protocol::word::replaced_field)) return std::nullopt;
   const Json parsed = Json::parse(record, nullptr, /*allow_exceptions=*/false);
   return parsed.is_object() ? stop_request_of(parsed) : std::nullopt;
+}
+
+std::optional<Token> hold_token_in(std::string_view record) {
+  const Json parsed = Json::parse(record, nullptr, /*allow_exceptions=*/false);
+  if (!parsed.is_object()) return std::nullopt;
+  return Token::from_text(text_field(parsed, protocol::word::token_field));
 }
 
 bool shows_lift(std::string_view record) {

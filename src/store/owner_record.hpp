@@ -17,7 +17,8 @@ namespace redlock {
 /// "signal" (Finished), "stoppable" (Owner::stoppable), "next" and "last" (Owner::next_key,
 /// last_key), "hold_ms" (Owner::hold_for) and "place" (Owner::place: {"ticket":…,"waiter":…}).
 /// Scripts add "stop_request" (encode_stop_request()), and "replaced_by" for the request of a newer
-/// run. They replace "hold_ms" by "lifted_ms" (Owner::lifted).
+/// run. They replace "hold_ms" by "lifted_ms" (Owner::lifted), and add "token" to the record of a
+/// hold of a slot (hold_token_in()).
 std::string encode_owner(const Owner& owner);
 
 /// The owner record of a client that wants certain slots (Mode::only), with the field "only": these
@@ -33,6 +34,9 @@ std::optional<StopRequest> decode_stop_request(std::string_view text);
 
 /// The stop request in an owner record; nullopt if there is none, which takes little time.
 std::optional<StopRequest> stop_request_in(std::string_view record);
+
+/// The token in the record of a hold of a slot; nullopt if there is none.
+std::optional<Token> hold_token_in(std::string_view record);
 
 /// Whether the record is that of a hold that was lifted, which takes little time to find out for
 /// others.

@@ -78,11 +78,12 @@ std::optional<Holder> holder_of(const std::vector<Reply>& part) {
   holder->owner = decode_owner(part[at::record].text);
   if (!holder->owner) return holder;
   holder->owner->supervised = part[at::supervised].integer == 1;
+  if (!holder->owner->hold_for || holder->shared) return holder;
   const bool has_value = part.size() > at::value && part[at::value].type == Type::text;
-  const auto token = has_value ? Token::from_text(part[at::value].text) : std::nullopt;
+  const auto token =
+      has_value ? Token::from_text(part[at::value].text) : hold_token_in(part[at::record].text);
   const bool is_proven = token && sha1_hex(token->secret()) == holder->id.text;
-  if (is_proven && holder->owner->hold_for && !holder->shared)
-    holder->hold = HoldCopy{*token, part[at::record].text};
+  if (is_proven) holder->hold = HoldCopy{*token, part[at::record].text};
   return holder;
 }
 
@@ -172,6 +173,33 @@ std::size_t count_of(const Reply& reply) {
   return static_cast<std::size_t>(std::max<std::int64_t>(reply.integer, 0));
 }
 
+/// A share with its slot; nullopt if the reply has another form.
+std::optional<Share> share_of(const Reply& reply) {
+  auto holder = holder_of(reply.elements);
+  if (!holder || reply.elements.size() <= reply_at::holder::extra) return std::nullopt;
+  holder->id.text = holder->id.text.substr(0, holder->id.text.find(word::part_sign));
+  const Reply& slot = reply.elements[reply_at::holder::extra];
+  const bool has_name = slot.type == Type::text && is_slot_name(slot.text);
+  Share share{std::move(*holder), has_name ? std::nullopt : slot_of(slot),
+              has_name ? slot.text : ""};
+  if (auto& hold = share.holder.hold) {
+    hold->how.shared = true;
+    if (share.slot) hold->how.slots = {*share.slot};
+    if (has_name) hold->how.slot_names = {share.slot_name};
+  }
+  return share;
+}
+
+/// The shares of the slots on hold, in the reply that describes the holder.
+std::vector<Share> holds_of(const std::vector<Reply>& part) {
+  std::vector<Share> holds;
+  if (part.size() <= reply_at::holder::holds) return holds;
+  for (const Reply& hold : part[reply_at::holder::holds].elements) {
+    if (auto share = share_of(hold)) holds.push_back(std::move(*share));
+  }
+  return holds;
+}
+
 /// See inspect.lua.
 std::optional<LockParties> parties_of(const Reply& reply) {
   namespace at = reply_at::parties;
@@ -192,13 +220,9 @@ std::optional<LockParties> parties_of(const Reply& reply) {
   }
   parties.shares = count_of(part[at::shares]);
   for (const Reply& share : part[at::first_shares].elements) {
-    auto holder = holder_of(share.elements);
-    if (!holder || share.elements.size() <= reply_at::holder::extra) return std::nullopt;
-    holder->id.text = holder->id.text.substr(0, holder->id.text.find(word::part_sign));
-    const Reply& slot = share.elements[reply_at::holder::extra];
-    const bool has_name = slot.type == Type::text && is_slot_name(slot.text);
-    parties.first_shares.push_back(
-        {std::move(*holder), has_name ? std::nullopt : slot_of(slot), has_name ? slot.text : ""});
+    auto known = share_of(share);
+    if (!known) return std::nullopt;
+    parties.first_shares.push_back(std::move(*known));
   }
   parties.free_slots = part[at::free_slots].text;
   return parties;
@@ -209,7 +233,7 @@ AcquireVote held_vote(const ScriptReply& reply) {
   if (!holder || reply->elements.size() <= reply_at::holder::extra) return garbage();
   auto queue = queue_status_of(reply->elements[reply_at::holder::extra]);
   if (!queue) return garbage();
-  return Held{std::move(*holder), std::move(*queue)};
+  return Held{std::move(*holder), std::move(*queue), holds_of(reply->elements)};
 }
 
 /// The owner record of the breaker, if the reply has one.
@@ -397,6 +421,13 @@ InspectVote inspect_vote(const ScriptReply& reply) {
   auto users = users_of(fields[reply_at::parties::users]);
   if (!holder || !users) return garbage();
   holder->users = std::move(*users);
+  std::vector<Share>& shares = parties->first_shares;
+  for (Share& hold : holds_of(reply->elements)) {
+    const LeaseId& id = hold.holder.id;
+    if (std::ranges::find(shares, id, [](const Share& one) { return one.holder.id; }) ==
+        shares.end())
+      shares.push_back(std::move(hold));
+  }
   return Taken{std::move(*holder), std::move(*parties), {}, std::move(runs)};
 }
 

@@ -721,6 +721,18 @@ END_OF_TEST
   assert_equal "$status" 143
 }
 
+@test "devices: a broken one is taken out of the pool, and put back" {
+  run -0 sh -c "$(block recipes/gpus.md broken-device)"
+  assert_output --partial "slot s23 on hold until"
+  run -75 redlock-cli run -k phones --slots s23,pixel-8 --slot s23 -n -- true
+  assert_output --partial "screen is broken"
+  run -0 redlock-cli run -k phones --slots s23,pixel-8 -n -- sh -c 'echo "$REDLOCK_SLOT_NAME"'
+  assert_output pixel-8
+  run -0 sh -c "$(block recipes/gpus.md repaired-device)"
+  run -0 redlock-cli run -k phones --slots s23,pixel-8 -n -- sh -c 'echo "$REDLOCK_SLOT_NAME"'
+  assert_output s23
+}
+
 @test "make: a make below redlock-cli has the jobs of the one above" {
   mkdir sub
   block recipes/make.md jobserver | makefile

@@ -216,6 +216,13 @@ start_deploy() {
   wait_for_no_key 0 deploy
 }
 
+@test "hold: a device is taken out of the pool, and put back" {
+  run -0 sh -c "$(example -hold.1 device)"
+  assert_output --partial "phones: slot p2 on hold until"
+  assert_output --partial "phones: slot p2 lifted"
+  wait_for_no_key 0 phones
+}
+
 # --- redlock-cli-stop(1) ---
 
 @test "stop: the running command is stopped, and no other slot" {

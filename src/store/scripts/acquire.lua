@@ -66,7 +66,6 @@ if is_partial then
 end
 
 local supersedes = ARGV.supersedes == '1'
-local needs_ticket = supersedes and waiter == ''
 local dismissed_up_to, dismissal = 0, nil
 if waiter ~= '' then
   dismissed_up_to, dismissal = last_dismissal()
@@ -114,11 +113,12 @@ local function queue_status(may_change, offered)
 end
 
 local may_enter = admits(state, mode) and slots
-local beside_readers = state == 'shared' and limit == 0
 local must_leave = superseder or dismissal
 local score = waiter ~= '' and score_of(class, ticket) or end_of_class(class)
-local is_turn = not must_leave and not needs_ticket and may_enter
-  and is_our_turn(state, time, waiter, score, beside_readers, ours)
+local is_turn = not must_leave and may_enter
+  -- Such a one needs a ticket first.
+  and not (supersedes and ARGV.waiter == '')
+  and is_our_turn(state, time, waiter, score, state == 'shared' and limit == 0, ours)
 if ours then slots, free = ours.slots, ours.free end
 if not is_turn then
   if must_leave and may_enter then notify_next(state, time, waiter) end
@@ -166,9 +166,9 @@ if not is_turn then
     end
   end
   if state == 'free' then return {WORD.queued, queue_status(may_change, offered)} end
-  local refusal = with_value(describe(WORD.held, value, type_name, time), value)
+  local refusal, _, holds = describe(WORD.held, value, type_name, time)
   refusal[REPLY.holder.extra] = queue_status(may_change, offered)
-  return refusal
+  return with_value(refusal, value, holds, time)
 end
 
 local runs, unreadable = '', nil
@@ -184,6 +184,9 @@ if mode == WORD.alone then
   fence, failure = grant_exclusive(token, id, ttl, ARGV.supervised, ARGV.record, time)
   if not fence then return failure end
 else
+  if string.match(record, HOLD) then
+    record = with_field(record, WORD.token_field, '"' .. token .. '"') or record
+  end
   fence, failure = next_fence(time, ttl)
   failure = failure or add_share(id, ttl, {
     fence = fence, since = time, supervised = ARGV.supervised, record = record

@@ -60,4 +60,4 @@ local reply = describe(WORD.held, value, type_name, time)
 local users = value ~= SHARED and read_users('exclusive', reply[REPLY.holder.id], time)
 reply[REPLY.holder.extra] = describe_users({}, users, time)
 reply[REPLY.holder.ended] = ended
-return with_value(reply, value)
+return with_value(reply, value, {})

@@ -19,8 +19,9 @@ if refused then return refused end
 local time = now()
 local state, value, type_name = lock_state(time)
 if not state then return value end
-local is_here = state == 'held' and not type_name
-if ARGV.hold ~= '' and not (is_here and redis.sha1hex(value) == ARGV.hold) then
+local is_share = ARGV.hold ~= '' and KEYS.readers and share_end(ARGV.hold, time)
+local is_alone = state == 'held' and not type_name and redis.sha1hex(value) == ARGV.hold
+if ARGV.hold ~= '' and not is_share and not is_alone then
   if not KEYS.released then return redis.error_reply(ELSEWHERE) end
   leave_tombstones({ARGV.hold}, ARGV.breaker, tonumber(ARGV.tombstone_life), time)
   return {WORD.free}
@@ -34,7 +35,8 @@ if not source or needs_slots and not KEYS.slots then return redis.error_reply(EL
 local holder = describe(WORD.broken, value, type_name, time)
 local slot_id
 if needs_slots then
-  local reader, problem = reader_in(slot_of(ARGV.slot), time)
+  local reader, problem = is_share and ARGV.hold, nil
+  if not reader then reader, problem = reader_in(slot_of(ARGV.slot), time) end
   if not reader then return problem or {WORD.free} end
   slot_id = string.match(reader, '^[^' .. WORD.part_sign .. ']+')
   holder, problem = describe_share(WORD.broken, slot_id, share_end(slot_id, time) or time, time)

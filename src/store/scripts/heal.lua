@@ -2,7 +2,7 @@
 -- same round (R5). Never shortens a lease, and never replaces a record of ours, which may have a
 -- stop request. A user of the lease also restores its own entry if the record was lost (U4), even
 -- after the keeper has released the lease there. A hold lasts until its own end, whichever process
--- restores it (F2).
+-- restores it (F2), and takes no slot that may be another's.
 -- ARGV: token, ttl, fence, age, supervised, owner record, mode (x or s), slots as '1,4' or
 --       'a,b' or '', the user's id ('': the keeper) and record
 -- -> {'healed'} | {'gone', …} if it was released by hand or broken meanwhile
@@ -66,12 +66,14 @@ else
   if state ~= 'free' and value ~= SHARED then
     return describe(WORD.held, value, type_name, time)
   end
-  for nth, slot in ipairs(slots) do
-    if end_of_other_in(slot, part_id(id, nth), time) then
-      return describe(WORD.held, SHARED, nil, time)
-    end
-  end
   local ends = share_end(id, time)
+  for nth, slot in ipairs(slots) do
+    local other, unknown = end_of_other_in(slot, part_id(id, nth), time), nil
+    -- No process of the hold would find out later that the slot is lost (M2).
+    if not other and hold and not ends then other, unknown = reader_in(slot, time) end
+    if unknown and not other then return unknown end
+    if other then return describe(WORD.held, SHARED, nil, time) end
+  end
   local known = ends and read_share(redis.call('HGET', KEYS.shares, id))
   if ends then
     local unread
@@ -81,7 +83,7 @@ else
   ttl = math.max(ttl, (ends or 0) - time)
   local failure = add_share(id, ttl, {
     fence = ARGV.fence, since = since, supervised = ARGV.supervised,
-    record = known and known.record or ARGV.record
+    record = known and known.record or record
   }, slots, time) or restore_users('shared', time + ttl, ends or time + ttl)
   if failure then return failure end
 end

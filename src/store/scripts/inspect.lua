@@ -62,9 +62,13 @@ local parties = {
 
 if state == 'free' then return {WORD.free, parties} end
 local ends = value == SHARED and ARGV.share ~= '' and share_end(ARGV.share, time)
-local holder = ends and describe_share(WORD.held, ARGV.share, ends, time)
-  or with_value(describe(WORD.held, value, type_name, time), value)
+local holder, _, holds
+if ends then
+  holder = describe_share(WORD.held, ARGV.share, ends, time)
+else
+  holder, _, holds = describe(WORD.held, value, type_name, time)
+end
 -- While the slot moves, the owner record may be elsewhere. Then it is not known to be foreign.
 if not KEYS.owner then holder[REPLY.holder.ours] = 1 end
 holder[REPLY.holder.extra] = parties
-return holder
+return ends and holder or with_value(holder, value, holds, time)

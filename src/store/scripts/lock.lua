@@ -75,7 +75,8 @@ end
 -- The reply that describes the holder; -1: it never expires, or its age is unknown. The age of a
 -- shared lock is the time since it became shared; the other data is that of the latest reader. The
 -- owner record does not serve for this: it has the reader that came last, even if that one has
--- released its share.
+-- released its share. -> the reply, an error if the record cannot be read, and the ids of the
+-- shares whose slots are on hold
 local function describe(word, value, type_name, time)
   local shared = value == SHARED
   local id = type_name and 'type:' .. type_name or shared and WORD.all_shares
@@ -84,11 +85,11 @@ local function describe(word, value, type_name, time)
   local is_known = owner.lease == id
   local since = is_known and tonumber(owner.since)
   local age = since and math.max(0, time - since) or -1
-  local known = is_known and owner
-  if shared then known = latest_share(time) end
+  local known, holds = is_known and owner, {}
+  if shared then known, holds = latest_share(time) end
   local reply = holder_reply(
     word, id, type_name or 'string', remaining_ms(time), shared or is_known, age, known or {})
-  return reply, unread
+  return reply, unread, holds
 end
 
 -- Like describe(), for one share, with its slot at the end; and an error if the entry cannot be
@@ -103,12 +104,13 @@ local function describe_share(word, id, ends, time)
   return reply, first_error(stored)
 end
 
--- A hold is an exclusive lease that no process needs, with a mark in its owner record (F1). Its end
--- does not depend on its users. -> that end, or nil if the record is not that of a hold
+-- A hold is a lease that no process needs, exclusive or in one slot, with a mark in its record
+-- (F1). Its end does not depend on its users. `lease`: an owner record, or a share. -> that end, or
+-- nil if it is no hold
 local HOLD = '"' .. WORD.hold_field .. '":(%d+)'
-local function hold_end(owner)
-  local length = string.match(owner.record or '', HOLD)
-  return length and tonumber(owner.since) and tonumber(owner.since) + tonumber(length)
+local function hold_end(lease)
+  local length = string.match(lease.record or '', HOLD)
+  return length and tonumber(lease.since) and tonumber(lease.since) + tonumber(length)
 end
 
 -- The record of a hold that lasts for this long from its grant, or that is lifted (nil).
@@ -118,13 +120,21 @@ local function with_length(record, length)
   return (string.gsub(record, HOLD, '"' .. field .. '":' .. value, 1))
 end
 
--- Adds the value of the lock to the reply about a hold. Every client that may lock may also restore
--- or lift the hold (F2, F3).
-local function with_value(reply, value)
-  if string.match(reply[REPLY.holder.record], HOLD) then
-    reply[REPLY.holder.ended] = reply[REPLY.holder.ended] or 0
-    reply[REPLY.holder.value] = value
+-- Adds the value of the lock to the reply about a hold; for slots on hold their shares, whose
+-- records have the tokens. Every client that may lock may also restore or lift the hold (F2, F3).
+-- `holds`: the ids that describe() found
+local function with_value(reply, value, holds, time)
+  if not holds[1] and (value == SHARED or not string.match(reply[REPLY.holder.record], HOLD)) then
+    return reply
   end
+  reply[REPLY.holder.ended] = reply[REPLY.holder.ended] or 0
+  reply[REPLY.holder.value] = value == SHARED and '' or value
+  local shares = {}
+  for _, id in ipairs(holds) do
+    local ends = share_end(id, time)
+    if ends then shares[#shares + 1] = describe_share('share', id, ends, time) end
+  end
+  reply[REPLY.holder.holds] = shares
   return reply
 end
 

@@ -105,13 +105,6 @@ local function ask_users(known)
     how == 'shared' and write_share(id, known) or redis.pcall('HSET', KEYS.owner, 'record', asked))
 end
 
--- From now on it is the lease of its users, if it has any.
-local function end_hold(users)
-  if not users.hold then return end
-  local record = with_length(read_owner().record, nil)
-  return first_error(redis.pcall('HSET', KEYS.owner, 'record', record))
-end
-
 if user ~= '' or ARGV.may_have_users == '1' then
   local users, unread = read_users(how, id, time)
   if not users then return unread end
@@ -129,7 +122,8 @@ if user ~= '' or ARGV.may_have_users == '1' then
     if expire_in == 0 then
       leave_tombstones({tombstone}, nil, math.max(rest_of_lease(), tombstone_life), time)
     end
-    local failure = end_hold(users)
+    -- From now on it is the lease of its users, if it has any.
+    local failure = users.hold and move_hold(how, id, nil)
     if failure then return failure end
   end
   if not users.left or users[1] or not users.known then

@@ -77,22 +77,25 @@ local function is_kept(record)
   return has_field(record, WORD.kept_field)
 end
 
--- The share of the latest living reader, which has the largest fence; or nil. Shares that only
--- --min-hold keeps have no process, so all others take precedence; of several such shares, it is
--- the one that ends last.
+-- The share of the latest living reader, which has the largest fence; or nil. Holds, and shares
+-- that only --min-hold keeps, have no process, so all others take precedence; of several such
+-- shares, it is the one that ends last. -> that share, and the ids of the holds among the shares,
+-- of many those that end last
 local function latest_share(time)
   local ids = living_readers(time)
   local shares = ids[1] and redis.pcall('HMGET', KEYS.shares, unpack(ids)) or {}
-  local latest, highest = nil, -1
+  local latest, highest, holds = nil, -1, {}
   for i = #shares, 1, -1 do
     local rank = tonumber((string.match(shares[i] or '', SHARE))) or -1
+    local is_hold = rank >= 0 and has_field(shares[i], WORD.hold_field)
+    if is_hold and #holds < NUMBER.max_holds then holds[#holds + 1] = ids[i] end
     if rank > highest then
       local share = read_share(shares[i])
-      if is_kept(share.record) then rank = 0 end
+      if is_hold or is_kept(share.record) then rank = 0 end
       if rank > highest then latest, highest = share, rank end
     end
   end
-  return latest
+  return latest, holds
 end
 
 -- A number in an owner record. Within its strings, every quotation mark follows a backslash.

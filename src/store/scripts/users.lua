@@ -49,6 +49,7 @@ local function read_users(how, id, time)
     if is_error(stored) then return nil, stored end
     local share = read_share(stored[1])
     known, text, max_ttl = share and share.record, stored[2], stored[3]
+    hold = share and hold_end(share)
   end
   local users, unread = parse_users(text, time)
   if not users then return nil, unread end
@@ -122,6 +123,16 @@ local function raise_max_ttl(how, id, max_ttl, ttl)
   return first_error(redis.pcall('HSET', key, field, decimal(ttl)))
 end
 
+-- Moves the end of a hold in its record; nil: it is lifted. -> an error or nil
+local function move_hold(how, id, ends)
+  local lease = how == 'exclusive' and read_owner()
+    or read_share(redis.pcall('HGET', KEYS.shares, id))
+  lease.record = with_length(lease.record, ends and ends - tonumber(lease.since))
+  return first_error(
+    how == 'shared' and write_share(id, lease)
+      or redis.pcall('HSET', KEYS.owner, 'record', lease.record))
+end
+
 -- Moves the own end of a keeper that has extended its lease, beside users or of a hold, in the
 -- record. -> an error or nil
 local function move_keeper(how, id, users, ttl, time)
@@ -131,9 +142,7 @@ local function move_keeper(how, id, users, ttl, time)
     failure = write_users(how, id, users)
   end
   if failure or not users.hold or users.hold >= time + ttl then return failure end
-  local owner = read_owner()
-  local record = with_length(owner.record, time + ttl - tonumber(owner.since))
-  return first_error(redis.pcall('HSET', KEYS.owner, 'record', record))
+  return move_hold(how, id, time + ttl)
 end
 
 -- Appends REPLY.user of the first users to a list.

@@ -80,6 +80,47 @@ TEST(Holds, ALeaseThatAnotherServerShowsAsAnyOtherIsNone) {
   EXPECT_FALSE(find_hold({shows(forged), shows(plain), shows(plain)}));
 }
 
+Share slot_on_hold(const std::string& id) {
+  Share share{hold(), std::nullopt, "phone"};
+  share.holder.id = LeaseId{id};
+  return share;
+}
+
+ShownLock shows_shares(const Holder& all, const std::vector<Share>& shares) {
+  return {true, &all, shares};
+}
+
+TEST(Holds, AllSharesTogetherAreNone) {
+  Holder latest = hold();
+  latest.shared = true;
+  EXPECT_FALSE(hold_remaining(latest));
+}
+
+TEST(Holds, OfSlotsAreFoundEachByItself) {
+  Holder all = lease("shared");
+  all.shared = true;
+  const Holder other = lease("other");
+  const std::vector<Share> both{slot_on_hold("one"), slot_on_hold("two")};
+  const std::vector<Share> second{slot_on_hold("two")};
+  const auto found =
+      find_holds({shows_shares(all, both), shows_shares(all, second), nothing, shows(other)});
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].holder.id.text, "one");
+  EXPECT_EQ(found[0].shows, 1U);
+  EXPECT_EQ(found[0].lacking, (std::vector<std::size_t>{1, 2})) << "not beside an exclusive lease";
+  EXPECT_EQ(found[1].shows, 2U);
+  EXPECT_EQ(found[1].lacking, std::vector<std::size_t>{2});
+  EXPECT_EQ(found[1].remaining, 50min);
+}
+
+TEST(Holds, ASlotThatAnotherServerShowsAsAnyOtherIsNone) {
+  Holder all = lease("shared");
+  all.shared = true;
+  const std::vector<Share> forged{slot_on_hold("id")};
+  const std::vector<Share> plain{Share{lease("id"), std::nullopt, "phone"}};
+  EXPECT_TRUE(find_holds({shows_shares(all, forged), shows_shares(all, plain), nothing}).empty());
+}
+
 TEST(Holds, OneServerShowsThatTheyWereLifted) {
   const Holder full = hold();
   Holder lifted = lease();

@@ -131,7 +131,7 @@ TEST_F(Holds, IsNotRestoredFromLessThanAQuorum) {
   votes = world.run(inspect(first.server_set, resource(), RunsTold::none));
   const Instant t0 = world.now();
   world.run([&]() -> asio::awaitable<bool> {
-    co_await keep_hold(first.server_set, resource(), shown_by(votes), t0, first.interrupt);
+    co_await keep_holds(first.server_set, resource(), shown_by(votes), t0, first.interrupt);
     co_return true;
   }());
   EXPECT_EQ(holds(), 1U);
@@ -156,7 +156,7 @@ TEST_F(Holds, AClientThatWasPausedDoesNotRestoreIt) {
   restart(1);  // it forgets the lift
   world.settle_for(1min);
   world.run([&]() -> asio::awaitable<bool> {
-    co_await keep_hold(first.server_set, resource(), shown_by(seen), t0, first.interrupt);
+    co_await keep_holds(first.server_set, resource(), shown_by(seen), t0, first.interrupt);
     co_return true;
   }());
   EXPECT_EQ(holds(), 1U);
@@ -171,7 +171,7 @@ TEST_F(Holds, ASignalEndsItsRestoration) {
   world.in(10ms, [this] { first.interrupt.raise(); });
   const Instant began = world.now();
   world.run([&]() -> asio::awaitable<bool> {
-    co_await keep_hold(first.server_set, resource(), shown_by(votes), t0, first.interrupt);
+    co_await keep_holds(first.server_set, resource(), shown_by(votes), t0, first.interrupt);
     co_return true;
   }());
   EXPECT_LT(world.now() - began, 20ms);
@@ -185,7 +185,7 @@ TEST_F(Holds, ALateHealFindsThatItWasLifted) {
   EXPECT_TRUE(lift(second));
   const Instant t0 = first.server_set.clock().now();
   world.run([&]() -> asio::awaitable<bool> {
-    co_await keep_hold(first.server_set, resource(), shown_by(seen), t0, first.interrupt);
+    co_await keep_holds(first.server_set, resource(), shown_by(seen), t0, first.interrupt);
     co_return true;
   }());
   EXPECT_EQ(holds(), 0U);
@@ -210,7 +210,7 @@ TEST_F(Holds, ALateHealFindsThatItHasEndedAlsoWhereItWasMissing) {
     end_hold();
     const Instant t0 = first.server_set.clock().now();
     world.run([&]() -> asio::awaitable<bool> {
-      co_await keep_hold(first.server_set, resource(), shown_by(seen), t0, first.interrupt);
+      co_await keep_holds(first.server_set, resource(), shown_by(seen), t0, first.interrupt);
       co_return true;
     }());
     EXPECT_EQ(holds(), 0U);
