@@ -108,6 +108,9 @@ class Draw {
   void add_users();
   /// Most sessions want some of several slots, and some do not wait behind many.
   void take_slots();
+  /// Most sessions want slots by name: hosts know some of the names, in an order of their own, and
+  /// some sessions want certain ones. `may_number`: and a few want slots by number.
+  void name_slots(bool may_number);
   /// Its host stands still from the votes until the lease expires, so it has no lease.
   void have_first_oversleep();
   /// This is harmless where clients can tell one server from another.

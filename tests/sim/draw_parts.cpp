@@ -289,6 +289,25 @@ void Draw::take_slots() {
   }
 }
 
+void Draw::name_slots(bool may_number) {
+  const std::vector<std::string> all{"a", "b", "c", "d"};
+  for (SessionPlan& plan : schedule_.sessions) {
+    if (plan.supersedes || plan.keys > 1) continue;
+    const bool stays = extra_.chance(150) && (may_number || plan.mode.slots == 0);
+    if (stays) continue;
+    if (may_number && extra_.chance(100)) {
+      plan.mode = Mode{true, 1 + extra_.below(3)};
+      continue;
+    }
+    std::vector<std::string> names = all;
+    for (std::size_t i = names.size() - 1; i > 0; --i)
+      std::swap(names[i], names[extra_.below(i + 1)]);
+    names.resize(extra_.chance(400) ? 1 : 2 + extra_.below(3));
+    plan.mode = Mode{true, names.size(), 1, names};
+    if (extra_.chance(200)) plan.mode.take = 1 + extra_.below(names.size());
+  }
+}
+
 void Draw::lose_slots() {
   for (SessionPlan& plan : schedule_.sessions) {
     if (!plan.supersedes && extra_.chance(800)) plan.mode = Mode{true, 1 + extra_.below(2)};

@@ -65,6 +65,7 @@ void Draw::chaos() {
   if (profile_.spoils_helper_keys) deny_commands();
   if (mixes_modes_ && profile_.in_promise && extra_.chance(200)) lose_slots();
   if (profile_.takes_slots) take_slots();
+  if (profile_.names_slots) name_slots(/*may_number=*/true);
   if (profile_.hands_over) add_users();
   finish();
 }
@@ -150,6 +151,7 @@ void Draw::queue() {
   mixes_modes_ = random_.chance(500);
   const std::size_t waiters = random_.chance(100) ? 6 + random_.below(7) : 2 + random_.below(4);
   for (std::size_t i = 0; i < waiters; ++i) schedule_.sessions.push_back(waiter());
+  if (profile_.names_slots) name_slots(/*may_number=*/false);
   schedule_.bound = bound_of_hand_over();
   const auto leaves_a_share = [](const SessionPlan& plan) {
     return plan.mode.shared && plan.expire_in > Duration::zero();

@@ -88,14 +88,16 @@ void Referee::check_overlap(const std::string& token, const Facts& facts) {
 
 bool Referee::may_be_together(const Facts& one, const Facts& other) {
   const bool share = one.hold.shared && other.hold.shared;
-  const auto is_taken = [&](std::size_t slot) {
-    return std::ranges::binary_search(other.hold.slots, slot);
-  };
-  return share && std::ranges::none_of(one.hold.slots, is_taken);
+  const std::set<std::string> taken = slots_of(other.hold);
+  const bool are_alike = one.hold.slots.empty() || other.hold.slot_names.empty();
+  const bool are_alike_too = one.hold.slot_names.empty() || other.hold.slots.empty();
+  return share && are_alike && are_alike_too &&
+         std::ranges::none_of(slots_of(one.hold),
+                              [&](const std::string& slot) { return taken.contains(slot); });
 }
 
 Referee::Votes Referee::votes_of(const Facts& facts) {
-  const auto found = facts.votes.find(fmt::format("{}", fmt::join(facts.hold.slots, ",")));
+  const auto found = facts.votes.find(slots_of(facts.hold));
   return found == facts.votes.end() ? Votes{} : found->second;
 }
 
@@ -140,14 +142,18 @@ Duration Referee::kept_out_until(const Mode& mode, const Process& process) const
     const Duration until =
         facts.left_to_expire ? std::max(facts.until, kept_until(facts)) : facts.until;
     if (!is_beside) last = std::max(last, until);
-    if (mode.slots > 0 && !facts.hold.slots.empty()) in_slots.push_back(&facts);
+    if (mode.slots > 0 && !slots_of(facts.hold).empty()) in_slots.push_back(&facts);
   }
   // Others were kept out until this lease ended if too many slots were taken just before.
   for (const Facts* ending : in_slots) {
     const Duration end = std::min(ending->until, timeline_.now());
     std::size_t taken = 0;
     for (const Facts* other : in_slots) {
-      if (other->granted_at < end && other->until >= end) taken += other->hold.slots.size();
+      if (other->granted_at >= end || other->until < end) continue;
+      // A client counts all slots by number, and of those by name the ones in its list.
+      taken += static_cast<std::size_t>(std::ranges::count_if(
+          slots_of(other->hold),
+          [&](const std::string& slot) { return mode.only.empty() || is_in(mode, slot); }));
     }
     if (taken + mode.take > mode.slots) last = std::max(last, end);
   }

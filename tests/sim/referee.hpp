@@ -14,9 +14,23 @@
 #include "engine/held_lease.hpp"
 #include "engine/lease_keeper.hpp"
 #include "history.hpp"
+#include "support/number.hpp"
 #include "virtual/server.hpp"
 
 namespace redlock::sim {
+
+/// The slots, by name or number.
+inline std::set<std::string> slots_of(const Hold& hold) {
+  std::set<std::string> slots(hold.slot_names.begin(), hold.slot_names.end());
+  for (const std::size_t slot : hold.slots) slots.insert(std::to_string(slot));
+  return slots;
+}
+
+/// Whether the pool of this mode has the slot.
+inline bool is_in(const Mode& mode, const std::string& slot) {
+  if (!mode.only.empty()) return std::ranges::find(mode.only, slot) != mode.only.end();
+  return whole_number<std::size_t>(slot).value_or(mode.slots) < mode.slots;
+}
 
 struct Violation {
   std::string rule;  ///< one word: exclusion, fence, resurrection, …
@@ -28,7 +42,8 @@ struct Violation {
 /// violations:
 ///
 ///   exclusion     two leases that exclude each other are valid at once, each by its holder's own
-///                 clock: an exclusive one and any other, or two in one slot. A foreign holder's
+///                 clock: an exclusive one and any other, two in one slot, or one in a slot with
+///                 a name and one in a slot with a number. A foreign holder's
 ///                 lease counts as exclusive. A lease that is left to expire (--min-hold) counts
 ///                 for as long as its holder asked for. A lease of which copies were removed by
 ///                 force, or of which copies were released by hand and whose holder was killed or
@@ -127,8 +142,7 @@ class Referee final : public Watcher {
   void attempts(const Process& process, const Token& token, std::optional<Ticket> ticket,
                 bool queues);
   void gets_answer(const Process& process, const Token& token, const QueueStatus& queue);
-  void gets_grant(const Process& process, const Token& token, std::size_t server,
-                  const Slots& slots);
+  void gets_grant(const Process& process, const Token& token, std::size_t server, const Hold& hold);
   /// It has the lock of its last attempt, and now attempts another one.
   void goes_on(const Process& process) { attempts_[&process].decided = true; }
   /// It releases what it acquired, even if no session ever had it.
@@ -249,9 +263,9 @@ class Referee final : public Watcher {
     Hold hold;
     Fence fence;
     Duration until{};  ///< by the holder's clock, as true time; or when it ended
-    std::map<std::string, Votes> votes{};  ///< by slots, as the script tells them
-    std::uint32_t broken = 0;              ///< servers where it was broken by force
-    std::optional<Duration> broken_since;  ///< at a quorum of them
+    std::map<std::set<std::string>, Votes> votes{};  ///< by slots
+    std::uint32_t broken = 0;                        ///< servers where it was broken by force
+    std::optional<Duration> broken_since;            ///< at a quorum of them
     std::uint32_t released_by_hand = 0;
     // "Alone": by a script that had the lock's key only, in a slot that moves.
     bool released_alone = false;       ///< somewhere by hand: there it has no tombstone
@@ -262,7 +276,7 @@ class Referee final : public Watcher {
     std::array<Fence, max_servers> known_fences{};     ///< to which it raised the server's counter
     std::array<Milliseconds, max_servers> max_ttls{};  ///< requested at the server
     std::array<Duration, max_servers> ends{};  ///< true time until which the server keeps it
-    std::array<std::optional<Slots>, max_servers> told_slots{};  ///< as told to the process
+    std::array<std::optional<Hold>, max_servers> told_slots{};  ///< as told to the process
     std::set<const Server*> brought_to{};  ///< nodes that got it from the process and kept it
     Duration asked_at{};
     Duration ttl{};

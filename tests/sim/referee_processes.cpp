@@ -105,11 +105,11 @@ void Referee::gets_answer(const Process& process, const Token& token, const Queu
 }
 
 void Referee::gets_grant(const Process& process, const Token& token, std::size_t server,
-                         const Slots& slots) {
+                         const Hold& hold) {
   Facts& facts = facts_[token.secret()];
   facts.told |= std::uint32_t{1} << server;
   // An undo goes by token. Sent as late as this, it might remove a copy that was healed meanwhile.
-  if (!attempts_[&process].decided) facts.told_slots[server] = slots;
+  if (!attempts_[&process].decided) facts.told_slots[server] = hold;
 }
 
 void Referee::gets_notification(const Process& process, std::size_t server,
@@ -151,7 +151,7 @@ void Referee::granted(Process& process, const Lease& lease) {
   facts.hold = lease.hold;
   facts.fence = lease.fence;
   facts.until = process.true_time(lease.deadline);
-  const Slots& slots = lease.hold.slots;
+  const std::set<std::string> slots = slots_of(lease.hold);
   const std::string how = !slots.empty()      ? fmt::format(" in slots {}", fmt::join(slots, ","))
                           : lease.hold.shared ? " with others"
                                               : "";
@@ -176,7 +176,7 @@ void Referee::granted(Process& process, const Lease& lease) {
   }
   for (std::size_t server = 0; server < facts.told_slots.size(); ++server) {
     const auto& told = facts.told_slots[server];
-    if (told && *told != slots) facts.strays |= std::uint32_t{1} << server;
+    if (told && *told != lease.hold) facts.strays |= std::uint32_t{1} << server;
   }
   check_support(token, facts);
   check_overlap(token, facts);

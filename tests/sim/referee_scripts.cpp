@@ -5,8 +5,10 @@
 
 #include "core/protocol.hpp"
 #include "store/local/keyspace.hpp"
+#include "store/owner_record.hpp"
 #include "support/digest.hpp"
 #include "support/number.hpp"
+#include "support/text.hpp"
 
 namespace redlock::sim {
 namespace {
@@ -44,9 +46,22 @@ std::string lease_of(const std::string& share) {
   return share.substr(0, share.find(protocol::word::part_sign));
 }
 
-/// The slots as the scripts name them.
-std::string slots_text(const std::set<std::size_t>& slots) {
-  return fmt::format("{}", fmt::join(slots, ","));
+std::set<std::string> slots_in(std::string_view text) {
+  std::set<std::string> slots;
+  while (!text.empty()) slots.emplace(next_word(text, ','));
+  return slots;
+}
+
+/// The slots that the script granted: it tells their positions in the list of the client, if that
+/// has one.
+std::set<std::string> granted_slots(const Run& run, const std::string& positions) {
+  const std::optional<Owner> owner = decode_owner(run.arguments[3]);
+  std::set<std::string> slots;
+  for (const std::string& position : slots_in(positions)) {
+    const bool has_list = owner && !owner->only.empty();
+    slots.insert(has_list ? owner->only.at(number_in<std::size_t>(position)) : position);
+  }
+  return slots;
 }
 
 /// While a slot moves, a script gets the lock's key, and only some helper keys
@@ -236,7 +251,7 @@ void Referee::check_script(const Run& run, const Standing& before, const Standin
     violate("resurrection", text_of(run) + " brought " + name_of(token) + " back");
   }
   if (says(reply, "granted")) {
-    Votes& votes = facts.votes[reply.elements[3].text];
+    Votes& votes = facts.votes[granted_slots(run, reply.elements[3].text)];
     votes.servers |= bit_of(run.server);
     if (votes.quorum_at == 0 && is_quorum(votes.servers)) votes.quorum_at = scripts_;
     if (!has(after, token, facts)) violate("grant", text_of(run) + " granted nothing");
@@ -305,20 +320,21 @@ void Referee::check_slots(const Run& run, const Facts& facts, const Standing& be
   const bool undone = (facts.strays & bit_of(run.server)) == 0 || facts.process != &run.process ||
                       broken_links_.contains({&run.process, &run.server}) ||
                       !run.process.has_delivered_all_to(run.server);
-  const auto slots_of = [&](const Standing& standing) {
-    std::set<std::size_t> slots;
+  const auto slots_at = [&](const Standing& standing) {
+    std::set<std::string> slots;
     for (const auto& [slot, id] : standing.slots) {
-      if (id == facts.id) slots.insert(number_in<std::size_t>(slot));
+      if (id == facts.id) slots.insert(slot);
     }
     return slots;
   };
-  const std::string wanted(run.arguments[2]);
-  const std::set<std::size_t> found = slots_of(before);
-  if (!undone && !found.empty() && slots_text(found) != wanted)
+  const std::set<std::string> wanted = slots_in(run.arguments[2]);
+  const std::set<std::string> found = slots_at(before);
+  if (!undone && !found.empty() && found != wanted)
     violate("slot", text_of(run) + " finds a slot that was to be undone");
   if (!says(reply, "extended")) return;
-  if (const std::string in = slots_text(slots_of(after)); in != wanted)
-    violate("slot", fmt::format("{} counts for {} and has {}", text_of(run), wanted, in));
+  if (const std::set<std::string> in = slots_at(after); in != wanted)
+    violate("slot", fmt::format("{} counts for {} and has {}", text_of(run), fmt::join(wanted, ","),
+                                fmt::join(in, ",")));
 }
 
 void Referee::check_counter(const Run& run) {

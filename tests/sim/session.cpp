@@ -10,10 +10,12 @@ namespace redlock::sim {
 namespace {
 
 std::string describe(const SessionPlan& plan) {
-  const std::string mode = plan.mode.slots > 0
-                               ? fmt::format(", {} of {} slots", plan.mode.take, plan.mode.slots)
-                           : plan.mode.shared ? ", shared"
-                                              : "";
+  const std::string mode =
+      !plan.mode.only.empty()
+          ? fmt::format(", {} of the slots {}", plan.mode.take, fmt::join(plan.mode.only, ","))
+      : plan.mode.slots > 0 ? fmt::format(", {} of {} slots", plan.mode.take, plan.mode.slots)
+      : plan.mode.shared    ? ", shared"
+                            : "";
   const std::string wait =
       plan.wait.wait ? fmt::format("waits {:.0f} ms", in_ms(*plan.wait.wait)) : "waits for ever";
   const std::string keys = plan.keys > 1        ? ", both locks"
@@ -170,10 +172,11 @@ void Session::note_grant(std::vector<Lease> leases, Instant deadline) {
     lease.deadline = deadline;
     Referee& referee = world_.referee(lease.resource);
     referee.granted(*process_, lease);
-    const Slots& slots = lease.hold.slots;
+    const std::set<std::string> slots = slots_of(lease.hold);
     const std::size_t wanted = plan_.mode.slots > 0 ? plan_.mode.take : 0;
-    const bool are_below = slots.empty() || slots.back() < plan_.mode.slots;
-    if (lease.hold.shared != plan_.mode.shared || slots.size() != wanted || !are_below) {
+    const bool are_ours = std::ranges::all_of(
+        slots, [&](const std::string& slot) { return is_in(plan_.mode, slot); });
+    if (lease.hold.shared != plan_.mode.shared || slots.size() != wanted || !are_ours) {
       referee.violate("grant", process_->name() + " did not get what it asked for");
     }
   }

@@ -4,6 +4,7 @@ namespace redlock::sim {
 
 asio::awaitable<AcquireVote> Witness::acquire(AcquireRequest request, Instant deadline) {
   const Token token = request.token;
+  const Mode mode = request.mode;
   Referee& referee = referees_.of(request.resource);
   const bool queues = request.entry && request.entry->life > Milliseconds::zero();
   referees_.each([&](Referee& other) {
@@ -15,7 +16,7 @@ asio::awaitable<AcquireVote> Witness::acquire(AcquireRequest request, Instant de
   AcquireVote vote = co_await server_->acquire(std::move(request), deadline);
   if (const auto* granted = std::get_if<Granted>(&vote)) {
     referee.gets_answer(process_, token, granted->queue);
-    referee.gets_grant(process_, token, index_, granted->slots);
+    referee.gets_grant(process_, token, index_, hold_in(mode, granted->slots));
   }
   if (const auto* held = std::get_if<Held>(&vote))
     referee.gets_answer(process_, token, held->queue);

@@ -16,10 +16,22 @@ constexpr std::chrono::milliseconds contention{1200};
 constexpr std::size_t max_hasty_attempts = 2;
 
 /// Whether `next` must wait for `first`: always, unless both share the lock and at most one of them
-/// wants a slot.
+/// wants a slot, or none wants what the other wants by name.
 bool keeps_out(const Session& first, const Session& next) {
-  return !first.plan().mode.shared || !next.plan().mode.shared ||
-         (first.plan().mode.slots > 0 && next.plan().mode.slots > 0);
+  const Mode& one = first.plan().mode;
+  const Mode& other = next.plan().mode;
+  if (!one.shared || !other.shared) return true;
+  if (one.slots == 0 || other.slots == 0) return false;
+  return one.only.empty() ||
+         std::ranges::any_of(one.only, [&](const std::string& slot) { return is_in(other, slot); });
+}
+
+bool has_slots_by_name(const SessionPlan& plan) {
+  return !plan.mode.only.empty();
+}
+
+bool has_slots_by_number(const SessionPlan& plan) {
+  return plan.mode.slots > 0 && plan.mode.only.empty();
 }
 
 }  // namespace
@@ -149,7 +161,10 @@ void World::check_outcome() {
     const auto spoiled = [](const Mishap& mishap) {
       return mishap.kind == Mishap::Kind::spoil_counter;
     };
-    if (why == Why::misconfigured && std::ranges::any_of(schedule_.mishaps, spoiled)) continue;
+    const bool mixes_slots = std::ranges::any_of(schedule_.sessions, has_slots_by_name) &&
+                             std::ranges::any_of(schedule_.sessions, has_slots_by_number);
+    const bool may_be_wrong = mixes_slots || std::ranges::any_of(schedule_.mishaps, spoiled);
+    if (why == Why::misconfigured && may_be_wrong) continue;
     if (why == Why::duplicate || why == Why::denied || why == Why::misconfigured)
       referee_.violate("answer", "an impossible failure");
     const bool unavailable = why == Why::unavailable || why == Why::too_slow;
