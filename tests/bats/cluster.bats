@@ -95,6 +95,19 @@ setup() {
 
 waits_at() { [[ $(redis "$1" zcard "redlock:queue:{$2}") == 1 ]]; }
 
+@test "a device is on hold at its pool's own master" {
+  local key
+  for key in "${CLUSTER_KEY[@]}"; do
+    redlock-cli hold "$key" --slots a,b --slot a --for 1h --note broken
+    run -75 redlock-cli run -k "$key" --slots a,b --slot a -n -- true
+    assert_output --partial "broken"
+    run -0 redlock-cli run -k "$key" --slots a,b -n -- sh -c 'echo "$REDLOCK_SLOT_NAME"'
+    assert_output b
+    run -0 redlock-cli release "$key" --slot a
+    run -0 redlock-cli run -k "$key" --slots a -n -- true
+  done
+}
+
 @test "doctor examines all masters, and probes a lock" {
   run -1 redlock-cli doctor
   assert_output --partial "1 of 1 servers can vote"

@@ -88,6 +88,20 @@ start_deployment() {
   assert_unlocked demo 1
 }
 
+@test "a device stays on hold at the new master, where it is lifted" {
+  start_deployment
+  redlock-cli hold demo --slots a,b --slot a --for 1h --note broken
+  wait_for_key 1 demo
+  kill_server 0
+  wait_until master_is 1
+  run -75 redlock-cli run -k demo --slots a,b --slot a -n -- true
+  assert_output --partial "broken"
+  run -0 redlock-cli run -k demo --slots a,b -n -- sh -c 'echo "$REDLOCK_SLOT_NAME"'
+  assert_output b
+  run -0 redlock-cli release demo --slot a
+  run -0 redlock-cli run -k demo --slots a -n -- true
+}
+
 @test "the replica did not get the lease: the command is stopped in time" {
   start_deployment
   # The sentinels still consider it a good replica.
