@@ -116,7 +116,7 @@ local may_enter = admits(state, mode) and slots
 local must_leave = superseder or dismissal
 local score = waiter ~= '' and score_of(class, ticket) or end_of_class(class)
 local is_turn = not must_leave and may_enter
-  -- Such a one needs a ticket first.
+  -- One that supersedes others needs a ticket first.
   and not (supersedes and ARGV.waiter == '')
   and is_our_turn(state, time, waiter, score, state == 'shared' and limit == 0, ours)
 if ours then slots, free = ours.slots, ours.free end
@@ -184,6 +184,7 @@ if mode == WORD.alone then
   fence, failure = grant_exclusive(token, id, ttl, ARGV.supervised, ARGV.record, time)
   if not fence then return failure end
 else
+  -- Those who restore or lift a hold need its token, and KEYS.lock has none of a share (F4).
   if string.match(record, HOLD) then
     record = with_field(record, WORD.token_field, '"' .. token .. '"') or record
   end

@@ -19,7 +19,8 @@ if refused then return refused end
 local time = now()
 local state, value, type_name = lock_state(time)
 if not state then return value end
-local is_share = ARGV.hold ~= '' and KEYS.readers and share_end(ARGV.hold, time)
+local is_share = ARGV.hold ~= '' and ARGV.slot ~= '' and KEYS.readers
+  and share_end(ARGV.hold, time)
 local is_alone = state == 'held' and not type_name and redis.sha1hex(value) == ARGV.hold
 if ARGV.hold ~= '' and not is_share and not is_alone then
   if not KEYS.released then return redis.error_reply(ELSEWHERE) end
