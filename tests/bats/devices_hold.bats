@@ -11,10 +11,6 @@ freeze() {
     --token-file "$BATS_TEST_TMPDIR/lease" "$@"
 }
 shares() { redlock-cli status demo --json | jq -r ".locks[0].shares.first[] | $1"; }
-note_waits() {
-  redlock-cli status demo --json |
-    jq -es --arg note "$1" 'any(.[].locks[0].waiters.first[]?; .note == $note)' >/dev/null
-}
 
 @test "a device on hold is left out of the pool until release KEY --slot lifts it" {
   run -0 --separate-stderr redlock-cli hold demo --slots a,b,c --slot b --for 1h --note broken
