@@ -112,9 +112,8 @@ constexpr std::array meanings{
     Meaning{protocol::word::numbered_slots_error, FaultKind::misconfigured, numbered_slots_text},
     Meaning{protocol::word::unknown_slot_error, FaultKind::unavailable, unknown_slot_text},
     Meaning{protocol::word::fence_error, FaultKind::misconfigured,
-            "the fence counter of this key was overwritten by another client: "
-            "DEL 'redlock:fence:{KEY}', and reset what checks fences (they begin anew with the "
-            "clock)"},
+            "the fence counter of this key was overwritten by another client: delete it, and reset "
+            "what checks fences (they begin anew with the clock)"},
 };
 
 bool is_code(std::string_view pattern) {
