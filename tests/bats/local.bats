@@ -225,7 +225,7 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
   assert_refused 78 "no such file or directory" \
     redlock-cli run -S "local:$STORE/none" -k demo -- true
   touch "$BATS_TEST_TMPDIR/file"
-  assert_refused 78 "no directory" redlock-cli run -S "local:$BATS_TEST_TMPDIR/file" -k demo -- true
+  assert_refused 78 "not a directory" redlock-cli run -S "local:$BATS_TEST_TMPDIR/file" -k demo -- true
   ln -s "$STORE" "$BATS_TEST_TMPDIR/link"
   assert_refused 78 "symbolic link" \
     redlock-cli run -S "local:$BATS_TEST_TMPDIR/link" -k demo -- true
