@@ -64,9 +64,13 @@ pack_relinkable() {
   mkdir "$work/$name"
   cmake --build "$1" --target redlock-relinkable
   cp "$1/src/redlock-cli.o" packaging/relink.sh LICENSE packaging/THIRD-PARTY-LICENSES "$work/$name"
+  # Others may be installed, too: another architecture's, and the cross compiler's own libc.
+  local debian=amd64
+  [[ $arch != aarch64 ]] || debian=arm64
   dpkg-query -W -f '${db:Status-Status} ${Package} ${Architecture} ${Version}\n' \
     'libc6-dev*' 'libssl-dev*' 'libhiredis-dev*' 'liblua5.1-0-dev*' 'libmd-dev*' 'libstdc++-*-dev*' |
-    sed -n 's/^installed //p' | sort >"$work/$name/BUILT-WITH"
+    sed -En "s/^installed (\S+ $debian |libstdc\+\+\S+-$debian-cross all )/\1/p" |
+    sort >"$work/$name/BUILT-WITH"
   chmod -R go=u-w "$work/$name"
   tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
     -cf - "$name" | gzip -9n >"$work/dist/$name.tar.gz"

@@ -90,6 +90,11 @@ check "it is stripped" sh -c '! readelf --wide --sections "$1" | grep -E " \.(sy
 needs_nothing() { ! readelf --wide --program-headers --dynamic "$1" | grep -E 'INTERP|NEEDED'; }
 check "it needs no library" needs_nothing "$program"
 check "it is hardened" tests/hardening.sh "$program"
+check "its libc is the one that Debian updates" in_root "$suite" '
+  cd /src/build/static-aarch64
+  ninja -t commands redlock-cli | tail -n 1 | sed "s/ -o / -Wl,--trace -o /" >/tmp/link
+  sh /tmp/link 2>/dev/null | grep -oE "/[^ ()]*/(libc\.a|rcrt1\.o)" | sort -u >/tmp/linked
+  printf "/usr/lib/aarch64-linux-gnu/%s\n" libc.a rcrt1.o | diff - /tmp/linked'
 check "it can be linked with another libc" in_root "$suite" '
   mkdir /tmp/relink
   tar -C /tmp/relink -xzf /dist/redlock-cli-*-linux-aarch64-relink.tar.gz --strip-components=1
