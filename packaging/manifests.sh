@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes, for a release, what other package managers install it by: a Homebrew formula for Linux
-# (redlock-cli.rb) and a PKGBUILD for Arch. Both install the static file. The address and the version
-# are those of CMakeLists.txt, the sums those of the release.
+# (redlock-cli.rb) and a PKGBUILD for Arch. Both install the static file. The address and the
+# version are those of CMakeLists.txt, the sums those of the release.
 #
 #   packaging/manifests.sh RELEASE DIRECTORY   RELEASE: the directory that packaging/release.sh made
 #

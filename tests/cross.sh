@@ -196,8 +196,8 @@ try "TLS, with the OpenSSL that is linked in" '
   test "$(cat exists)" = 1'
 
 check "a part of tests/bats" in_root "$suite" '
-  apt-get -q -y --no-install-recommends install bats bats-assert bats-support bash-builtins binutils \
-    g++ iproute2 jq procps python3
+  apt-get -q -y --no-install-recommends install bats bats-assert bats-support bash-builtins \
+    binutils g++ iproute2 jq procps python3
   cd /src/tests/bats
   REDLOCK_CLI=/usr/bin/redlock-cli bats usage.bats fence.bats quorum.bats tls.bats'
 

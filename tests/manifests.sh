@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Tries what packaging/manifests.sh writes, and flake.nix, as far as Debian's tools can: makepkg makes
-# a package, pacman installs and removes it; Ruby reads the formula; Nix evaluates the flake with
-# stand-ins for its packages. Not tried: Arch itself, Homebrew, a build by Nix.
+# Tries what packaging/manifests.sh writes, and flake.nix, as far as Debian's tools can: makepkg
+# makes a package, pacman installs and removes it; Ruby reads the formula; Nix evaluates the flake
+# with stand-ins for its packages. Not tried: Arch itself, Homebrew, a build by Nix.
 # usage: tests/manifests.sh RELEASE   (as root; RELEASE: what packaging/release.sh made)
-# On demand. The root comes from the mirror that this machine's apt uses. Of an architecture that the
-# release lacks, the sum is made up.
+# On demand. The root comes from the mirror that this machine's apt uses. Of an architecture that
+# the release lacks, the sum is made up.
 # shellcheck disable=SC2016  # the root's shells expand
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -104,7 +104,8 @@ let
     lib = { makeLibraryPath = toString; licenses.mit = "MIT"; platforms.linux = "linux"; };
   };
   nixpkgs = {
-    lib.genAttrs = names: f: builtins.listToAttrs (map (name: { inherit name; value = f name; }) names);
+    lib.genAttrs = names: f:
+      builtins.listToAttrs (map (name: { inherit name; value = f name; }) names);
     legacyPackages = { x86_64-linux = packages; aarch64-linux = packages; };
   };
 in builtins.removeAttrs
