@@ -168,14 +168,16 @@ commands::ExitAs release_command(const Settings& settings) {
   }
   const bool foreign = settings.get(option::foreign);
   if (foreign && !force) Settings::refuse(*settings.find(option::foreign), "goes with --force");
-  if (slot && !force && !lifts)
-    Settings::refuse(*settings.find(option::slot), "goes with the KEY of a hold, or with --force");
   if (slot && foreign)
     Settings::refuse_both(*settings.find(option::slot), *settings.find(option::foreign));
   if (foreign && fence)
     Settings::refuse_both(*settings.find(option::foreign), *settings.find(option::if_fence));
+  std::optional<LeaseHandle> lease;
+  if (!force && !lifts) lease = find_lease(settings, servers);
+  if (slot && lease && !is_of_slot_alone(*lease, *slot))
+    Settings::refuse(*settings.find(option::slot), "goes with the KEY of a hold, or with --force");
   commands::Session session(session_options(settings), servers, timeout_without_ttl(servers));
-  if (!force && !lifts) return commands::release(session, find_lease(settings, servers));
+  if (lease) return commands::release(session, *lease);
   std::vector<Resource> resources = read_keys(settings);
   if (fence && resources.size() > 1)
     throw CommandError(ExitCode::usage, "--if-fence is for one key at a time");

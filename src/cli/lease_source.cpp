@@ -16,6 +16,13 @@
 namespace redlock::cli {
 namespace {
 
+/// Whether this is one of its slots, by name or by number.
+bool has_slot(const Hold& hold, const std::string& slot) {
+  return std::ranges::find(hold.slot_names, slot) != hold.slot_names.end() ||
+         std::ranges::any_of(
+             hold.slots, [&slot](std::size_t number) { return std::to_string(number) == slot; });
+}
+
 /// A handle from only the key and the token; its other parts stay unknown.
 std::optional<LeaseHandle> from_parts(const Settings& settings,
                                       const commands::ServerOptions& servers) {
@@ -86,20 +93,21 @@ LeaseHandle find_lease(const Settings& settings, const commands::ServerOptions& 
   return *handle;
 }
 
+bool is_of_slot_alone(const LeaseHandle& lease, const std::string& slot) {
+  if (lease.parts.size() != 1) return false;
+  const Hold& hold = lease.parts.front().hold;
+  return std::max(hold.slots.size(), hold.slot_names.size()) == 1 && has_slot(hold, slot);
+}
+
 bool names_other_locks(const Settings& settings, const commands::ServerOptions& servers,
                        const std::optional<std::string>& slot) {
   if (!settings.find(option::key) || settings.get(option::token_file)) return false;
   const auto handle = from_environment(settings, servers);
   if (!handle) return true;
   const std::vector<Resource> resources = read_keys(settings);
-  const auto has_slot = [&slot](const Hold& hold) {
-    return std::ranges::find(hold.slot_names, *slot) != hold.slot_names.end() ||
-           std::ranges::any_of(
-               hold.slots, [&slot](std::size_t number) { return std::to_string(number) == *slot; });
-  };
   return std::ranges::none_of(handle->parts, [&](const LeaseHandle::Part& part) {
     return std::ranges::find(resources, part.resource) != resources.end() &&
-           (!slot || has_slot(part.hold));
+           (!slot || has_slot(part.hold, *slot));
   });
 }
 

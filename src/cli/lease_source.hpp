@@ -19,4 +19,7 @@ LeaseHandle find_lease(const Settings& settings, const commands::ServerOptions& 
 bool names_other_locks(const Settings& settings, const commands::ServerOptions& servers,
                        const std::optional<std::string>& slot);
 
+/// Whether the lease is of one key, with this slot and no other.
+bool is_of_slot_alone(const LeaseHandle& lease, const std::string& slot);
+
 }  // namespace redlock::cli

@@ -12,7 +12,7 @@ namespace redlock {
 /// A hold, as the votes of one round show it (PROTOCOL F1-F3). Pure.
 
 /// How long this hold lasts at the server that shows it, whatever its users do; nullopt: the lease
-/// is no hold, or no longer one. All shares together are none, even if the latest is one.
+/// is not a hold, or no longer one. All shares together are none, even if the latest is one.
 std::optional<Duration> hold_remaining(const Holder& holder);
 
 /// The lock, as one server shows it in any round.

@@ -126,11 +126,17 @@ class Attempt {
     return true;
   }
 
-  /// If there is a hold, waits for the servers that are slower than the decision, before the
-  /// attempt is undone there: one that restarted has to learn the scripts, and may have lost the
-  /// hold.
+  /// If there is a hold of the lock, or of the only slot that we want, waits for the servers that
+  /// are slower than the decision, before the attempt is undone there: one that restarted has to
+  /// learn the scripts, and may have lost the hold. A hold of another slot, perhaps of a device
+  /// that is broken for weeks, delays no attempt.
   asio::awaitable<void> learn_of_holds() {
-    if (find_holds(shown()).empty()) co_return;
+    const auto found = find_holds(shown());
+    const auto matters = [&](const FoundHold& hold) {
+      const Hold& how = hold.holder.hold->how;
+      return !how.shared || is_our_slot(how);
+    };
+    if (std::ranges::none_of(found, matters)) co_return;
     const Instant end = t0_ + server_set_.server_timeout();
     bool in_time = true;
     while (in_time && !all_voted() && !interrupt_.raised())
@@ -154,16 +160,18 @@ class Attempt {
 
   /// The hold of the only slot that we want, if a quorum shows it.
   [[nodiscard]] std::optional<Holder> hold_of_our_slot() const {
-    if (order_.mode.only.size() != 1) return std::nullopt;
     for (FoundHold& found : find_holds(shown())) {
-      const Hold& how = found.holder.hold->how;
-      const bool is_ours =
-          !how.slot_names.empty()
-              ? how.slot_names == order_.mode.only
-              : !how.slots.empty() && std::to_string(how.slots.front()) == order_.mode.only.front();
+      const bool is_ours = is_our_slot(found.holder.hold->how);
       if (is_ours && found.shows >= quorum_of(server_set_.size())) return std::move(found.holder);
     }
     return std::nullopt;
+  }
+
+  /// Whether this is the only slot that we want.
+  [[nodiscard]] bool is_our_slot(const Hold& how) const {
+    if (order_.mode.only.size() != 1) return false;
+    if (!how.slot_names.empty()) return how.slot_names == order_.mode.only;
+    return !how.slots.empty() && std::to_string(how.slots.front()) == order_.mode.only.front();
   }
 
   void ask_all() {

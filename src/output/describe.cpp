@@ -188,6 +188,7 @@ std::string slots_text(const TakenSlots& slots, const Holder& holder) {
     return fmt::format("{}, the last on hold by {}{}", taken, person_text(latest.user, latest.host),
                        latest.note.empty() ? "" : ": " + safe(latest.note));
   }
+  if (latest.lifted) return fmt::format("{}, the last {}", taken, former_hold_text(holder));
   if (latest.finished) {
     return fmt::format("{}, the last {}", taken,
                        kept_text(latest, *latest.finished, holder.remaining));

@@ -106,7 +106,7 @@ end
 
 -- A hold is a lease that no process needs, exclusive or in one slot, with a mark in its record
 -- (F1). Its end does not depend on its users. `lease`: an owner record, or a share. -> that end, or
--- nil if it is no hold
+-- nil if it is not a hold
 local HOLD = '"' .. WORD.hold_field .. '":(%d+)'
 local function hold_end(lease)
   local length = string.match(lease.record or '', HOLD)

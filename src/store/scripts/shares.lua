@@ -91,7 +91,9 @@ local function latest_share(time)
     if is_hold and #holds < NUMBER.max_holds then holds[#holds + 1] = ids[i] end
     if rank > highest then
       local share = read_share(shares[i])
-      if is_hold or is_kept(share.record) then rank = 0 end
+      local has_no_process = is_hold or is_kept(share.record)
+        or has_field(share.record, WORD.lifted_field)
+      if has_no_process then rank = 0 end
       if rank > highest then latest, highest = share, rank end
     end
   end

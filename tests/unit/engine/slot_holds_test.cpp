@@ -235,6 +235,19 @@ TEST_F(SlotHolds, ABreakOfTheHoldDoesNotTouchTheLeaseThatFollowed) {
   EXPECT_EQ(device_at(1).value().holder.id, next->id);
 }
 
+TEST_F(SlotHolds, DelayOnlyThoseWhoWantThem) {
+  hold();
+  ASSERT_TRUE(attempt(second, order_of(pool({"a"}), 10min)));
+  first.server(2).fate_for[Question::acquire] = Fate{.silent = true};
+  const auto waits = [&](const Mode& wanted) {
+    const Instant began = world.now();
+    EXPECT_FALSE(world.run(redlock::attempt(first.server_set, order_of(wanted), first.interrupt)));
+    return world.now() - began >= first.server_set.server_timeout();
+  };
+  EXPECT_FALSE(waits(pool({"a"})));
+  EXPECT_TRUE(waits(pool({"b"})));
+}
+
 TEST_F(SlotHolds, AreNamedToThoseWhoWantThem) {
   hold();
   const auto made =
