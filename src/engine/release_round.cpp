@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/backoff.hpp"
+#include "core/decision.hpp"
 #include "engine/round.hpp"
 #include "store/script_calls.hpp"
 
