@@ -126,15 +126,15 @@ class Attempt {
     return true;
   }
 
-  /// If there is a hold of the lock, or of the only slot that we want, waits for the servers that
-  /// are slower than the decision, before the attempt is undone there: one that restarted has to
-  /// learn the scripts, and may have lost the hold. A hold of another slot, perhaps of a device
-  /// that is broken for weeks, delays no attempt.
+  /// If there is a hold of the lock or of the only slot that we want, or we want all slots, waits
+  /// for the servers that are slower than the decision, before the attempt is undone there: one
+  /// that restarted has to learn the scripts, and may have lost the hold. A hold of another slot,
+  /// perhaps of a device that is broken for weeks, delays no attempt.
   asio::awaitable<void> learn_of_holds() {
     const auto found = find_holds(shown());
     const auto matters = [&](const FoundHold& hold) {
       const Hold& how = hold.holder.hold->how;
-      return !how.shared || is_our_slot(how);
+      return !how.shared || !order_.mode.shared || is_our_slot(how);
     };
     if (std::ranges::none_of(found, matters)) co_return;
     const Instant end = t0_ + server_set_.server_timeout();

@@ -246,6 +246,7 @@ TEST_F(SlotHolds, DelayOnlyThoseWhoWantThem) {
   };
   EXPECT_FALSE(waits(pool({"a"})));
   EXPECT_TRUE(waits(pool({"b"})));
+  EXPECT_TRUE(waits(Mode{})) << "it wants all";
 }
 
 TEST_F(SlotHolds, AreNamedToThoseWhoWantThem) {
