@@ -133,7 +133,11 @@ make_busy() {
   start_background "busy$1" redis-cli -s "${SERVER_SOCKET[$1]}" eval 'while true do end' 0
   wait_until says "$1" BUSY ping
 }
-end_busy() { redis "$1" script kill >/dev/null; }
+# The script ends a little later than the answer to SCRIPT KILL.
+end_busy() {
+  redis "$1" script kill >/dev/null
+  wait_until says "$1" PONG ping
+}
 
 # says I TEXT CMD…
 says() { [[ $(redis "$1" "${@:3}" 2>&1) == *"$2"* ]]; }
