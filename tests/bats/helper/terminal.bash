@@ -67,6 +67,10 @@ nothing_left() {
 # counter SIGNAL…: the command line of a program that records each of these signals and every USR1
 # until end_counter, and then exits with 23.
 counter() {
+  make_counter
+  echo "./counter $*"
+}
+make_counter() {
   [[ -e $BATS_TEST_TMPDIR/counter ]] || executable counter >/dev/null <<'END_OF_COUNTER'
 #!/usr/bin/python3
 import os, signal, sys
@@ -81,7 +85,6 @@ while (number := signal.sigwaitinfo(wanted).si_signo) != signal.SIGUSR2:
     heard.write(signal.Signals(number).name[3:] + "\n")
 sys.exit(23)
 END_OF_COUNTER
-  echo "./counter $*"
 }
 
 # One server; PROGRAM, the program as a file of its own; the counter; and ./own_group WORD…, which
@@ -93,7 +96,7 @@ setup_signal_test() {
   # another test's. A name in /proc has 15 bytes.
   PROGRAM=$BATS_TEST_TMPDIR/lock-of-$$
   cp "$(type -P redlock-cli)" "$PROGRAM"
-  counter >/dev/null
+  make_counter
   executable own_group >/dev/null <<'END'
 #!/usr/bin/python3
 # As timeout(1) does.
