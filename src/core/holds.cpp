@@ -11,7 +11,7 @@ namespace redlock {
 namespace {
 
 /// The lease with a hold's mark that most servers show; nullptr: none has a mark.
-const Holder* most_shown(const std::vector<ShownLock>& shown) {
+const Holder* marked_by_most(const std::vector<ShownLock>& shown) {
   const Holder* most = nullptr;
   std::ptrdiff_t max_times = 0;
   for (const ShownLock& at : shown) {
@@ -92,7 +92,7 @@ std::vector<ShownLock> shown_by(const std::vector<InspectVote>& votes) {
 }
 
 std::optional<FoundHold> find_hold(const std::vector<ShownLock>& shown) {
-  const Holder* const marked = most_shown(shown);
+  const Holder* const marked = marked_by_most(shown);
   if (marked == nullptr || is_disputed(shown, marked->id)) return std::nullopt;
   FoundHold found{*marked};
   std::vector<Duration> remaining;

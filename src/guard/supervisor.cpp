@@ -339,8 +339,8 @@ void Supervisor::tend(Instant now) {
   if (const pid_t witness = tree_witness_.tend(now); witness != 0) tree_.add_guard(witness);
 }
 
-/// It outlives the command, because whoever walks the tree may reach the command first, and what
-/// the command has left may have got the signal, too. Without it, nothing but that remains to be
+/// It outlives the command: a program that walks the tree may reach the command first, and what the
+/// command has left may have got the signal, too. Without it, nothing but that remains to be
 /// reaped.
 void Supervisor::end_tree_witness() {
   if (!tree_witness_.exists()) return;

@@ -66,9 +66,9 @@ std::string users_of(pid_t pid) {
   return status->substr(begin, status->find('\n', begin + 1) - begin);
 }
 
-/// Async-signal-safe. Nothing but its place in the tree may connect it with our other processes, or
-/// whoever signals all that have something in common would seem to walk the tree: a word of their
-/// command lines (`pkill -f lock`), or their directory (`fuser -k`).
+/// Async-signal-safe. Nothing but its place in the tree may connect it with our other processes. Or
+/// a program that signals all that have something in common would seem to walk the tree: a word of
+/// their command lines (`pkill -f lock`), or their directory (`fuser -k`).
 [[noreturn]] void become_witness(pid_t parent, int program, int input, int null) noexcept {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (::getppid() != parent || ::chdir("/") != 0) ::_exit(0);
@@ -180,7 +180,7 @@ bool TreeWitness::saw(int signal, Instant now) {
 
 bool TreeWitness::resembles(pid_t pid) const {
   const pid_t us = ::getpid();
-  // Nobody selects this process and the front process by session, if this one has left it.
+  // No program selects this process and the front process by session, if this one has left it.
   const bool same_session = ::getsid(0) == us || ::getsid(pid) == ::getsid(0);
   const auto exe = file_at(in_proc(pid, "exe"));
   const auto program = file_at(in_proc(us, "fd/" + std::to_string(program_.get())));
