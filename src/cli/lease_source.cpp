@@ -9,7 +9,7 @@
 #include "cli/read_lock_options.hpp"
 #include "commands/command_error.hpp"
 #include "commands/lease_file.hpp"
-#include "output/describe.hpp"
+#include "output/text_parts.hpp"
 #include "support/environment.hpp"
 #include "support/text.hpp"
 

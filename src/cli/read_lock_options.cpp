@@ -11,7 +11,7 @@
 #include "commands/command_error.hpp"
 #include "commands/this_user.hpp"
 #include "guard/command.hpp"
-#include "output/describe.hpp"
+#include "output/text_parts.hpp"
 #include "support/duration.hpp"
 #include "support/number.hpp"
 #include "support/text.hpp"

@@ -7,7 +7,7 @@
 #include "commands/lease_file.hpp"
 #include "core/lease_handle.hpp"
 #include "core/validity.hpp"
-#include "output/json.hpp"
+#include "output/outcome_json.hpp"
 
 namespace redlock::commands {
 

@@ -6,7 +6,7 @@
 #include "commands/conclusion.hpp"
 #include "commands/nesting.hpp"
 #include "commands/wait.hpp"
-#include "output/describe.hpp"
+#include "output/failure_text.hpp"
 
 namespace redlock::commands {
 

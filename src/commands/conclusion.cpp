@@ -7,8 +7,9 @@
 
 #include "commands/exit_as.hpp"
 #include "core/last_runs.hpp"
-#include "output/describe.hpp"
+#include "output/failure_text.hpp"
 #include "output/past_runs.hpp"
+#include "output/request_text.hpp"
 #include "support/duration.hpp"
 
 namespace redlock::commands {

@@ -7,9 +7,10 @@
 #include "commands/nesting.hpp"
 #include "engine/held_lease.hpp"
 #include "engine/inherited_lease.hpp"
-#include "output/describe.hpp"
-#include "output/json.hpp"
+#include "output/failure_text.hpp"
 #include "output/outcome.hpp"
+#include "output/outcome_json.hpp"
+#include "output/text_parts.hpp"
 #include "support/duration.hpp"
 #include "support/spawn.hpp"
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "commands/conclusion.hpp"
-#include "output/describe.hpp"
+#include "output/failure_text.hpp"
 
 namespace redlock::commands {
 

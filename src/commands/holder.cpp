@@ -5,7 +5,6 @@
 #include "commands/conclusion.hpp"
 #include "commands/wait.hpp"
 #include "engine/inspect.hpp"
-#include "output/describe.hpp"
 #include "support/spawn.hpp"
 
 namespace redlock::commands {

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "output/describe.hpp"
-#include "output/json.hpp"
+#include "output/outcome_json.hpp"
+#include "output/text_parts.hpp"
 
 namespace redlock::commands {
 namespace {

@@ -9,8 +9,10 @@
 #include "engine/hold_keeper.hpp"
 #include "engine/inspect.hpp"
 #include "engine/round.hpp"
-#include "output/describe.hpp"
+#include "output/failure_text.hpp"
+#include "output/holder_text.hpp"
 #include "output/outcome.hpp"
+#include "output/text_parts.hpp"
 
 namespace redlock::commands {
 namespace {

@@ -9,9 +9,11 @@
 #include "engine/held_lease.hpp"
 #include "engine/inspect.hpp"
 #include "engine/round.hpp"
-#include "output/describe.hpp"
-#include "output/json.hpp"
+#include "output/failure_text.hpp"
+#include "output/holder_text.hpp"
 #include "output/outcome.hpp"
+#include "output/request_text.hpp"
+#include "output/text_parts.hpp"
 #include "support/spawn.hpp"
 #include "support/text.hpp"
 

@@ -8,9 +8,12 @@
 #include "engine/dismissal.hpp"
 #include "engine/inspect.hpp"
 #include "engine/round.hpp"
-#include "output/describe.hpp"
-#include "output/json.hpp"
+#include "output/failure_text.hpp"
+#include "output/holder_text.hpp"
 #include "output/outcome.hpp"
+#include "output/outcome_json.hpp"
+#include "output/request_text.hpp"
+#include "output/text_parts.hpp"
 #include "support/duration.hpp"
 
 namespace redlock::commands {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "commands/conclusion.hpp"
-#include "output/describe.hpp"
+#include "output/failure_text.hpp"
 #include "proc/ancestry.hpp"
 #include "support/duration.hpp"
 #include "support/spawn.hpp"

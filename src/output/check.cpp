@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/last_runs.hpp"
-#include "output/describe.hpp"
+#include "output/lock_text.hpp"
 #include "output/past_runs.hpp"
 #include "support/duration.hpp"
 

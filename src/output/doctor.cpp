@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "output/json_parts.hpp"
 #include "output/one_line.hpp"
 #include "output/table.hpp"
 #include "support/text.hpp"
@@ -13,7 +13,6 @@
 namespace redlock::output {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Row = std::vector<std::string>;
 
 double fractional_ms(Duration span) {

@@ -1,6 +1,6 @@
 #include "output/event_writer.hpp"
 
-#include "output/json.hpp"
+#include "output/event_json.hpp"
 
 namespace redlock::output {
 

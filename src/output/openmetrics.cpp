@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "output/check.hpp"
-#include "output/describe.hpp"
 #include "output/exit_code.hpp"
+#include "output/lock_text.hpp"
 #include "support/encoding.hpp"
 #include "support/text.hpp"
 

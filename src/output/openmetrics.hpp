@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "output/json.hpp"
+#include "output/key_status.hpp"
 
 namespace redlock::output {
 

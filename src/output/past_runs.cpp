@@ -4,8 +4,8 @@
 
 #include <string_view>
 
-#include "output/describe.hpp"
 #include "output/outcome.hpp"
+#include "output/text_parts.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
 

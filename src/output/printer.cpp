@@ -9,8 +9,10 @@
 #include "core/protocol.hpp"
 #include "guard/notice.hpp"
 #include "guard/signals.hpp"
-#include "output/describe.hpp"
+#include "output/failure_text.hpp"
 #include "output/past_runs.hpp"
+#include "output/request_text.hpp"
+#include "output/text_parts.hpp"
 #include "proc/process_stat.hpp"
 #include "support/duration.hpp"
 

@@ -10,8 +10,11 @@
 #include <map>
 
 #include "core/holds.hpp"
-#include "output/describe.hpp"
+#include "output/failure_text.hpp"
+#include "output/holder_text.hpp"
+#include "output/lock_text.hpp"
 #include "output/past_runs.hpp"
+#include "output/text_parts.hpp"
 #include "support/columns.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"

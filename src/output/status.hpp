@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "output/json.hpp"
+#include "output/key_status.hpp"
 #include "output/table.hpp"
 
 namespace redlock::output {

@@ -6,7 +6,8 @@
 
 #include "core/holds.hpp"
 #include "core/validity.hpp"
-#include "output/describe.hpp"
+#include "output/failure_text.hpp"
+#include "output/text_parts.hpp"
 #include "support/columns.hpp"
 #include "support/duration.hpp"
 

@@ -1,7 +1,10 @@
 // What hostile servers answer to the lock scripts: as votes, and as `status` shows them. Of the
 // input the first byte chooses the view, the first line is the key, and each reply is a server's.
 #include "fuzz.hpp"
-#include "output/describe.hpp"
+#include "output/failure_text.hpp"
+#include "output/holder_text.hpp"
+#include "output/key_status.hpp"
+#include "output/lock_json.hpp"
 #include "output/status.hpp"
 #include "reply_text.hpp"
 #include "store/owner_record.hpp"

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "output/json.hpp"
+#include "output/event_json.hpp"
 
 namespace redlock::output {
 namespace {

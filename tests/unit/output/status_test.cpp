@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "output/lock_json.hpp"
 #include "output/openmetrics.hpp"
 #include "support/columns.hpp"
 

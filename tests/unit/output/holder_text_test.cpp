@@ -1,4 +1,4 @@
-#include "output/describe.hpp"
+#include "output/holder_text.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,13 +6,10 @@
 #include <cstdlib>
 #include <ctime>
 
-#include "../samples.hpp"
-
 namespace redlock::output {
 namespace {
 
 using namespace std::chrono_literals;
-using testing::resource;
 
 /// Held for four minutes by a `run` with a ttl of 30 s.
 Holder held_by_run() {
@@ -106,33 +103,6 @@ TEST(HeldText, AdvisesToUpgradeWhenANewerVersionHoldsIt) {
             "redlock-cli");
 }
 
-TEST(MissingVotesText, NamesTheServersThatDoNotVote) {
-  Fault fault;
-  fault.text = "timeout after 50ms";
-  EXPECT_EQ(missing_votes_text({{"redis://b:6379", fault}}, 5),
-            "1 of 5 servers not voting; 2 tolerated: redis://b:6379: timeout after 50ms");
-  EXPECT_EQ(missing_votes_text({}, 5), "");
-}
-
-TEST(FailureText, SaysThatAServersClockWasSetBack) {
-  AttemptFailure failure{};
-  failure.why = AcquireDecision::guarded;
-  failure.restarted = {{"redis://a", -50min, 51min}};
-  const std::string text = failure_text(resource(), failure, 3);
-  EXPECT_NE(text.find("the clock of redis://a was set back to before its start; its vote counts in "
-                      "51m"),
-            std::string::npos)
-      << text;
-}
-
-TEST(FailureText, AdvisesToUpgradeWhenANewerVersionComesFirst) {
-  AttemptFailure failure{};
-  failure.why = AcquireDecision::busy;
-  failure.queue.newer = true;
-  EXPECT_EQ(failure_text(Resource::from("deploy").value(), failure, 3),
-            "a newer version waits for it and comes first: upgrade redlock-cli");
-}
-
 TEST(HeldText, ReportsNoExpiryOfASharedLock) {
   Holder holder = held_by_run();
   holder.shared = true;
@@ -151,18 +121,6 @@ TEST(HeldText, ReportsASharedLockUnderWhichNoCommandRuns) {
             std::string::npos);
   holder.owner->slots = 2;
   EXPECT_TRUE(begins("held in slots, the last kept until ")) << held_text(holder);
-}
-
-TEST(InspectionText, DoesNotReportFreeAndThenNameHolders) {
-  // One of three servers still has a slot that the others have lost.
-  Taken taken;
-  taken.holder.shared = true;
-  taken.parties.shares = 1;
-  taken.parties.first_shares.push_back({held_by_run(), 0});
-  const Inspection inspection = summarize({Free{}, taken, Free{}});
-  EXPECT_EQ(inspection_text(inspection),
-            "free, except for what is left on less than a quorum of servers:");
-  EXPECT_EQ(inspection_text(summarize({Free{}, Free{}, Free{}})), "free");
 }
 
 TEST(ForeignKeyText, ReportsTypeSizeAndExpiry) {
