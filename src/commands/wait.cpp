@@ -19,9 +19,10 @@ constexpr std::chrono::seconds redraw_interval{1};
 /// each attempt, and one per second to redraw the status line, because attempts may be far apart.
 class WaitEvents {
  public:
-  WaitEvents(Session& session, unsigned priority)
+  WaitEvents(Session& session, unsigned priority, bool replaces)
       : session_(session),
         priority_(priority),
+        replaces_(replaces),
         began_(session.clock().now()),
         ended_(std::make_shared<bool>(false)) {
     if (session.console().is_silent()) return;
@@ -42,7 +43,7 @@ class WaitEvents {
     const bool news = std::exchange(last_, state) != state;
     session_.events().report(
         output::event::Waiting{failed.resource, failure, session_.server_set().size(),
-                               session_.clock().now() - began_, priority_, news});
+                               session_.clock().now() - began_, priority_, replaces_, news});
   }
 
  private:
@@ -65,6 +66,7 @@ class WaitEvents {
 
   Session& session_;
   unsigned priority_;
+  bool replaces_;
   Instant began_;
   std::shared_ptr<bool> ended_;  ///< shared with the coroutine, which may outlive this by a second
   std::optional<State> last_;
@@ -143,6 +145,8 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait_for_locks(
   const Instant began = session.clock().now();
   const std::string host = orders.front().owner.host;
   const unsigned priority = orders.front().owner.priority;
+  const auto& supersession = orders.front().supersession;
+  const bool replaces = supersession && supersession->replaces;
   bool reported_held_around_us = false;
   std::optional<LeaseId> checked_lease;
   std::optional<WaitEvents> events;
@@ -178,7 +182,7 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> wait_for_locks(
     }
 
     // Created only now, because most locks are free, and then no timer is needed.
-    if (!events) events.emplace(session, priority);
+    if (!events) events.emplace(session, priority, replaces);
     events->report(failure);
   }
 }

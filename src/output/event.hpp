@@ -33,6 +33,7 @@ struct Waiting {
   std::size_t servers;
   Duration waited;
   unsigned priority;  ///< --priority
+  bool replaces;      ///< --replace: an older holder with that option is asked to stop
   bool news;          ///< the holder, our position or the reason has changed since the last event
 };
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "core/protocol.hpp"
@@ -78,7 +77,7 @@ void Printer::print(const event::Waiting& waiting) {
   }
   const Instant now = clock_.now();
   if (!wait_) {
-    wait_.emplace(now - waiting.waited, waiting.servers, waiting.priority);
+    wait_.emplace(now - waiting.waited, waiting.servers, waiting.priority, waiting.replaces);
     if (!console_.is_quiet() && !console_.is_verbose() && !json_) line_.emplace(job_group_);
   }
   wait_->learn(waiting.resource, failure, now);
@@ -87,12 +86,14 @@ void Printer::print(const event::Waiting& waiting) {
 
 void Printer::print(const event::StillWaiting&) {
   const Instant now = clock_.now();
-  constexpr std::string_view prefix = "redlock-cli: ";
-  const std::string line =
-      line_ ? wait_->line(now, line_->width() - std::min(line_->width(), prefix.size()))
-            : std::string();
-  if (!line.empty() && line_->draw(std::string(prefix).append(line))) {
-    wait_->shown(now);
+  // Without our name, which every other message begins with: at 80 columns it would cost the pid.
+  const std::string line = line_ ? wait_->line(now, line_->width()) : std::string();
+  if (!line.empty() && line_->draw(line)) {
+    if (const auto news = wait_->news_beside_line(now, line_->width())) {
+      line_->erase();
+      console_.notice(*news);
+      line_->draw(line);
+    }
     wait_shown_ = true;
   } else if (const auto news = wait_->news(now)) {
     console_.notice(*news);

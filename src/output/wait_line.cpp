@@ -20,6 +20,10 @@ WaitLine::WaitLine(pid_t job_group)
     : job_group_(job_group), can_draw_(output::can_draw_on(STDERR_FILENO)) {}
 
 WaitLine::~WaitLine() {
+  erase();
+}
+
+void WaitLine::erase() {
   if (drawn_ && in_foreground())
     output::StandardError::of_process().draw(std::string("\r").append(erase_rest));
 }

@@ -27,6 +27,9 @@ class WaitLine {
   /// it in another way.
   bool draw(std::string_view text);
 
+  /// Clears the status line, if it was drawn.
+  void erase();
+
  private:
   [[nodiscard]] bool in_foreground() const;
 

@@ -7,6 +7,7 @@
 #include "core/holds.hpp"
 #include "core/validity.hpp"
 #include "output/failure_text.hpp"
+#include "output/table.hpp"
 #include "output/text_parts.hpp"
 #include "support/columns.hpp"
 #include "support/duration.hpp"
@@ -25,6 +26,14 @@ bool is_settling(const AttemptFailure& failure) {
 /// Whether no lease blocks us, only the order of the queue.
 bool is_free(const AttemptFailure& failure) {
   return is_settling(failure) || (failure.why == AcquireDecision::busy && !failure.holder);
+}
+
+/// Whether the command that keeps us out is not to be stopped for a newer run.
+bool is_irreplaceable_run(const AttemptFailure& failure) {
+  if (failure.why != AcquireDecision::busy || !failure.holder || !failure.holder->owner)
+    return false;
+  const Owner& owner = *failure.holder->owner;
+  return owner.supervised && !owner.finished && !owner.place;
 }
 
 /// Two failures with the same text count as the same obstacle. Empty: not worth a line.
@@ -83,7 +92,10 @@ std::string WaitReport::obstacle_text(const AttemptFailure& failure, Instant now
   if (is_free(failure)) return "being handed to the next waiter";
   AttemptFailure as_of_now = failure;
   if (failure.holder) as_of_now.holder = later(*failure.holder, now - known_->at);
-  return output::failure_text(known_->resource, as_of_now, servers_);
+  std::string text = output::failure_text(known_->resource, as_of_now, servers_);
+  if (replaces_ && is_irreplaceable_run(failure))
+    text += "; it runs without --replace, so it is not stopped";
+  return text;
 }
 
 std::string WaitReport::line(Instant now, std::size_t width) const {
@@ -95,14 +107,38 @@ std::string WaitReport::line(Instant now, std::size_t width) const {
     return fmt::format("waiting for {} ({}{}{}): {}", key, seconds_text(now - began_),
                        queue.empty() ? "" : ", ", queue, obstacle_text(failure, now));
   };
-  const auto shorten = [&](std::string& part) {
-    const std::size_t all = columns_of(text());
-    if (all > width)
-      part = shortened_to_columns(part, columns_of(part) - std::min(all - width, columns_of(part)));
+  Owner* const owner = failure.holder && failure.holder->owner ? &*failure.holder->owner : nullptr;
+  // What must be shown: all up to the holder.
+  const auto needed = [&] {
+    std::string part = text();
+    const std::string who = owner != nullptr ? owner_text(*owner) : std::string();
+    if (const std::size_t at = part.find(who); at != std::string::npos && !who.empty())
+      part.resize(at + who.size());
+    return part;
   };
+  const auto excess = [&] {
+    const std::size_t columns = columns_of(needed());
+    return columns - std::min(columns, width);
+  };
+  const auto shorten = [&](std::string& part) {
+    const std::size_t columns = columns_of(part);
+    if (const std::size_t over = excess(); over > 0)
+      part = shortened_to_columns(part, columns - std::min(over, columns));
+  };
+  const auto leave_out = [&](std::string& part) {
+    if (excess() > 0) part.clear();
+  };
+  if (owner != nullptr) {
+    shorten(owner->note);
+    leave_out(owner->note);
+    leave_out(owner->command);
+    shorten(owner->host);
+  }
   shorten(key);
-  if (failure.holder && failure.holder->owner) shorten(failure.holder->owner->note);
-  return text();
+  // The caller may cut at the blank before the pid.
+  const bool ends_at_holder =
+      columns_of(text()) > width && columns_of(needed()) + columns_of(", ...") > width;
+  return ends_at_holder ? needed() : text();
 }
 
 std::optional<std::string> WaitReport::news(Instant now) {
@@ -111,7 +147,7 @@ std::optional<std::string> WaitReport::news(Instant now) {
   if (const auto reported = reported_.find(known_->obstacle);
       reported != reported_.end() && now - reported->second < reminder_interval)
     return std::nullopt;
-  shown(now);
+  mark_reported(now);
   const std::string queue = queue_text();
   return fmt::format("waiting for {}: {}; {} {}", output::key_text(known_->resource),
                      obstacle_text(known_->failure, now),
@@ -119,7 +155,17 @@ std::optional<std::string> WaitReport::news(Instant now) {
                      seconds_text(now - began_));
 }
 
-void WaitReport::shown(Instant now) {
+std::optional<std::string> WaitReport::news_beside_line(Instant now, std::size_t width) {
+  if (!is_reportable(now)) return std::nullopt;
+  // The line reminds of what was reported.
+  if (reported_.contains(known_->obstacle) || columns_of(line(now, any_width)) <= width) {
+    mark_reported(now);
+    return std::nullopt;
+  }
+  return news(now);
+}
+
+void WaitReport::mark_reported(Instant now) {
   std::erase_if(reported_,
                 [&](const auto& entry) { return now - entry.second >= reminder_interval; });
   if (known_) reported_[known_->obstacle] = now;

@@ -82,7 +82,8 @@ at_80_columns() {
   assert_equal "$(awk 'length > 80' <<<"$shown")" ""
   [[ $(tr -d ' \n' <<<"$shown") == *"@$host(runpid$pid:"* ]] || fail "cut: $shown"
   shown=$(at_80_columns run -k "$key" -w 2s -- true)
-  assert_equal "$(grep 'redlock-cli: waiting' <<<"$shown" | awk 'length > 80')" ""
+  assert_equal "$(grep '^waiting for' <<<"$shown" | awk 'length > 80')" ""
+  assert_regex "$(grep -m 1 '^waiting for' <<<"$shown")" "@h+\.\.\. \(run pid $pid\)$"
   assert_equal "$(grep -oE 'pid [0-9]+' <<<"$shown" | sort -u)" "pid $pid"
 }
 

@@ -22,10 +22,10 @@ end_hold() {
   see_status 0
   type_line 'redlock-cli run -k demo -- echo entered'
   see \
-    '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '\
+    '\rwaiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '\
 '[^\r\n]*"release 4.2", for [0-9.]+m?s, last renewed [0-9]+s ago[^\r\n]*\x1b\[K'
   see \
-    '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '\
+    '\rwaiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '\
 '[^\r\n]*"release 4.2", for [0-9.]+s, last renewed [0-9]+s ago[^\r\n]*\x1b\[K'
   end_hold
   see '\r\x1b\[Kredlock-cli: demo: acquired after [0-9.]+m?s\r\nentered'
@@ -38,7 +38,7 @@ end_hold() {
   hold_with_note
   open_terminal
   type_line 'export TERM=vt100; token=$(redlock-cli acquire -k demo -t 9s); echo "got ${#token}"'
-  see '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '
+  see '\rwaiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '
   end_hold
   see '\r\x1b\[Kredlock-cli: demo: acquired after [0-9.]+m?s\r\ngot 32'
 }
@@ -50,17 +50,17 @@ end_hold() {
   see_status 0
   local before second
   type_line 'redlock-cli run -k demo -- echo entered'
-  see '\rredlock-cli: waiting for demo \((\d+)s, 1st in queue\)'
+  see '\rwaiting for demo \((\d+)s, 1st in queue\)'
   before=$(scripts_run 0)
   for second in 1 2 3; do
     see \
-      '\rredlock-cli: waiting for demo \(\d+s, 1st in queue\): held by '\
+      '\rwaiting for demo \(\d+s, 1st in queue\): held by '\
 '[^\r\n]*, for [0-9.]+m?s, last renewed [0-9]+s ago[^\r\n]*\x1b\[K'
   done
   press "$CTRL_Z"
   see_status 148
   type_line fg
-  for second in 1 2; do see '\rredlock-cli: waiting for demo \(\d+s, 1st in queue\): held by '; done
+  for second in 1 2; do see '\rwaiting for demo \(\d+s, 1st in queue\): held by '; done
   # Redrawing does not poll: nine redraws would otherwise be nine polls. (The holder also renews.)
   assert_in_range "$(scripts_run 0)" "$before" $((before + 4))
   press "$CTRL_C"
@@ -90,7 +90,8 @@ end_hold() {
   type_line 'export TERM=vt100'
   see_status 0
   type_line 'redlock-cli run -k demo -- echo entered'
-  see '\rredlock-cli: waiting for demo \(\ds, \.\.\.\x1b\[K'
+  see '\r\x1b\[Kredlock-cli: waiting for demo: held by [^\r]*"release 4.2"[^\r]*\r\n'
+  see '\rwaiting for demo \(\ds, [^\r]{,20}\.\.\.\x1b\[K'
   press "$CTRL_C"
   see_status 130
 }
@@ -114,7 +115,7 @@ end_hold() {
   type_line 'export TERM=vt100'
   see_status 0
   type_line 'redlock-cli run -k demo -- echo entered'
-  see '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '
+  see '\rwaiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '
   press "$CTRL_Z"
   see_status 148
   # Enough polls for more lines, if there were any.
@@ -126,7 +127,7 @@ end_hold() {
   ask shown '\[148\]> [^\n]*waiting'
   assert_equal "$REPLY" never
   type_line fg
-  see '\rredlock-cli: waiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '
+  see '\rwaiting for demo \(\d+s(?:, \d+\w\w in queue)?\): held by '
   press "$CTRL_C"
   see_status 130
 }

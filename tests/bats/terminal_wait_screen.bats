@@ -15,7 +15,7 @@ wait_screen() {
 is_on_screen() { [[ $(wait_screen) == "$1" ]]; }
 see_screen() { wait_until is_on_screen "$1" || { wait_screen; fail "the screen is not: $1"; }; }
 
-readonly full='redlock-cli: waiting for demo (N, 1st in queue): held by ME (run pid N: sh), '\
+readonly full='waiting for demo (N, 1st in queue): held by ME (run pid N: sh), '\
 '"release 4.2", for T, last renewed T ago'
 
 @test "200 by 50: one line, and none when the lock is granted" {
@@ -29,17 +29,21 @@ entered
 $'
 }
 
-@test "80 by 24: the line is cut, and longer when the terminal grows" {
+@test "80 by 24: the whole text stays above the line, which is cut, and longer when the terminal grows" {
   hold holder --note "release 4.2, which has more to say about itself than fits on a terminal \
 of eighty columns"
   open_tmux 80 24
   type_in_tmux 'clear; redlock-cli run -k demo -- echo entered'
-  see_on_screen '^redlock-cli: waiting for demo \([0-9]+s, 1st in queue\): held by '
-  assert_equal "$(tmux_here capture-pane -p | grep -c .)" 1
-  assert [ "$(tmux_here capture-pane -p | head -n 1 | wc -m)" -le 81 ]
+  see_on_screen '^waiting for demo \([0-9]+s, 1st in queue\): held by '
+  see_on_screen '^redlock-cli: waiting for demo: held by '
+  run tmux_here capture-pane -pJ
+  assert_equal "$(grep -c '^redlock-cli: waiting for demo: .*fits on a terminal of eighty columns' \
+    <<<"$output")" 1
+  assert_equal "$(grep -c '^waiting for demo' <<<"$output")" 1
+  assert_regex "$(grep '^waiting for demo' <<<"$output")" "\(run pid [0-9]+[):]"
+  assert [ "$(grep '^waiting for demo' <<<"$output" | wc -m)" -le 81 ]
   tmux_here resize-window -x 250 -y 24
-  see_screen \
-    "${full/4.2/4.2, which has more to say about itself than fits on a terminal of eighty columns}"
+  see_on_screen '^waiting for demo .*"release 4.2, which has more to say .* of eighty columns", for '
   press_in_tmux C-c
   see_on_screen '^\$$'
   type_in_tmux 'echo "status $?"'
@@ -51,11 +55,11 @@ of eighty columns"
   hold holder
   open_tmux 80 24
   type_in_tmux 'clear; redlock-cli run -k demo --supersede -- echo entered'
-  see_on_screen '^redlock-cli: waiting for demo \([0-9]+s, 1st in queue\)'
+  see_on_screen '^waiting for demo \([0-9]+s, 1st in queue\)'
   start_background new redlock-cli run -k demo --supersede -- true
   see_on_screen '^redlock-cli: demo: superseded by '
   run wait_screen
-  refute_output --partial "waiting for demo"
+  refute_output --partial "waiting for demo ("
   release_hold holder
   wait_background new
 }

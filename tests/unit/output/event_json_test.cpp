@@ -31,7 +31,8 @@ TEST(EventJson, IsEmptyForEventsThatAreOnlyMessages) {
 }
 
 TEST(EventJson, LeavesOutThePositionOutsideTheQueue) {
-  event::Waiting waiting{one.front(), {}, 1, 1500ms, /*priority=*/0, /*news=*/true};
+  event::Waiting waiting{one.front(),  {}, 1, 1500ms, /*priority=*/0, /*replaces=*/false,
+                         /*news=*/true};
   EXPECT_EQ(json_of(waiting).find("position"), std::string::npos);
   EXPECT_NE(json_of(waiting).find(R"("waited_ms":1500)"), std::string::npos);
   waiting.failure.queue.queued = true;

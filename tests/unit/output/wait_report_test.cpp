@@ -73,16 +73,21 @@ TEST_F(WaitReportTest, ExtrapolatesFromTheLastAttemptAndARenewalUntilItIsDue) {
             "renewed 10s ago");
 }
 
-TEST_F(WaitReportTest, ShortensTheKeyThenTheNoteAndNeverTheHolder) {
-  AttemptFailure failure = held_by("a");
+TEST_F(WaitReportTest, ShowsUserAndPidInFewColumnsBeforeAllElse) {
+  AttemptFailure failure = held_by("alice");
   failure.holder->owner->note = "release 4.2 of the web shop";
-  report_.learn(Resource::from("deploy:production:eu-central-1").value(), failure, began);
-  EXPECT_EQ(report_.line(began + 1s, 138),
-            "waiting for deploy:pr... (1s, 2nd in queue): held by a@host (run pid 7: "
-            "job), \"release 4.2 of the web shop\", for 11s, last renewed 10s ago");
-  EXPECT_EQ(report_.line(began + 1s, 80),
-            "waiting for deplo... (1s, 2nd in queue): held by a@host (run pid 7: job), "
-            "\"relea...\", for 11s, last renewed 10s ago");
+  failure.holder->owner->host = "runner-3-project-42";
+  report_.learn(Resource::from("deploy:production").value(), failure, began);
+  const auto line = [&](std::size_t width) { return report_.line(began + 1s, width); };
+  const std::string end = ", for 11s, last renewed 10s ago";
+  const std::string begin = "waiting for deploy:production (1s, 2nd in queue): held by ";
+  EXPECT_EQ(line(122),
+            begin + "alice@runner-3-project-42 (run pid 7: job), \"release 4.2 of ...\"");
+  EXPECT_EQ(line(108), begin + "alice@runner-3-project-42 (run pid 7: job)" + end);
+  EXPECT_EQ(line(97), begin + "alice@runner-3-project-42 (run pid 7)");
+  EXPECT_EQ(line(90), begin + "alice@runner-3-pr... (run pid 7)");
+  EXPECT_EQ(line(79),
+            "waiting for deploy:pr... (1s, 2nd in queue): held by alice@runne... (run pid 7)");
 }
 
 TEST_F(WaitReportTest, CountsDownALeaseThatIsNotRenewed) {
@@ -140,10 +145,38 @@ TEST_F(WaitReportTest, ReportsAnOutageAndTheHolderAgainOnlyAfterAMinute) {
   EXPECT_NE(told[1].find("no quorum"), std::string::npos);
 }
 
-TEST_F(WaitReportTest, AShownLineIsNoNews) {
+TEST_F(WaitReportTest, WhatTheLineShowsInFullIsNoNews) {
   report_.learn(demo, held_by("a"), began);
-  report_.shown(began + 1s);
+  EXPECT_EQ(report_.news_beside_line(began + 1s, wide), std::nullopt);
   EXPECT_EQ(report_.news(began + 30s), std::nullopt);
+}
+
+TEST_F(WaitReportTest, WhatALineCannotShowInFullIsReportedOnceBesideIt) {
+  report_.learn(demo, held_by("a"), began);
+  EXPECT_EQ(report_.news_beside_line(began + 999ms, 79), std::nullopt);
+  EXPECT_EQ(report_.news_beside_line(began + 1s, 79),
+            "waiting for demo: held by a@host (run pid 7: job), for 11s, last renewed 10s ago; you "
+            "are 2nd in queue after 1s");
+  for (int i = 2; i < 200; ++i)
+    EXPECT_EQ(report_.news_beside_line(began + std::chrono::seconds(i), 79), std::nullopt);
+  report_.learn(demo, held_by("b"), began + 200s);
+  EXPECT_NE(report_.news_beside_line(began + 201s, 79), std::nullopt);
+}
+
+TEST_F(WaitReportTest, SaysThatReplaceCannotStopThisHolder) {
+  const auto told = [](const AttemptFailure& failure) {
+    WaitReport report(began, 1, /*priority=*/0, /*replaces=*/true);
+    report.learn(demo, failure, began);
+    return report.line(began + 1s, wide).find("it runs without --replace, so it is not stopped") !=
+           std::string::npos;
+  };
+  AttemptFailure failure = held_by("a");
+  EXPECT_TRUE(told(failure));
+  failure.holder->owner->place = Place{};
+  EXPECT_FALSE(told(failure));
+  failure.holder->owner->place.reset();
+  failure.holder->owner->supervised = false;
+  EXPECT_FALSE(told(failure));
 }
 
 TEST_F(WaitReportTest, UsesEnglishOrdinals) {
