@@ -321,7 +321,8 @@ END
   start_tls_server good ca --tls-auth-clients no
   pause_server 0
   start_background limit sleep 15
-  assert_refuses 69 "no TLS handshake" -S "$SERVERS" --cacert "$TLS/ca.crt" --server-timeout 2s
+  assert_refuses 69 "no TLS handshake within 2s (--server-timeout); if the server does not use TLS, write redis://" \
+    -S "$SERVERS" --cacert "$TLS/ca.crt" --server-timeout 2s
   refute background_has_ended limit
 }
 

@@ -142,6 +142,7 @@ asio::awaitable<Result<std::vector<Reply>, Fault>> Connection::request_all(
   if (!answered_) transport_->disown();
   if (was_open()) co_return unexpected(missed_deadline("answer", deadline - asked));
   Fault fault = missed_deadline(transport_->awaited(), deadline - asked);
+  if (const std::string advice = transport_->advice(); !advice.empty()) fault.text += "; " + advice;
   // Nothing was sent yet, so the only thing to undo would be that of an earlier connection.
   if (!carries_undo_) abort();
   co_return unexpected(std::move(fault));

@@ -97,6 +97,10 @@ class SentinelTransport final : public Transport {
   [[nodiscard]] std::string awaited() const override {
     return below_ ? below_->awaited() : "answer of a sentinel";
   }
+
+  [[nodiscard]] std::string advice() const override {
+    return below_ ? below_->advice() : std::string();
+  }
   [[nodiscard]] std::string subject() const override { return subject_; }
   [[nodiscard]] Fault explain(const asio::error_code& error) const override {
     return below_->explain(error);

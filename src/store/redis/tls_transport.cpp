@@ -134,8 +134,12 @@ class TlsTransport final : public Transport {
   void close() override { below_->close(); }
 
   [[nodiscard]] std::string awaited() const override {
-    return connected_ ? std::string("TLS handshake (if it does not use TLS, ") + without_tls + ")"
-                      : below_->awaited();
+    return connected_ ? "TLS handshake" : below_->awaited();
+  }
+
+  [[nodiscard]] std::string advice() const override {
+    return connected_ ? std::string("if the server does not use TLS, ") + without_tls
+                      : below_->advice();
   }
 
   [[nodiscard]] Fault explain(const asio::error_code& error) const override {
@@ -143,8 +147,7 @@ class TlsTransport final : public Transport {
     if (!handshake_done_ && connected_) {
       return {
           FaultKind::garbage,
-          std::string("it closed the connection in the TLS handshake; if it does not use TLS, ") +
-              without_tls};
+          "it closed the connection in the TLS handshake; " + advice()};
     }
     if (!answered_ && (error == asio::error::eof || error == asio::error::connection_reset)) {
       // With TLS 1.3 the handshake ends before the server has checked our certificate, and its

@@ -41,6 +41,9 @@ class Transport {
   /// What open() is waiting for, to follow the word `no` in the message about a missed deadline.
   [[nodiscard]] virtual std::string awaited() const = 0;
 
+  /// What to do if that never comes, to end the same message; empty if there is no advice.
+  [[nodiscard]] virtual std::string advice() const { return {}; }
+
   /// The server at the other end, as the beginning of a message; empty if the message needs none.
   [[nodiscard]] virtual std::string subject() const { return {}; }
 
