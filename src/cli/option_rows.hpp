@@ -143,7 +143,7 @@ inline constexpr Flag replace{
      "stopped; this one starts when all of it is dead"}};
 
 inline constexpr DefaultOption<NumberType> priority{
-    {"--priority", takes_lock, OptionSource::anywhere, Section::lock,
+    {"--priority", takes_lock | for_hold, OptionSource::anywhere, Section::lock,
      "Acquire before waiters with a smaller N; the holder is left alone; 0 to 9"},
     {0, protocol::max_priority},
     0};

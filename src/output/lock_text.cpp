@@ -64,12 +64,14 @@ std::vector<std::string> parties_lines(const LockParties& parties) {
   for (const Waiting& waiting : parties.first_waiters) {
     const bool takes_several = waiting.owner && waiting.owner->take > 1;
     const bool wants_one = waiting.owner && waiting.owner->only.size() == 1;
+    const bool is_hold = waiting.owner && waiting.owner->hold_for;
     const std::string what =
-        takes_several ? fmt::format(" for {} slots", waiting.owner->take)
-        : wants_one   ? " for " + escape_for_terminal(waiting.owner->only.front())
-                      : std::string(!waiting.shared                             ? ""
-                                    : waiting.owner && waiting.owner->slots > 0 ? " for a slot"
-                                                                                : " to share it");
+        is_hold         ? " to put it on hold"
+        : takes_several ? fmt::format(" for {} slots", waiting.owner->take)
+        : wants_one     ? " for " + escape_for_terminal(waiting.owner->only.front())
+                        : std::string(!waiting.shared                             ? ""
+                                      : waiting.owner && waiting.owner->slots > 0 ? " for a slot"
+                                                                                  : " to share it");
     const unsigned priority = waiting.owner ? waiting.owner->priority : 0;
     lines.push_back(fmt::format("waiting{}: {}, for {}{}", what,
                                 waiting.owner ? owner_text(*waiting.owner) : "a waiter",

@@ -64,6 +64,22 @@ holder() { redlock-cli status demo --json | jq -r ".locks[0].holder.$1"; }
 }
 is_awaited() { redlock-cli status demo --json | jq -e '.locks[0].waiters.count == 1'; }
 
+@test "a hold with a priority comes before those who wait, and status tells it from them" {
+  hold ours
+  start_background waits redlock-cli run -k demo --note turn -- echo "my turn"
+  wait_until note_waits turn
+  start_background freeze redlock-cli hold demo --for 1h --priority 1 --note why
+  wait_until note_waits why
+  run -0 redlock-cli status demo
+  assert_line --regexp '^ *waiting to put it on hold: .*"why", for .*, priority 1$'
+  release_hold ours
+  wait_background freeze
+  assert_equal "$status" 0
+  redlock-cli release demo
+  wait_background waits
+  assert_equal "$status $output" "0 my turn"
+}
+
 @test "--until ends at its time, in local time or with a zone" {
   TZ=UTC run -0 --separate-stderr redlock-cli hold demo --until "$(date -u -d '+2 days' +%F) 09:00"
   assert_regex "$stderr" "on hold until $(date -u -d '+2 days' +%F) 09:00;"
