@@ -93,10 +93,17 @@ class Lifting {
     } else if (holder.owner && holder.owner->lifted) {
       return outcome_of(CommandResult::released, "already lifted" + users_text(holder.id));
     } else {
+      const std::string advice =
+          holder.owner && is_held_for_script(*holder.owner)
+              ? std::string("release it with the file that `acquire` wrote, or with its token")
+              : fmt::format(
+                    "if a command holds it, `redlock-cli stop {}{}` ends that command and frees "
+                    "the lock",
+                    output::key_option(resource_), output::slot_option(options_.slot));
       why = fmt::format(
-          "not on hold, and no lease of it is set (--token-file, REDLOCK_LEASE): {}; if a command "
-          "holds it, `redlock-cli stop {}{}` ends that command and frees the lock",
-          held, output::key_option(resource_), output::slot_option(options_.slot));
+          "not on hold, and no lease of it is set (--token-file, REDLOCK_LEASE, REDLOCK_TOKEN): "
+          "{}; {}",
+          held, advice);
     }
     output::Outcome refused = outcome_of(CommandResult::usage, why);
     refused.holder = holder;

@@ -129,18 +129,12 @@ std::string foreign_keys_text(const std::vector<ForeignAt>& found) {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
-/// Only a string with an expiry looks like a lock, so only then the text names the option that
-/// breaks it.
 std::string left_alone_text(const Resource& resource, const std::vector<ForeignAt>& found) {
-  const bool are_like_locks = std::ranges::all_of(found, [](const ForeignAt& one) {
-    return one.key->holder.type == "string" && one.key->holder.remaining;
-  });
+  const bool are_like_locks = std::ranges::all_of(
+      found, [](const ForeignAt& one) { return output::is_like_lock(one.key->holder); });
   return fmt::format(
       "left alone: not a lock of redlock-cli, or one whose owner record was lost: {}; {}",
-      foreign_keys_text(found),
-      are_like_locks ? fmt::format("`redlock-cli release {} --force --foreign` breaks it",
-                                   output::key_option(resource))
-                     : "find out whose data it is, and lock another key");
+      foreign_keys_text(found), output::foreign_advice(resource, are_like_locks));
 }
 
 /// Combines the servers' votes on breaking a lock.

@@ -141,10 +141,14 @@ class Stopping {
   [[nodiscard]] std::string obstacle(const Holder& holder) const {
     const std::string key = output::key_option(options_.resource);
     const std::string held = "cannot be asked to stop: " + output::held_text(holder);
-    if (holder.foreign || !holder.owner) {
+    if (holder.foreign) {
+      return fmt::format("{}; stop it where it runs; {}", held,
+                         output::foreign_advice(options_.resource, output::is_like_lock(holder)));
+    }
+    if (!holder.owner) {
       return fmt::format(
-          "{}; stop it where it runs; `redlock-cli release {} --force{}` breaks the lock under it",
-          held, key, holder.foreign ? " --foreign" : "");
+          "{}; stop it where it runs; `redlock-cli release {} --force` breaks the lock under it",
+          held, key);
     }
     const Owner& owner = *holder.owner;
     const bool has_stoppable_user = std::ranges::any_of(
@@ -155,17 +159,23 @@ class Stopping {
       return fmt::format("nothing runs under it: {}; `redlock-cli release {}{}` lifts the hold",
                          output::held_text(holder), key, output::slot_option(options_.slot));
     }
-    const bool is_by_hand = !owner.supervised && owner.renewed_for == Duration::zero();
     const std::string breaking =
         fmt::format("`redlock-cli release {} --force` breaks the lock under it{}", key,
                     holder.shared ? ", and under all others that share it" : "");
-    if (owner.detached || is_by_hand) {
+    if (is_held_for_script(owner)) {
       return fmt::format(
           "{}; {}, so there is no command to stop: `redlock-cli release` frees it, with its lease "
           "(--token-file or REDLOCK_LEASE); without it, {}",
           held, owner.detached ? "it is detached" : "it was acquired by hand", breaking);
     }
     return fmt::format("{}; it runs with --on-lost warn: stop it on its host; {}", held, breaking);
+  }
+
+  /// Whose command stops: the holder's, or those that run under its lease.
+  [[nodiscard]] static std::string stoppable_text(const Holder& holder) {
+    if (holder.owner->stoppable) return output::owner_text(*holder.owner);
+    return fmt::format("{}, under the lease of {},", output::users_text(holder.users),
+                       output::person_text(holder.owner->user, holder.owner->host));
   }
 
   asio::awaitable<output::Outcome> ask(Holder holder) {
@@ -179,9 +189,9 @@ class Stopping {
     const Instant until = later(began, wait);
     const Duration interval =
         std::min<Duration>({max_ask_interval, wait / min_asks_per_wait, ttl / min_asks_per_ttl});
-    session_.console().notice(fmt::format("{}: asking the holder to stop: {}; waiting for up to {}",
-                                          output::key_text(options_.resource),
-                                          output::held_text(holder), format_duration(wait)));
+    session_.console().notice(fmt::format(
+        "{}: asking {} to stop{}", output::key_text(options_.resource), stoppable_text(holder),
+        wait > Duration::zero() ? "; waiting for up to " + format_duration(wait) : ""));
     session_.console().audit(fmt::format("{}: {}, which is {}", output::key_text(options_.resource),
                                          output::asked_text(options_.request),
                                          output::held_text(holder)));
@@ -194,8 +204,10 @@ class Stopping {
         is_asked = is_asked || (holder.owner && holder.owner->stop_request);
       }
       if (is_gone(votes_, holder.id)) {
-        if (!co_await was_released(holder)) co_return vanished(holder, now() - began);
-        co_return is_asked ? stopped(holder, now() - began) : gone();
+        const Duration took = now() - began;
+        const std::optional<PastRun> run = co_await run_of(holder.id);
+        if (!was_released(holder, run)) co_return vanished(holder, took);
+        co_return is_asked ? stopped(holder, run, took) : gone();
       }
       if (is_asked && !is_stoppable && !may_have_users(holder.id))
         co_return unused(holder, now() - began);
@@ -238,24 +250,30 @@ class Stopping {
     return static_cast<std::size_t>(number) >= quorum_of(votes_.size());
   }
 
+  /// The run that ended with the lease; nullopt if none is recorded.
+  asio::awaitable<std::optional<PastRun>> run_of(const LeaseId& id) {
+    const std::vector<InspectVote> votes =
+        co_await inspect(session_.server_set(), options_.resource, RunsTold::kept);
+    for (const LastRuns& runs : summarize(votes).runs_by_server) {
+      const auto run = std::ranges::find_if(
+          runs.kept, [&](const PastRun& kept) { return kept.lease == id && kept.ended; });
+      if (run != runs.kept.end()) co_return *run;
+    }
+    co_return std::nullopt;
+  }
+
   /// Whether a lease that is gone was released, so that what ran under it has ended. One server is
   /// enough: only a release leaves these signs.
-  asio::awaitable<bool> was_released(const Holder& holder) {
-    if (holder.owner && holder.owner->finished) co_return true;
+  [[nodiscard]] bool was_released(const Holder& holder, const std::optional<PastRun>& run) const {
+    if (holder.owner && holder.owner->finished) return true;
     for (const InspectVote& vote : votes_) {
       const auto* free = std::get_if<Free>(&vote);
       const auto* taken = std::get_if<Taken>(&vote);
-      if ((free != nullptr && free->ended) || (taken != nullptr && taken->ended)) co_return true;
+      if ((free != nullptr && free->ended) || (taken != nullptr && taken->ended)) return true;
     }
     // A lease that was released before it was asked leaves no other sign than its run. That is of
     // its keeper, and says nothing of others that used it.
-    if (!holder.users.empty()) co_return false;
-    const std::vector<InspectVote> votes =
-        co_await inspect(session_.server_set(), options_.resource, RunsTold::kept);
-    co_return std::ranges::any_of(summarize(votes).runs_by_server, [&](const LastRuns& runs) {
-      return std::ranges::any_of(
-          runs.kept, [&](const PastRun& run) { return run.lease == holder.id && run.ended; });
-    });
+    return holder.users.empty() && run;
   }
 
   /// `; now it is held by …`; empty if no other process has acquired the lock by now.
@@ -265,13 +283,16 @@ class Stopping {
                                              : std::string();
   }
 
-  [[nodiscard]] output::Outcome stopped(const Holder& holder, Duration took) const {
+  [[nodiscard]] output::Outcome stopped(const Holder& holder, const std::optional<PastRun>& run,
+                                        Duration took) const {
     const bool is_kept = holder.owner && holder.owner->finished;
-    return outcome_of(
-        CommandResult::stopped,
-        fmt::format("stopped; {} after {}{}", is_kept ? "its command ended" : "released",
-                    format_duration(took), successor_text()),
-        holder);
+    const bool is_other_end = run && run->result != output::word_of(CommandResult::stopped);
+    return outcome_of(CommandResult::stopped,
+                      fmt::format("{}; {} after {}{}",
+                                  is_other_end ? "ended before the request reached it" : "stopped",
+                                  is_kept ? "its command ended" : "released", format_duration(took),
+                                  successor_text()),
+                      holder);
   }
 
   /// The lease was broken, deleted or lost, or it expired because its guards were killed.

@@ -79,6 +79,11 @@ struct Owner {
   return a.host == b.host && a.user == b.user && a.pid == b.pid && a.command == b.command;
 }
 
+/// Whether `acquire` took it for a script that releases it: there is no command to stop.
+[[nodiscard]] inline bool is_held_for_script(const Owner& owner) {
+  return owner.detached || (!owner.supervised && owner.renewed_for == Duration::zero());
+}
+
 /// A run that has ended, as a server remembers it. All times are by that server's clock. If that
 /// clock was set back, `started` and `ended` may be negative.
 struct PastRun {

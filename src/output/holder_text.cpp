@@ -98,12 +98,18 @@ std::string user_text(const ShownUser& user) {
       user.owner->command.empty() ? "" : ": " + escape_for_terminal(user.owner->command));
 }
 
-/// `2 of 4 slots taken, the latest by …`, or `held in slots, …` if the number of slots is unknown.
+/// `2 of 4 slots taken`, `held in slots` if their number is unknown; for those who want a certain
+/// slot, that it is taken, perhaps by another than the latest.
+std::string taken_text(const TakenSlots& slots, std::size_t all) {
+  if (slots.limit == 0) return "held in slots";
+  if (slots.limit == 1 && all > 1) return fmt::format("the wanted slot is taken; of all {}", all);
+  return fmt::format("{} of {} slots taken", slots.taken, slots.limit);
+}
+
+/// `2 of 4 slots taken, the latest by …`.
 std::string slots_text(const TakenSlots& slots, const Holder& holder) {
-  const std::string taken = slots.limit > 0
-                                ? fmt::format("{} of {} slots taken", slots.taken, slots.limit)
-                                : "held in slots";
   const Owner& latest = *holder.owner;
+  const std::string taken = taken_text(slots, latest.slots);
   if (latest.hold_for) {
     return fmt::format("{}, the last on hold by {}{}", taken, person_text(latest.user, latest.host),
                        latest.note.empty() ? "" : ": " + escape_for_terminal(latest.note));
@@ -204,6 +210,16 @@ std::string forgetful_text(const std::vector<std::string>& forgetful, std::size_
       "{} {} nothing: the hold outlives their restarts only one by one, with `redlock-cli status "
       "KEY` after each",
       who, persist);
+}
+
+bool is_like_lock(const Holder& foreign) {
+  return foreign.type == "string" && foreign.remaining;
+}
+
+std::string foreign_advice(const Resource& resource, bool is_like_lock) {
+  return is_like_lock ? fmt::format("`redlock-cli release {} --force --foreign` breaks it",
+                                    key_option(resource))
+                      : "find out whose data it is, and lock another key";
 }
 
 std::string foreign_key_text(const ForeignKey& key) {

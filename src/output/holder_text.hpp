@@ -47,6 +47,11 @@ std::string users_text(const std::vector<ShownUser>& users);
 /// of others has it.
 std::string forgetful_text(const std::vector<std::string>& forgetful, std::size_t servers);
 
+/// What to do about a key that redlock-cli did not write: only a string with an expiry looks like a
+/// lock, so only then the text names the options that break it.
+std::string foreign_advice(const Resource& resource, bool is_like_lock);
+bool is_like_lock(const Holder& foreign);
+
 /// Describes a key that redlock-cli did not write: `a key of type hash with 3 elements, without
 /// expiry`.
 std::string foreign_key_text(const ForeignKey& key);

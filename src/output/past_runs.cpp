@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "output/outcome.hpp"
+#include "output/request_text.hpp"
 #include "output/text_parts.hpp"
 #include "support/duration.hpp"
 #include "support/text.hpp"
@@ -17,8 +18,11 @@ std::string held_and_end_text(const PastRun& run, Duration ended) {
   std::string text = format_duration(run.started - ended);
   if (run.exit_code) text += fmt::format(", exit {}", *run.exit_code);
   if (run.signal) text += fmt::format(", signal {}", *run.signal);
+  if (run.result == word_of(CommandResult::timed_out)) return text + ", timed out (--max-hold)";
   if (run.result != word_of(CommandResult::released))
     text += ", " + escape_for_terminal(run.result);
+  if (run.result == word_of(CommandResult::stopped) && run.owner && run.owner->stop_request)
+    text += " by " + request_text(*run.owner->stop_request);
   return text;
 }
 
@@ -49,6 +53,8 @@ std::vector<std::string> runs_lines(const LastRuns& runs,
   if (runs.newer) lines.emplace_back("last run recorded by a newer version: upgrade redlock-cli");
   const bool is_last = runs.last && runs.success && runs.last->fence == runs.success->fence;
   if (runs.success && !is_last) add("last success", *runs.success);
+  // So that a misspelt key does not look like a lock that happens to be free.
+  if (lines.empty()) lines.emplace_back("no runs are recorded");
   return lines;
 }
 

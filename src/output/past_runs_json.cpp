@@ -18,6 +18,8 @@ Json past_run_json(const PastRun& run) {
   json["result"] = to_valid_utf8(run.result);
   if (run.exit_code) json["command_exit"] = *run.exit_code;
   if (run.signal) json["command_signal"] = *run.signal;
+  if (run.owner && run.owner->stop_request)
+    json["stop_request"] = stop_request_json(*run.owner->stop_request);
   return json;
 }
 

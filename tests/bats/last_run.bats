@@ -10,7 +10,7 @@ setup() {
 
 @test "status shows the last run of a free lock, and the last success if that was another" {
   run -0 redlock-cli status demo
-  assert_output "demo: free"
+  assert_output $'demo: free\n  no runs are recorded'
   run -0 redlock-cli run -k demo --note 'release 4' -- true
   run -0 redlock-cli status demo
   assert_regex "$output" \

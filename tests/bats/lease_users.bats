@@ -168,7 +168,7 @@ is_in_trouble_for() {
   wait_background stop
   # No process keeps the lease, so none releases it.
   assert_equal "$status" 75
-  assert_regex "$stderr" "asking the holder to stop: held by .*; used by run pid"
+  assert_regex "$stderr" "demo: asking run pid .*, under the lease of .*@.*, to stop; waiting"
   assert_regex "$stderr" "what ran under it has stopped within .*, but it is still held by"
 }
 

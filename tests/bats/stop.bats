@@ -26,10 +26,14 @@ has_stop_request() {
   assert_equal "$(result)" "stopped 0"
   valid <<<"$output"
   assert_equal "$(jq -r .holder.pid <<<"$output")" "$FRONT"
-  assert_regex "$stderr" "demo: asking the holder to stop: held by .* \(run pid $FRONT: tree\)"
+  assert_regex "$stderr" "demo: asking .*@.* \(run pid $FRONT: tree\) to stop; waiting for up to"
   wait_background ours
   # The command's own end: TERM.
   assert_equal "$status $output" "143 ready"
+  run -0 redlock-cli status demo --runs
+  assert_output --partial "signal 15, stopped by $(id -un)@$(hostname) (\"wrong branch\"))"
+  run -0 redlock-cli status demo --runs --json
+  assert_equal "$(jq -r '.locks[0].runs[0].stop_request.reason' <<<"$output")" "wrong branch"
   assert_regex "$stderr" "demo: asked to stop by $(id -un)@$(hostname) \(\"wrong branch\"\); stopping"
   assert_dead_before_free
   assert_tree_dead
@@ -96,6 +100,16 @@ has_stop_request() {
   release_hold ours
   wait_background stop
   assert_equal "$status" 0
+}
+
+@test "a command that ends by itself before it learns of the request was not stopped" {
+  hold ours -t 60s
+  start_background asks redlock-cli stop demo -w 60s
+  wait_until has_stop_request
+  release_hold ours
+  wait_background asks
+  assert_equal "$status" 0
+  assert_regex "$stderr" "demo: ended before the request reached it; released after "
 }
 
 @test "a wait that times out exits with 75, and the request stands" {
@@ -180,6 +194,9 @@ has_stop_request() {
   redis 0 set demo theirs px 60000
   run -75 stop
   assert_regex "$output" "held by a foreign client.*release -k demo --force --foreign"
+  redis 0 persist demo
+  run -75 stop
+  assert_regex "$output" "held by a foreign client.*find out whose data it is, and lock another key"
 }
 
 @test "a slot is stopped by its number, and the others continue" {

@@ -22,6 +22,8 @@ setup() { setup_one_server; }
     redlock-cli run -n -k demo --slots 2 -- true
   assert_refused 75 "demo: 2 of 3 slots taken, the latest by" \
     redlock-cli run -n -k demo --slots 3 --take 2 -- true
+  assert_refused 75 "demo: the wanted slot is taken; of all 3, the latest by" \
+    redlock-cli run -n -k demo --slots 3 --slot 0 -- true
   assert_refused 75 "demo: held in slots, the latest by" redlock-cli run -n -k demo -- true
   run -0 redlock-cli status demo
   assert_regex "$output" $'slot 0: [^\n]*"two GPUs"[^\n]*\n *slot 1: [^\n]*"two GPUs"'
