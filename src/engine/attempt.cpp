@@ -305,6 +305,9 @@ class Attempt {
       }
     }
     failure.goes_first = goes_first(tally(), server_set_.size());
+    failure.may_share = order_.mode.shared && order_.mode.slots == 0 && failure.holder &&
+                        failure.holder->shared && failure.holder->owner &&
+                        failure.holder->owner->slots == 0 && !failure.holder->owner->hold_for;
     check_queue(failure);
     return unexpected<AttemptFailure>(std::move(failure));
   }

@@ -87,6 +87,7 @@ struct AttemptFailure {
                               ///< once (R8)
   bool granted_some = false;  ///< at least one server granted the lock
   QueueView queue{};
+  bool may_share = false;  ///< the holders would share it with us: only earlier waiters keep us out
   std::vector<bool> forgotten{};  ///< by server: it dropped our queue entry, so its notification
                                   ///< did not reach us
   std::vector<ServerFault> unsubscribed{};  ///< of a waiter: the servers that cannot notify it, so

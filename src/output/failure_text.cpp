@@ -89,7 +89,8 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
       if (!failure.queue.newer && !failure.queue.slots.empty() && failure.queue.ahead > 0)
         return "earlier waiters come first";  // there are free slots
       if (failure.holder)
-        return held_text(*failure.holder, failure.queue.taken_slots) +
+        return (failure.may_share ? "an earlier waiter wants it alone and comes first; " : "") +
+               held_text(*failure.holder, failure.queue.taken_slots) +
                freeing_advice(resource, *failure.holder);
       if (failure.queue.newer)
         return "a newer version waits for it and comes first: upgrade redlock-cli";

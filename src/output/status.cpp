@@ -83,6 +83,7 @@ std::string holder_cell(const Inspection& inspection) {
   if (holder.waits_for)
     text += fmt::format(" (waits for {})", key_text(holder.waits_for->resource));
   if (holder.foreign && holder.type != "string") text = escape_for_terminal(holder.type);
+  if (holder.shared && holder.owner && holder.owner->hold_for) text += " (on hold)";
   const std::size_t leases = sharing_leases(inspection.parties);
   if (holder.shared && leases > 1) {
     text += text.empty() ? fmt::format("{}", leases) : fmt::format(" and {} more", leases - 1);
@@ -99,11 +100,15 @@ std::string pid_cell(const Inspection& inspection) {
   return is_one ? std::to_string(holder->owner->pid) : std::string();
 }
 
-std::string lease_cell(const Holder& holder) {
+std::string lease_cell(const Inspection& inspection) {
+  if (!inspection.holder) return {};
+  const Holder& holder = *inspection.holder;
   if (!holder.remaining) return "no expiry";
   const Duration rest = hold_remaining(holder).value_or(*holder.remaining);
   std::string left = short_duration(rest) + " left";
   if (holder.owner && holder.owner->finished) return left;
+  // What less than a quorum shows may be over.
+  if (inspection.state == InspectState::unavailable) return left;
   switch (renewal_of(holder)) {
     case Renewal::renewed:
       return "renewed";
@@ -225,7 +230,7 @@ std::vector<std::string> row_of(const KeyStatus& key, const StatusView& view, Mi
           holder_cell(inspection),
           pid_cell(inspection),
           holder != nullptr && holder->age ? since_text(at, *holder->age) : "",
-          holder != nullptr ? lease_cell(*holder) : "",
+          lease_cell(inspection),
           waiters > 0 ? std::to_string(waiters) : "",
           slots_cell(inspection.parties, view.slots)};
 }

@@ -33,8 +33,8 @@ setup() { setup_one_server; }
   start_background writer "${PROMPTLY[@]}" redlock-cli run -k demo \
     -- sh -c 'echo writer >>"$0"' "$BATS_TEST_TMPDIR/order"
   wait_for_queued 1
-  run --separate-stderr redlock-cli run -n -s -k demo --server-timeout 4s -- true
-  assert_failure 75
+  assert_refused 75 "demo: an earlier waiter wants it alone and comes first; held by" \
+    redlock-cli run -n -s -k demo --server-timeout 4s -- true
   start_background late "${PROMPTLY[@]}" redlock-cli run -s -k demo \
     -- sh -c 'echo reader >>"$0"' "$BATS_TEST_TMPDIR/order"
   wait_for_queued 2
