@@ -1,6 +1,6 @@
 // A build tool, not part of the program. From core/protocol.txt, which describes itself, it writes
-// the names that scripts and program share, as a header; and, with these names resolved, the
-// scripts as one text:
+// the names that scripts and program share, as a header; and, with these names and those of
+// constants resolved, the scripts as one text:
 //   compile-protocol header PROTOCOL OUTPUT
 //   compile-protocol scripts PROTOCOL OUTPUT UNDO SCRIPT…
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <iostream>
 #include <iterator>
 #include <map>
+#include <regex>
 #include <span>
 #include <sstream>
 #include <stdexcept>
@@ -272,6 +273,28 @@ std::string compact(std::string line, const std::string& path) {
   return line;
 }
 
+/// The text without the lines that define constants, such as `local NO_SLOT=-1`, and with their
+/// values in place of their names. So constants are none of the 200 locals that Lua knows at a
+/// time.
+std::string inline_constants(const std::string& text) {
+  static const std::regex definition("local ([A-Z_]+)=(-?[0-9]+|'[^']*')");
+  static const std::regex token("'[^']*'|\\w+|.");
+  std::map<std::string, std::string> values;
+  std::string inlined;
+  for (const std::string& line : lines_of(text)) {
+    if (std::smatch constant; std::regex_match(line, constant, definition)) {
+      values[constant[1]] = constant[2];
+      continue;
+    }
+    for (std::sregex_iterator at(line.begin(), line.end(), token), end; at != end; ++at) {
+      const auto value = values.find(at->str());
+      inlined += value == values.end() ? at->str() : value->second;
+    }
+    inlined += '\n';
+  }
+  return inlined;
+}
+
 std::string load_script(const std::string& path) {
   std::string text;
   for (const std::string& line : lines_of(content_of(path))) {
@@ -311,6 +334,7 @@ std::string source_of(const Protocol& protocol, const std::string& undo_path,
     text.append("if script == '").append(name).append("' then\n").append(body).append("end\n");
     if (std::ranges::find(scripts, name) == scripts.end()) scripts.push_back(name);
   }
+  text = inline_constants(text);
   std::string undo = load_script(undo_path);
   resolve(undo, shared, undo_path);
 

@@ -56,7 +56,7 @@ local certain = ours and ours.pool.slots
 
 -- While the slot moves, the server can neither grant nor queue, but a waiter learns of the holder.
 if is_partial then
-  if admits(state, mode) and slots then return redis.error_reply(ELSEWHERE) end
+  if admits(state, mode) and slots then return elsewhere() end
   local queue = queue_reply(time)
   queue[REPLY.queue.may_change] = remaining_ms(time)
   queue[REPLY.queue.free_slots] = free

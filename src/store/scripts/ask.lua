@@ -22,7 +22,7 @@ if state == 'free' then return {WORD.free, ended} end
 
 if value == SHARED then
   if not KEYS.shares or slot ~= NO_SLOT and not KEYS.slots then
-    return redis.error_reply(ELSEWHERE)
+    return elsewhere()
   end
   if slot ~= NO_SLOT then
     local reader, unreadable = reader_in(slot, time)
@@ -49,7 +49,7 @@ if value == SHARED then
   return unread or reply
 end
 
-if not KEYS.owner then return redis.error_reply(ELSEWHERE) end
+if not KEYS.owner then return elsewhere() end
 local owner = read_owner()
 if ARGV.request ~= '' and owner.lease == id and not type_name
   and redis.sha1hex(value) == id then

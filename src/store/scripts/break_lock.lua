@@ -23,7 +23,7 @@ local is_share = ARGV.hold ~= '' and ARGV.slot ~= '' and KEYS.readers
   and share_end(ARGV.hold, time)
 local is_alone = state == 'held' and not type_name and redis.sha1hex(value) == ARGV.hold
 if ARGV.hold ~= '' and not is_share and not is_alone then
-  if not KEYS.released then return redis.error_reply(ELSEWHERE) end
+  if not KEYS.released then return elsewhere() end
   leave_tombstones({ARGV.hold}, ARGV.breaker, tonumber(ARGV.tombstone_life), time)
   return {WORD.free}
 end
@@ -31,7 +31,7 @@ if state == 'free' then return {WORD.free} end
 local source = KEYS.owner
 if value == SHARED then source = KEYS.shares end
 local needs_slots = ARGV.slot ~= '' and value == SHARED
-if not source or needs_slots and not KEYS.slots then return redis.error_reply(ELSEWHERE) end
+if not source or needs_slots and not KEYS.slots then return elsewhere() end
 
 local holder = describe(WORD.broken, value, type_name, time)
 local slot_id
@@ -58,7 +58,7 @@ if holder[REPLY.holder.ours] == 0 and holder[REPLY.holder.id] ~= ARGV.foreign th
   return holder
 end
 if holder[REPLY.holder.ours] == 1 and not KEYS.released then
-  return redis.error_reply(ELSEWHERE)
+  return elsewhere()
 end
 if slot_id then
   leave_tombstones({slot_id}, ARGV.breaker, holder[REPLY.holder.remaining_ms], time)

@@ -1,6 +1,6 @@
 -- Gives our lease a new ttl. Never restores an expired lease, and shortens one only to the longest
 -- ttl that was requested for it (R4). If only some of the keys are here (D1), it does what they
--- allow, and returns ELSEWHERE if they do not show whether the lease is ours.
+-- allow, and returns elsewhere() if they do not show whether the lease is ours.
 -- A user of the lease gets an end of its own, the largest of all ends of the lease, which it may
 -- rely on whatever others do (U2). It cannot come once the keeper has left. Beside users, the own
 -- end of a keeper that renews the lease is stored, too: when they have ended, the lease ends with
@@ -78,7 +78,7 @@ for nth = 1, math.max(#slots, 1) do
     return unreadable or {WORD.gone, NUMBER.gone_unknown}
   end
   if slot ~= NO_SLOT then
-    if not KEYS.slots then return redis.error_reply(ELSEWHERE) end
+    if not KEYS.slots then return elsewhere() end
     -- The table of slots may have been lost, and the slot granted to another client (M2).
     local other_end, there = end_of_other_in(slot, part, time)
     if other_end then return describe_share(WORD.held, there, other_end, time) end

@@ -10,7 +10,10 @@
 local token, ttl, slots = ARGV.token, tonumber(ARGV.ttl), slots_in(ARGV.slots)
 local id, time = redis.sha1hex(token), now()
 local user = ARGV.user
-local was_released, was_broken = tombstones_of(id)
+-- By its keeper or by hand. An error ends the script, as such a lease must not be restored (R11).
+local was_released = redis.call('ZSCORE', KEYS.released, id)
+  or redis.call('ZSCORE', KEYS.released, LEFT .. id)
+local was_broken = redis.call('ZSCORE', KEYS.released, BROKEN .. id)
 if was_released and user == '' then return {WORD.gone, NUMBER.gone_released} end
 if was_broken then return not_ours(id, time) end
 local record = ARGV.record
@@ -55,8 +58,7 @@ if ARGV.mode == WORD.alone then
     ttl = math.max(ttl, rest)
   else
     if state ~= 'free' then return describe(WORD.held, value, type_name, time) end
-    local set = redis.pcall('SET', KEYS.lock, token, 'NX', 'PX', decimal(ttl))
-      or redis.error_reply(NOT_SET)
+    local set = set_lock(token, decimal(ttl))
     if is_error(set) then return set end
   end
   write_owner(id, ARGV.fence, since, ARGV.supervised, record, ttl)

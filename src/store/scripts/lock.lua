@@ -48,7 +48,7 @@ local function lock_state(time)
   local value, type_name = read_lock()
   if is_error(value) then return nil, value end
   if value and value ~= SHARED then return 'held', value, type_name end
-  if not KEYS.readers then return nil, redis.error_reply(ELSEWHERE) end
+  if not KEYS.readers then return nil, elsewhere() end
   local shares = count_readers(time)
   if is_error(shares) then return nil, shares end
   if value then return 'shared', SHARED end
@@ -95,7 +95,7 @@ end
 -- Like describe(), for one share, with its slot at the end; and an error if the entry cannot be
 -- read.
 local function describe_share(word, id, ends, time)
-  local stored = redis.error_reply(ELSEWHERE)
+  local stored = elsewhere()
   if KEYS.shares then stored = redis.pcall('HGET', KEYS.shares, id) end
   local share = read_share(stored) or {}
   local age = share.since and math.max(0, time - share.since) or -1
@@ -165,7 +165,7 @@ local function own_lease(token, time, is_user)
   if is_error(value) then return nil, value end
   local id = redis.sha1hex(token)
   if value == SHARED and not KEYS.readers then
-    return nil, redis.error_reply(ELSEWHERE)
+    return nil, elsewhere()
   end
   if not value or value == SHARED then
     local ends = KEYS.readers and share_end(id, time)
@@ -206,10 +206,10 @@ end
 --
 -- Tries a write without effect. As it needs no memory, a server that is out of memory allows all
 -- writes of the script after it.
-local REFUSALS = {'READONLY', 'MISCONF', 'NOREPLICAS'}
 local function refusal_of_writes()
   local reply = redis.pcall('ZREMRANGEBYSCORE', KEYS.readers or KEYS.lock, 1, 0)
-  for _, word in ipairs(is_error(reply) and REFUSALS or {}) do
+  if not is_error(reply) then return end
+  for _, word in ipairs({'READONLY', 'MISCONF', 'NOREPLICAS'}) do
     if string.find(reply.err, word, 1, true) then return reply end
   end
 end

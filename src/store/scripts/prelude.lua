@@ -3,7 +3,8 @@
 -- longer than most scripts take to run. So each script comes right after the functions that it uses
 -- (src/CMakeLists.txt), and the usual cases of acquire and release come before most of them.
 -- KEYS.…, ARGV.…, REPLY.…, LINE.…, WORD.…, NUMBER.… and TIME.… are not tables: the build replaces
--- each name by its value (core/protocol.txt).
+-- each name by its value (core/protocol.txt). It does so with constants, too: names in capitals for
+-- a number or a string. So none of them is one of the 200 locals that Lua knows at a time.
 -- KEYS.lock      the lock: a plain string key with an expiry; its value is the token of the lease,
 --                or SHARED while it is shared
 -- KEYS.fence     fence counter: a string, the largest fence that this server knows of
@@ -29,19 +30,20 @@
 local SHARED = WORD.shared_marker
 local MAX_FENCE = NUMBER.max_fence
 local FENCE_IDLE = 2592000000 -- 30 days: how long the counter outlives the last lease
-local NOT_SET = 'ERR the lock seemed to be free and could not be set'
-local ELSEWHERE = 'TRYAGAIN the rest of the lock is elsewhere'
 
 local function now()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- Caches the last result, as a script writes the same time in several places.
-local last_number, last_text
-local function decimal(number)
-  if number ~= last_number then last_number, last_text = number, string.format('%.0f', number) end
-  return last_text
+local decimal
+do
+  -- Caches the last result, as a script writes the same time in several places.
+  local last_number, last_text
+  function decimal(number)
+    if number ~= last_number then last_number, last_text = number, string.format('%.0f', number) end
+    return last_text
+  end
 end
 
 local function is_error(reply)
@@ -52,12 +54,23 @@ local function is_wrong_type(reply)
   return is_error(reply) and string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
 end
 
+-- The error of a script that needs a key which is on another server (D1).
+local function elsewhere()
+  return redis.error_reply('TRYAGAIN the rest of the lock is elsewhere')
+end
+
 -- The first reply that is an error, or nil.
 local function first_error(...)
   for i = 1, select('#', ...) do
     local reply = select(i, ...)
     if is_error(reply) then return reply end
   end
+end
+
+-- Sets the lock, which seemed to be free. -> an error if it was not
+local function set_lock(value, ttl)
+  return redis.pcall('SET', KEYS.lock, value, 'NX', 'PX', ttl)
+    or redis.error_reply('ERR the lock seemed to be free and could not be set')
 end
 
 -- The fence counter, 0 if there is none; or nil and the error to return, also for a counter that is
@@ -144,7 +157,7 @@ end
 -- Grants an exclusive lease of a lock that is free. On failure, the lock is free again.
 -- -> its fence, nil, and whether the holder cannot publish; or nil and an error
 local function grant_exclusive(token, id, ttl, supervised, record, time)
-  local set = redis.pcall('SET', KEYS.lock, token, 'NX', 'PX', ttl) or redis.error_reply(NOT_SET)
+  local set = set_lock(token, ttl)
   if is_error(set) then return nil, set end
   local fence, failure = next_fence(time, ttl)
   local cannot_publish

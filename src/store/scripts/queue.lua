@@ -94,31 +94,34 @@ local function largest_ticket(class)
   if score and score >= score_of(class, 0) then return ticket_in(score) end
 end
 
--- An entry in another format is from a newer version (`opaque`), and must not be changed. It keeps
--- its position until it ends; if it has no end, for as long as its waiter is subscribed.
-local function opaque_entry(id, stored)
-  local ends = tonumber(string.match(stored, '^%S+ %S+ (%d+)'))
-  return {
-    id = id, mode = WORD.alone, polls = ends ~= nil, ends = ends or math.huge, notified = 0,
-    opaque = true
-  }
-end
+local read_entry
+do
+  -- An entry in another format is from a newer version (`opaque`), and must not be changed. It
+  -- keeps its position until it ends; if it has no end, for as long as its waiter is subscribed.
+  local function opaque_entry(id, stored)
+    local ends = tonumber(string.match(stored, '^%S+ %S+ (%d+)'))
+    return {
+      id = id, mode = WORD.alone, polls = ends ~= nil, ends = ends or math.huge, notified = 0,
+      opaque = true
+    }
+  end
 
-local function is_mode(letter)
-  return letter == WORD.alone or letter == WORD.shared or letter == WORD.slotted
-end
+  local function is_mode(letter)
+    return letter == WORD.alone or letter == WORD.shared or letter == WORD.slotted
+  end
 
-local function read_entry(id)
-  local stored = redis.call('HGET', KEYS.waiters, id)
-  if not stored then return nil end
-  local mode, polls, ends, notified, since, record_at = string.match(
-    stored, '^(%a) ([01]) (%d+) (%d+) (%d+) ()')
-  if not mode or not is_mode(mode) then return opaque_entry(id, stored) end
-  return {
-    id = id, mode = mode, polls = polls == '1', ends = tonumber(ends),
-    notified = tonumber(notified), since = tonumber(since),
-    record = string.sub(stored, record_at)
-  }
+  function read_entry(id)
+    local stored = redis.call('HGET', KEYS.waiters, id)
+    if not stored then return nil end
+    local mode, polls, ends, notified, since, record_at = string.match(
+      stored, '^(%a) ([01]) (%d+) (%d+) (%d+) ()')
+    if not mode or not is_mode(mode) then return opaque_entry(id, stored) end
+    return {
+      id = id, mode = mode, polls = polls == '1', ends = tonumber(ends),
+      notified = tonumber(notified), since = tonumber(since),
+      record = string.sub(stored, record_at)
+    }
+  end
 end
 
 local function write_entry(entry)
@@ -291,14 +294,6 @@ local function notify_next(state, time, except)
       return notify_standbys(rank + 1, host, WORD.standby, WORD.standby_later, time, except)
     end
     if entry.notified > 0 or notify_first(entry, rank, true, time, except) then return end
-  end
-end
-
--- Publishes the word to the first waiter that is alive.
-local function deliver_to_first(word, time)
-  while true do
-    local entry = first_in_queue(time)
-    if not entry or deliver(entry, word) ~= false then return end
   end
 end
 

@@ -40,7 +40,7 @@ if not how then
   return ends
 end
 for nth, slot in ipairs(how == 'shared' and slots_in(ARGV.slots) or {}) do
-  if not KEYS.shares then return redis.error_reply(ELSEWHERE) end
+  if not KEYS.shares then return elsewhere() end
   local share = read_share(redis.call('HGET', KEYS.shares, part_id(id, nth)))
   if not share or share.slot ~= slot then return {WORD.gone, NUMBER.gone_unknown} end
 end
@@ -49,7 +49,7 @@ if by_hand then
   -- Only this key shows whether a run keeps the lease (R9).
   local source = KEYS.owner
   if how == 'shared' then source = KEYS.shares end
-  if not source then return redis.error_reply(ELSEWHERE) end
+  if not source then return elsewhere() end
   local ours, unread
   if how == 'exclusive' then
     ours, unread = describe(WORD.supervised, token, nil, time)
@@ -69,6 +69,13 @@ local rest_before = ARGV.may_have_users == '1' and math.max(0, rest_of_lease()) 
 local function released(recorded, what)
   return {WORD.released, recorded, what or 0, rest_before}
 end
+-- Publishes the word to the first waiter that is alive.
+local function deliver_to_first(word)
+  while true do
+    local entry = first_in_queue(time)
+    if not entry or deliver(entry, word) ~= false then return end
+  end
+end
 -- Makes the lease expire then, and informs the first waiter, which waits for its end.
 local function expire_after(rest)
   if how == 'exclusive' then
@@ -83,7 +90,7 @@ local function expire_after(rest)
     end
     bound_shares(time)
   end
-  deliver_to_first(WORD.recheck, time)
+  deliver_to_first(WORD.recheck)
 end
 -- The data of our lease: its owner record, or its share; nil if it was lost.
 local function data_of_lease()

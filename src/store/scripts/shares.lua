@@ -177,9 +177,7 @@ local function bound_shares(time, marks)
     failure = failure or first_error(redis.pcall('PEXPIRE', key, rest))
   end
   local marked = redis.pcall('PEXPIRE', KEYS.lock, rest)
-  if marked == 0 and marks then
-    marked = redis.pcall('SET', KEYS.lock, SHARED, 'NX', 'PX', rest) or redis.error_reply(NOT_SET)
-  end
+  if marked == 0 and marks then marked = set_lock(SHARED, rest) end
   return failure or first_error(marked)
 end
 
@@ -217,19 +215,21 @@ end
 -- positions, from 0 on, in the order of that client. Other clients may have another order, so only
 -- the slot itself is ever stored.
 local ONLY = ',"' .. WORD.only_field .. '":"'
-local lists = {}
-
--- The pool that the owner record of a waiter shows. The list is the end of the record: it may be
--- long, and many waiters have the same.
-local function pool_in(record)
-  local _, before = string.find(record, ONLY, 1, true)
-  if not before then
-    local limit = number_in(record, WORD.slots_field) or NUMBER.max_slots
-    return {limit = math.min(limit, NUMBER.max_slots)}
+local pool_in
+do
+  local lists = {}
+  -- The pool that the owner record of a waiter shows. The list is the end of the record: it may be
+  -- long, and many waiters have the same.
+  function pool_in(record)
+    local _, before = string.find(record, ONLY, 1, true)
+    if not before then
+      local limit = number_in(record, WORD.slots_field) or NUMBER.max_slots
+      return {limit = math.min(limit, NUMBER.max_slots)}
+    end
+    local text = string.sub(record, before + 1, -3)
+    lists[text] = lists[text] or slots_in(text)
+    return {limit = #lists[text], slots = lists[text]}
   end
-  local text = string.sub(record, before + 1, -3)
-  lists[text] = lists[text] or slots_in(text)
-  return {limit = #lists[text], slots = lists[text]}
 end
 
 -- The record without the list of slots, which only a waiter needs.
@@ -328,7 +328,7 @@ local function taken_slots(pool, time)
   local shares = {}
   if others[1] then
     shares = KEYS.shares and redis.pcall('HMGET', KEYS.shares, unpack(others))
-      or redis.error_reply(ELSEWHERE)
+      or elsewhere()
   end
   local slots, problem = slots_of_shares(shares, type(slot_at(pool, 0)))
   local positions = positions_in(pool)

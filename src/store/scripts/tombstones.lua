@@ -3,15 +3,10 @@
 -- broken by force leaves BROKEN with its id, and BREAKER with the owner record of the process that
 -- broke it, both with the same score. A lease that was asked to stop leaves ENDED with its id when
 -- it is released. The score is the time when they may be removed.
-local LEFT, BROKEN, BREAKER, ENDED = 'left:', 'broken:', '!', 'ended:'
-
--- Whether the lease was released by its keeper or by hand, and whether it was broken by force. An
--- error ends the script, as such a lease must not be restored (R11).
-local function tombstones_of(id)
-  local was_released = redis.call('ZSCORE', KEYS.released, id)
-    or redis.call('ZSCORE', KEYS.released, LEFT .. id)
-  return was_released, redis.call('ZSCORE', KEYS.released, BROKEN .. id)
-end
+local LEFT = 'left:'
+local BROKEN = 'broken:'
+local BREAKER = '!'
+local ENDED = 'ended:'
 
 -- The owner record of the process that broke this lease by force ('': it cannot be read), or nil.
 local function breaker_of(id)

@@ -36,14 +36,14 @@ end
 local function read_users(how, id, time)
   local known, text, hold, max_ttl
   if how == 'exclusive' then
-    if not KEYS.owner then return nil, redis.error_reply(ELSEWHERE) end
+    if not KEYS.owner then return nil, elsewhere() end
     local owner, unread = read_owner()
     if unread then return nil, unread end
     if owner.lease == id then
       known, text, hold, max_ttl = owner.record, owner.users, hold_end(owner), owner.max_ttl
     end
   else
-    if not KEYS.shares then return nil, redis.error_reply(ELSEWHERE) end
+    if not KEYS.shares then return nil, elsewhere() end
     local stored =
       redis.pcall('HMGET', KEYS.shares, id, users_of_share(id), ttl_of_share(id))
     if is_error(stored) then return nil, stored end
