@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/stop_schedule.hpp"
 #include "guard/signals.hpp"
 #include "proc/descendants.hpp"
 
@@ -54,6 +55,7 @@ void StopHook::retry() {
     return;
   }
   pid_ = pid;
+  tree_.spare(pid_);
 }
 
 void StopHook::note_end(const Ended& ended) noexcept {
@@ -61,6 +63,12 @@ void StopHook::note_end(const Ended& ended) noexcept {
   pid_ = 0;
   status_ = ended.status;
   if (!is_dying()) until_ = Instant::max();
+}
+
+void StopHook::tend(Instant now, Instant limit) {
+  if (now < until_) return;
+  if (is_dying()) return stop_waiting();
+  kill(limit);
 }
 
 void StopHook::kill(Instant limit) {
@@ -76,7 +84,9 @@ void StopHook::kill(Instant limit) {
   until_ = limit;
 }
 
-void StopHook::note_living(const std::vector<pid_t>& living) {
+void StopHook::note_deaths() {
+  if (!is_dying()) return;
+  const std::vector<pid_t> living = tree_.descendants();
   std::erase_if(dying_, [&](pid_t pid) { return std::ranges::find(living, pid) == living.end(); });
   if (!is_dying()) until_ = Instant::max();
 }
@@ -84,6 +94,12 @@ void StopHook::note_living(const std::vector<pid_t>& living) {
 void StopHook::stop_waiting() {
   dying_.clear();
   until_ = Instant::max();
+}
+
+Instant StopHook::next(Instant now) const noexcept {
+  // Many of the processes whose end makes room for the hook are no children of ours.
+  const bool must_poll = is_unforked_ || is_dying();
+  return must_poll ? std::min(until_, now + max_kill_interval) : until_;
 }
 
 std::string StopHook::failure() const {

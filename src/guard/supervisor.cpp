@@ -62,7 +62,7 @@ Supervisor::Supervisor(const Clock& clock, StopPlan plan, SharedPage& page,
       schedule_(plan),
       signals_(plan.stop_signal, page.signals_of_front),
       tree_(page.target),
-      hook_(page),
+      hook_(page, tree_),
       meter_(plan.measure_interval, clock.now()),
       event_(clock.make_event()) {
   if (isolation_.cgroup() != nullptr) tree_.confine_to(*isolation_.cgroup());
@@ -276,15 +276,15 @@ asio::awaitable<bool> Supervisor::until_over() {
   for (;;) {
     reap();
     if (ended_ && tree_witness_.exists() && tree_.no_descendant_lives()) end_tree_witness();
-    retry_hook();
+    hook_.retry();
     const Instant now = clock_.now();
-    if (signals_.was_asked_to_end()) start_hook("signal", schedule_.kill_by());
+    if (signals_.was_asked_to_end()) hook_.start("signal", schedule_.kill_by());
     if (page_.stopped_by_front) schedule_.other_has_signalled();
 
     if (ended_ && !schedule_.is_stopping() && !page_.stopped_by_front) {
       if (rest_may_stay(now)) co_return false;
       // A hook that cannot be forked waits for what the rest takes up.
-      if (plan_.descendants == Descendants::kill && hook_.pid() == 0) schedule_.end_rest();
+      if (plan_.descendants == Descendants::kill && !hook_.is_running()) schedule_.end_rest();
     }
 
     const StopStep step = schedule_.step(now);
@@ -321,15 +321,14 @@ void Supervisor::stop(const StopStep& step) {
     return;
   }
   if (!step.why) return;
-  start_hook(word_of(*step.why), schedule_.kill_at());
+  hook_.start(word_of(*step.why), schedule_.kill_at());
   // After the signal, which no message may delay.
   add_news(StopBegan{*step.why, meter_.worst_delay()});
 }
 
 /// What else is due while the command runs or its rest is waited for.
 void Supervisor::tend(Instant now) {
-  if (now >= hook_.until())
-    hook_.is_dying() ? hook_.stop_waiting() : hook_.kill(schedule_.deadline());
+  hook_.tend(now, schedule_.deadline());
   if (now >= report_awaiting_at_) {
     report_awaiting_at_ = Instant::max();
     const auto awaited = rest_of_group();
@@ -416,25 +415,14 @@ asio::awaitable<bool> Supervisor::kill_all() {
 asio::awaitable<void> Supervisor::kill_all_but_hook() {
   if (!hook_.exists()) co_return;
   tree_.kill(clock_.now() + death_timeout);
-  start_hook(word_of(StopReason::front_killed), schedule_.kill_by());
+  hook_.start(word_of(StopReason::front_killed), schedule_.kill_by());
   const Instant until = std::min(hook_.until(), schedule_.kill_by());
   for (Instant now = clock_.now(); hook_.is_pending() && now < until; now = clock_.now()) {
     tree_.kill(now + death_timeout);
     co_await event_->wait_until(std::min(until, now + max_kill_interval));
     reap();
-    retry_hook();
+    hook_.retry();
   }
-}
-
-void Supervisor::start_hook(std::string_view reason, Instant until) {
-  hook_.start(reason, until);
-  tree_.spare(hook_.pid());
-}
-
-void Supervisor::retry_hook() {
-  if (!hook_.is_unforked()) return;
-  hook_.retry();
-  tree_.spare(hook_.pid());
 }
 
 /// In a pid namespace our init process always remains.
@@ -446,9 +434,7 @@ bool Supervisor::all_ended() const {
 /// `next`: the next step of the schedule.
 Instant Supervisor::next_poll(Instant now, Instant next) const {
   if (!schedule_.is_stopping()) next = std::min(next, meter_.next());
-  next = std::min({next, hook_.until(), report_awaiting_at_, tree_witness_.next()});
-  // Many of the processes whose end makes room for the hook are no children of ours.
-  if (hook_.is_unforked() || hook_.is_dying()) next = std::min(next, now + max_kill_interval);
+  next = std::min({next, hook_.next(now), report_awaiting_at_, tree_witness_.next()});
   if (pid_namespace_ && ended_) return std::min(next, now + orphan_interval);
   const bool must_poll = awaits_group() && plan_.descendants == Descendants::leave;
   return must_poll ? std::min(next, now + group_interval) : next;
@@ -501,7 +487,7 @@ void Supervisor::reap() {
     hook_.note_end(*ended);
     tree_witness_.note_end(*ended, now);
   }
-  if (hook_.is_dying()) hook_.note_living(tree_.descendants());
+  hook_.note_deaths();
 }
 
 void Supervisor::note_end(int status, Instant now) {

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -208,8 +207,6 @@ class Supervisor {
   asio::awaitable<bool> kill_tree();
   asio::awaitable<bool> kill_all();
   asio::awaitable<void> kill_all_but_hook();
-  void start_hook(std::string_view reason, Instant until);
-  void retry_hook();
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] Instant next_poll(Instant now, Instant next) const;
 
