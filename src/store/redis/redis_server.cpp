@@ -7,25 +7,11 @@
 #include "core/protocol.hpp"
 #include "store/redis/command.hpp"
 #include "store/redis/error_reply.hpp"
+#include "store/redis/lock_scan.hpp"
 #include "store/redis/server_info.hpp"
 
 namespace redlock::redis {
 namespace {
-
-/// SCAN does not guarantee the number of keys in a page; these limits are generous.
-constexpr ReplyLimits scan_limits{4, 16 * 1024, 64 * 1024, 16 * 1024 * 1024};
-constexpr std::uint64_t scan_page = 512;
-
-/// A hash table that has shrunk has many empty buckets; a page may consist of some thousand of
-/// them.
-constexpr std::uint64_t many_pages = 100'000;
-bool is_endless(std::uint64_t pages, std::uint64_t keys) {
-  return pages > many_pages + 16 * (keys / scan_page);
-}
-
-/// The memory for the locks of a listing: some hundred thousand of them. A cursor that never ends
-/// must not use up all memory.
-constexpr std::size_t max_listed = 32 * 1024 * 1024;
 
 /// The facts that the server reported when the connection opened, as of `now`; empty if it was not
 /// asked.
@@ -71,64 +57,6 @@ bool has_recorded_success(const ScriptCall& call, const Reply& reply) {
 
 /// How long to wait before a server that refused a WAIT is asked again.
 constexpr Milliseconds wait_interval{50};
-
-/// The fault that ended a list, with the progress so far.
-Fault so_far(Fault fault, const ListProgress& progress) {
-  if (progress.keys == 0) return fault;
-  fault.text += ", after about " + std::to_string(progress.keys) +
-                (progress.of ? " of " + std::to_string(*progress.of) : "") + " keys";
-  return fault;
-}
-
-bool is_page(const Reply& reply) {
-  return reply.type == Reply::Type::array && reply.elements.size() == 2 &&
-         reply.elements[0].type == Reply::Type::text &&
-         reply.elements[1].type == Reply::Type::array;
-}
-
-/// One page of SCAN: the next cursor and the keys.
-asio::awaitable<Result<Reply, Fault>> scan(Connection& connection, std::string cursor,
-                                           std::string pattern, Instant deadline) {
-  Command command{"SCAN",  std::move(cursor),        "MATCH", std::move(pattern),
-                  "COUNT", std::to_string(scan_page)};
-  auto reply = co_await connection.request(command, scan_limits, deadline);
-  if (!reply) co_return unexpected(reply.error());
-  if (reply->type == Reply::Type::error) co_return unexpected(fault_of_error(reply->text));
-  if (!is_page(*reply)) co_return unexpected(Fault{FaultKind::garbage, "malformed SCAN reply"});
-  co_return std::move(*reply);
-}
-
-/// Adds the locks that these helper keys belong to. Returns the memory that they take.
-std::size_t add_locks(LockList& list, const Reply& keys, bool wants_used) {
-  std::size_t bytes = 0;
-  for (const Reply& key : keys.elements) {
-    auto resource = HelperKeys::resource_of_owner(key.text);
-    if (!resource && wants_used) resource = HelperKeys::resource_of_last(key.text);
-    if (!resource) continue;
-    bytes += sizeof(Resource) + resource->key().size();
-    list.resources.push_back(std::move(*resource));
-  }
-  return bytes;
-}
-
-/// The number of keys in the database; nullopt if the server does not report it.
-asio::awaitable<std::optional<std::uint64_t>> count_keys(Connection& connection, Instant deadline) {
-  Command command{"DBSIZE"};
-  const auto reply = co_await connection.request(command, ReplyLimits{}, deadline);
-  if (!reply || reply->type != Reply::Type::integer || reply->integer < 0) co_return std::nullopt;
-  co_return static_cast<std::uint64_t>(reply->integer);
-}
-
-/// Any key that is not ours; nullopt if the server shows none within a few pages.
-asio::awaitable<std::optional<std::string>> find_other_key(Connection& connection,
-                                                           Instant deadline) {
-  const auto page = co_await scan(connection, "0", "*", deadline);
-  if (!page) co_return std::nullopt;
-  for (const Reply& key : page->elements[1].elements) {
-    if (!key.text.starts_with(Resource::reserved_prefix)) co_return key.text;
-  }
-  co_return std::nullopt;
-}
 
 }  // namespace
 
@@ -380,61 +308,30 @@ asio::awaitable<std::optional<Fault>> RedisServer::missing_replicas(std::shared_
 }
 
 asio::awaitable<Result<LockList, Fault>> RedisServer::list(ListRequest request) {
-  const auto answer_by = [&] {
-    return std::min(request.until, clock_.now() + request.answer_timeout);
-  };
-  std::shared_ptr<Link> link = links_.usable_link(answer_by());
-  const bool wants_used = request.listed == Listed::used;
-  const std::string pattern = wants_used ? HelperKeys::helpers_like(request.prefix)
-                                         : HelperKeys::owners_like(request.prefix);
-  LockList list;
-  ListProgress progress;
-  std::size_t listed = 0;
-  std::uint64_t pages = 0;
-  for (std::string cursor = "0"; clock_.now() < request.until;) {
-    auto page = co_await scan(*link->connection, cursor, pattern, answer_by());
-    // A cursor is only valid at the server that returned it.
-    while (!page && cursor == "0") {
-      if (!co_await finds_better_connection(link, answer_by())) break;
-      link = links_.usable_link(answer_by());
-      page = co_await scan(*link->connection, cursor, pattern, answer_by());
+  LockScan scan(request, clock_);
+  std::shared_ptr<Link> link = links_.usable_link(scan.answer_by());
+  while (!scan.has_ended()) {
+    auto page = co_await scan.next_page(*link->connection);
+    while (!page && scan.is_at_start()) {
+      if (!co_await finds_better_connection(link, scan.answer_by())) break;
+      link = links_.usable_link(scan.answer_by());
+      page = co_await scan.next_page(*link->connection);
     }
-    if (!page && clock_.now() >= request.until) break;
-    if (!page) co_return unexpected(so_far(std::move(page.error()), progress));
-    listed += add_locks(list, page->elements[1], wants_used);
-    if (listed > max_listed) {
-      link->connection->abort();
-      co_return unexpected(Fault{FaultKind::garbage, "its list of locks is too long"});
-    }
-    const std::string last_cursor = std::exchange(cursor, page->elements[0].text);
-    if (cursor == "0") {
-      if (list.resources.empty() && request.wants_other_key)
-        list.other_key = co_await find_other_key(*link->connection, answer_by());
-      break;
-    }
-    progress.keys += scan_page;
-    const bool may_be_endless = ++pages % many_pages == 0;
-    if (!progress.of && (request.progress || may_be_endless))
-      progress.of = co_await count_keys(*link->connection, answer_by());
-    if (cursor == last_cursor || (may_be_endless && is_endless(pages, progress.of.value_or(0)))) {
-      co_return unexpected(
-          so_far({FaultKind::garbage, "its list of keys (SCAN) does not end"}, progress));
-    }
-    if (request.progress) request.progress(progress);
+    if (!page && scan.has_ended()) break;
+    if (!page) co_return unexpected(scan.so_far(std::move(page.error())));
+    if (auto fault = co_await scan.add(std::move(*page), *link->connection))
+      co_return unexpected(std::move(*fault));
   }
   if (!options_.slots_move && clock_.now() < request.until) {
     std::vector<Connection::Question> questions;
     add_role_questions(questions);
-    const auto role = co_await link->connection->request_all(std::move(questions), answer_by());
+    const auto role =
+        co_await link->connection->request_all(std::move(questions), scan.answer_by());
     if (!role) co_return unexpected(role.error());
     if (auto fault = objection_to_role((*role)[0], (*role)[1]))
       co_return unexpected(std::move(*fault));
   }
-  // SCAN may show a key more than once.
-  auto& resources = list.resources;
-  std::sort(resources.begin(), resources.end());
-  resources.erase(std::unique(resources.begin(), resources.end()), resources.end());
-  co_return list;
+  co_return std::move(scan).list();
 }
 
 asio::awaitable<std::optional<Fault>> RedisServer::subscribe(
