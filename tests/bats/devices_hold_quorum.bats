@@ -2,32 +2,20 @@
 # hold --slot on a quorum: the clients that meet it restore it where a server lost it, and never
 # where it was lifted.
 load helper/common
+load helper/hold_quorum
 
-setup() {
-  common_setup
-  start_servers 3
-  # The servers are as young as the test.
-  export REDLOCK_SERVER=$SERVERS REDLOCK_RESTART_GUARD=0
-  allow_late_answers
-}
+setup() { setup_hold_quorum; }
 
 freeze() { redlock-cli hold demo --slots a,b,c --slot b --for 1h --note broken; }
 has_hold() {
   redis "$1" hvals 'redlock:shares:{demo}' | grep -q hold_ms &&
     [[ $(redis "$1" hget 'redlock:slots:{demo}' b) ]]
 }
-has_hold_everywhere() { has_hold 0 && has_hold 1 && has_hold 2; }
-has_none_anywhere() { ! has_hold 0 && ! has_hold 1 && ! has_hold 2; }
-# A younger hold is not restored: it may be an attempt under way.
-is_restorable() {
-  redlock-cli status demo --json |
-    jq -e '.locks[0].shares.first[] | select(.slot_name == "b") | .age_ms >= 2000'
-}
+is_restorable() { is_old '.shares.first[] | select(.slot_name == "b")'; }
 
 @test "a refused attempt restores it, and so does status" {
   freeze
-  wait_until has_hold_everywhere
-  wait_until is_restorable
+  await_hold
   restart_server 1
   run -75 redlock-cli run -k demo --slots a,b,c --slot b -n -- true
   wait_until has_hold_everywhere
@@ -46,8 +34,7 @@ is_restorable() {
     --server-timeout 500ms -- sleep 60
   wait_until in_use
   freeze
-  wait_until has_hold_everywhere
-  wait_until is_restorable
+  await_hold
   local ends nr id
   id=$(redis 0 hget 'redlock:slots:{demo}' b)
   ends=$(redis 0 zscore 'redlock:readers:{demo}' "$id")
@@ -72,8 +59,7 @@ in_use() { redlock-cli status demo --json | jq -e '.locks[0].shares.count == 1';
 
 @test "lifted in the middle of rolling restarts it never returns" {
   freeze
-  wait_until has_hold_everywhere
-  wait_until is_restorable
+  await_hold
   restart_server 1
   redlock-cli release demo --slot b
   run -0 redlock-cli run -k demo --slots b -n -- true
@@ -84,8 +70,7 @@ in_use() { redlock-cli status demo --json | jq -e '.locks[0].shares.count == 1';
 
 @test "a server that missed the lift is cleared by the next client that meets it on a quorum" {
   freeze
-  wait_until has_hold_everywhere
-  wait_until is_restorable
+  await_hold
   pause_server 2
   redlock-cli release demo --slot b --server-timeout 1s
   resume_server 2
@@ -95,8 +80,7 @@ in_use() { redlock-cli status demo --json | jq -e '.locks[0].shares.count == 1';
 
 @test "a server where another has the device does not get the hold" {
   freeze
-  wait_until has_hold_everywhere
-  wait_until is_restorable
+  await_hold
   restart_server 1
   # As if an attempt had been granted there, and were not undone.
   REDLOCK_SERVER=${SERVER_URL[1]} redlock-cli acquire -k demo --slots b --ttl 1m -q >/dev/null

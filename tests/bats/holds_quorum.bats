@@ -2,25 +2,16 @@
 # A hold on a quorum: the clients that meet it restore it where a server lost it, and never where it
 # was lifted.
 load helper/common
+load helper/hold_quorum
 
-setup() {
-  common_setup
-  start_servers 3
-  # The servers are as young as the test.
-  export REDLOCK_SERVER=$SERVERS REDLOCK_RESTART_GUARD=0
-  allow_late_answers
-}
+setup() { setup_hold_quorum; }
 
 has_hold() { redis "$1" hget 'redlock:owner:{demo}' record | grep -q hold_ms; }
-has_hold_everywhere() { has_hold 0 && has_hold 1 && has_hold 2; }
-# A younger hold is not restored: it may be an attempt under way.
-is_restorable() { redlock-cli status demo --json "$@" | jq -e '.locks[0].holder.age_ms >= 2000'; }
-has_none_anywhere() { ! has_hold 0 && ! has_hold 1 && ! has_hold 2; }
+is_restorable() { is_old .holder "$@"; }
 
 @test "rolling restarts with one client that waits: the hold is kept, and ends at its time" {
   redlock-cli hold demo --for 1h
-  wait_until has_hold_everywhere
-  wait_until is_restorable
+  await_hold
   local ends nr
   ends=$(redis 0 pexpiretime demo)
   start_background next redlock-cli run -k demo -- echo next
@@ -40,8 +31,7 @@ has_none_anywhere() { ! has_hold 0 && ! has_hold 1 && ! has_hold 2; }
 
 @test "a refused attempt restores it, and so does status" {
   redlock-cli hold demo --for 1h
-  wait_until has_hold_everywhere
-  wait_until is_restorable
+  await_hold
   restart_server 1
   run -75 redlock-cli run -k demo -n -- true
   wait_until has_hold_everywhere
@@ -52,8 +42,7 @@ has_none_anywhere() { ! has_hold 0 && ! has_hold 1 && ! has_hold 2; }
 
 @test "lifted in the middle of rolling restarts it never returns" {
   redlock-cli hold demo --for 1h
-  wait_until has_hold_everywhere
-  wait_until is_restorable
+  await_hold
   start_background next redlock-cli run -k demo -- \
     sh -c 'echo next; until [ -e "$0" ]; do sleep 0.1; done' "$BATS_TEST_TMPDIR/end"
   wait_for_queued 1

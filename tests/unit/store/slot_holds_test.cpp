@@ -1,47 +1,15 @@
-// Holds of one slot of a pool (PROTOCOL F1-F3), at the embedded engine and at a real Redis.
-#include "../samples.hpp"
-#include "script_stores.hpp"
-#include "store/owner_record.hpp"
+// Holds of one slot of a pool (PROTOCOL F1-F3), at the embedded engine and at a real Redis. For
+// what they have in common with other holds, see holds_test.cpp.
+#include "hold_fixture.hpp"
 #include "support/digest.hpp"
 
 namespace redlock {
 namespace {
 
 using namespace testing;
-using namespace std::chrono_literals;
 
-using Names = std::vector<std::string>;
-
-Mode devices(Names names) {
-  const std::size_t slots = names.size();
-  return {true, slots, 1, std::move(names)};
-}
-
-class SlotHoldsTest : public ::testing::TestWithParam<ScriptStoreKind> {
+class SlotHoldsTest : public HoldFixture {
  protected:
-  static Owner owner_of_hold(Duration length) {
-    Owner owner = some_owner();
-    owner.slots = 3;
-    owner.hold_for = length;
-    return owner;
-  }
-  static LeaseUser user() { return {"user1", encode_owner(some_owner())}; }
-  static Hold in(Names names) { return {true, {}, std::move(names)}; }
-
-  template <class Vote>
-  Vote done(asio::awaitable<Vote> question) {
-    return drive_.run(std::move(question));
-  }
-  void hold(Ttl length = ttl(1h), const Mode& mode = devices({"y"})) {
-    AcquireRequest request{deploy(), token(), length, owner_of_hold(length.length()), mode};
-    const AcquireVote vote = done(server_.acquire(request, drive_.soon()));
-    ASSERT_TRUE(answers<Granted>(vote));
-  }
-  AcquireVote attempt(const Mode& mode, char digit = 'b') {
-    Owner owner = some_owner();
-    owner.slots = mode.slots;
-    return done(server_.acquire({deploy(), token(digit), ttl(), owner, mode}, drive_.soon()));
-  }
   Names take(Names names, char digit = 'b') {
     const Mode mode = devices(std::move(names));
     const AcquireVote vote = attempt(mode, digit);
@@ -53,28 +21,6 @@ class SlotHoldsTest : public ::testing::TestWithParam<ScriptStoreKind> {
     EXPECT_NE(held, nullptr) << vote.index();
     return held != nullptr ? held->holds : std::vector<Share>();
   }
-  ExtendVote extend(std::optional<LeaseUser> as, Ttl length, bool is_new = false) {
-    ExtendRequest request{deploy(), token(), length, {}, {}, std::move(as), is_new};
-    request.slot_names = {"y"};
-    return done(server_.extend(std::move(request), drive_.soon()));
-  }
-  ReleaseVote end_of_user() {
-    ReleaseRequest request{deploy(), token()};
-    request.user = user().id;
-    return done(server_.release(request, drive_.soon()));
-  }
-  ReleaseVote lift(Duration lifted_for = 1h) {
-    ReleaseRequest request{deploy(), token(), /*by_hand=*/true};
-    request.tombstone_life = lifted_for;
-    return done(server_.release(request, drive_.soon()));
-  }
-  /// Of a hold of an hour, a quarter of which has passed.
-  HealVote heal(const Hold& how = in({"y"}), std::optional<LeaseUser> as = std::nullopt) {
-    const Provenance known{15min, false, record_};
-    return done(server_.heal({deploy(), token(), ttl(30s), Fence(7), known, how, std::move(as)},
-                             drive_.soon()));
-  }
-  InspectVote inspect() { return done(server_.inspect(deploy(), std::nullopt, drive_.soon())); }
   std::optional<Share> share_in(const std::string& name) {
     const InspectVote vote = inspect();
     const auto* taken = std::get_if<Taken>(&vote);
@@ -82,26 +28,12 @@ class SlotHoldsTest : public ::testing::TestWithParam<ScriptStoreKind> {
       if (share.slot_name == name) return share;
     return std::nullopt;
   }
-  InspectVote ask(const std::string& slot) {
-    const AskRequest question{deploy(), std::nullopt, slot};
-    return done(server_.ask_holder(question, drive_.soon()));
-  }
-  std::int64_t pttl() { return store_->run({"PTTL", deploy().key()}).integer; }
-
-  Drive drive_;
-  std::unique_ptr<ScriptStore> store_ = GetParam().make(drive_);
-  LockServer& server_ = store_->client();
-  HelperKeys helper_{deploy()};
-  /// As the servers keep it.
-  std::string record_ = [] {
-    std::string record = encode_owner(owner_of_hold(1h));
-    record.pop_back();
-    return record + R"(,"token":")" + token().secret() + R"("})";
-  }();
 };
 
-INSTANTIATE_TEST_SUITE_P(Store, SlotHoldsTest, ::testing::ValuesIn(script_stores),
-                         [](const auto& about) { return about.param.name; });
+INSTANTIATE_TEST_SUITE_P(Store, SlotHoldsTest,
+                         ::testing::Combine(::testing::ValuesIn(script_stores),
+                                            ::testing::Values(HoldKind::slot)),
+                         name_of_hold);
 
 TEST_P(SlotHoldsTest, LeaveTheOtherSlotsToOthers) {
   hold();
@@ -128,7 +60,7 @@ TEST_P(SlotHoldsTest, EveryRefusalAndInspectionHasWhatRestoresThem) {
     EXPECT_EQ(decode_owner(share.holder.hold->record)->hold_for, 1h);
     EXPECT_EQ(share.holder.id, LeaseId{sha1_hex(token().secret())});
   }
-  const InspectVote asked = ask("y");
+  const InspectVote asked = ask();
   ASSERT_TRUE(answers<Taken>(asked));
   EXPECT_EQ(std::get<Taken>(asked).holder.hold.value().token, token());
 }
@@ -200,19 +132,6 @@ TEST_P(SlotHoldsTest, ALostRecordOrTableAloneIsRestored) {
   EXPECT_EQ(store_->run({"HGET", helper_.slots(), "y"}).text, sha1_hex(token().secret()));
 }
 
-TEST_P(SlotHoldsTest, DoNotReturnWhereTheyWereLifted) {
-  hold();
-  EXPECT_TRUE(answers<Released>(lift()));
-  EXPECT_TRUE(answers<Free>(inspect()));
-  const HealVote vote = heal();
-  ASSERT_TRUE(answers<NotOurs>(vote));
-  EXPECT_EQ(std::get<NotOurs>(vote).why, NotOurs::Why::released);
-  store_->clear();
-  EXPECT_TRUE(answers<NotOurs>(lift())) << "where it was not";
-  EXPECT_TRUE(answers<NotOurs>(heal()));
-  EXPECT_GT(store_->run({"PTTL", helper_.released()}).integer, 59 * 60'000);
-}
-
 TEST_P(SlotHoldsTest, AreBrokenAloneAndDoNotReturn) {
   hold();
   ASSERT_EQ(take({"x"}), Names{"x"});
@@ -229,52 +148,11 @@ TEST_P(SlotHoldsTest, AreBrokenAloneAndDoNotReturn) {
   request.tombstone_life = 1h;
   EXPECT_TRUE(answers<NothingToBreak>(done(server_.break_lock(request, drive_.soon()))));
   EXPECT_TRUE(share_in("y"));
-  EXPECT_TRUE(answers<NotOurs>(heal(in({"z"}))));
+  EXPECT_TRUE(answers<NotOurs>(heal(std::nullopt, in({"z"}))));
   // And where it has returned meanwhile, it is broken.
   store_->clear();
   ASSERT_TRUE(answers<Healed>(heal()));
   EXPECT_TRUE(answers<Broken>(done(server_.break_lock(request, drive_.soon()))));
-  EXPECT_TRUE(answers<Free>(inspect()));
-}
-
-TEST_P(SlotHoldsTest, TheirKeeperMayMakeThemLonger) {
-  hold(ttl(1min));
-  ASSERT_TRUE(answers<Extended>(extend(std::nullopt, ttl(1h))));
-  EXPECT_GE(*share_in("y")->holder.owner->hold_for, 59min);
-  ASSERT_TRUE(answers<Extended>(extend(std::nullopt, ttl(1min))));
-  EXPECT_GE(*share_in("y")->holder.owner->hold_for, 59min) << "never shorter";
-}
-
-TEST_P(SlotHoldsTest, AUserDoesNotMoveTheirEnd) {
-  hold(ttl(1min));
-  ASSERT_TRUE(answers<Extended>(extend(user(), ttl(1h), /*is_new=*/true)));
-  EXPECT_GT(pttl(), 59 * 60'000);
-  EXPECT_EQ(share_in("y")->holder.owner->hold_for, 1min);
-  EXPECT_TRUE(answers<Released>(end_of_user()));
-  EXPECT_LE(pttl(), 60'000);
-  EXPECT_TRUE(share_in("y"));
-}
-
-TEST_P(SlotHoldsTest, LiftedTheyAreThoseOfTheirUsers) {
-  hold();
-  ASSERT_TRUE(answers<Extended>(extend(user(), ttl(30s), /*is_new=*/true)));
-  EXPECT_TRUE(answers<Released>(lift()));
-  const Holder left = share_in("y").value().holder;
-  EXPECT_FALSE(left.hold);
-  EXPECT_TRUE(left.owner->lifted);
-  EXPECT_EQ(std::get<Taken>(ask("y")).holder.users.size(), 1U);
-  EXPECT_TRUE(answers<NotOurs>(heal()));
-  EXPECT_EQ(take({"y"}), Names());
-  EXPECT_TRUE(answers<Released>(end_of_user()));
-  EXPECT_EQ(take({"y"}), Names{"y"});
-}
-
-TEST_P(SlotHoldsTest, AUserBringsALiftedOneBackAsItsOwnLeaseOnly) {
-  EXPECT_TRUE(answers<NotOurs>(lift()));
-  EXPECT_TRUE(answers<Healed>(heal(in({"y"}), user())));
-  EXPECT_LE(pttl(), 30'000);
-  EXPECT_TRUE(share_in("y")->holder.owner->lifted);
-  EXPECT_TRUE(answers<Released>(end_of_user()));
   EXPECT_TRUE(answers<Free>(inspect()));
 }
 
