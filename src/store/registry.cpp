@@ -9,6 +9,7 @@ namespace redlock {
 namespace {
 
 constexpr std::string_view separator = "://";
+constexpr std::string_view separator_of_forms = ", ";
 
 }  // namespace
 
@@ -40,7 +41,12 @@ std::optional<StoreRegistry::Match> StoreRegistry::find(std::string_view url) co
 AddressResult StoreRegistry::read(std::string_view url) const {
   if (const auto match = find(url)) return match->store->read(url);
   std::vector<std::string_view> forms;
-  for (const Store* store : rows_) forms.push_back(store->forms);
+  for (const Store* store : rows_) {
+    for (std::string_view rest = store->forms; !rest.empty();) {
+      forms.push_back(rest.substr(0, rest.find(separator_of_forms)));
+      rest.remove_prefix(std::min(forms.back().size() + separator_of_forms.size(), rest.size()));
+    }
+  }
   // Not repeated: the text before :// may contain a login.
   const bool has_scheme = url.find(separator) != std::string_view::npos;
   const std::string what =

@@ -222,8 +222,10 @@ in_mounts() { unshare --mount --propagation private bash -euo pipefail -c "$@"; 
 
 @test "an unusable lock directory is 78" {
   assert_refused 78 "absolute path" redlock-cli run -S local:relative -k demo -- true
-  assert_refused 78 "no such file or directory" \
-    redlock-cli run -S "local:$STORE/none" -k demo -- true
+  assert_refused 78 "no such file or directory; make it, for all users to share: mkdir -m 1777 \
+$STORE/none" redlock-cli run -S "local:$STORE/none" -k demo -- true
+  assert_refused 78 "it has no scheme; use redis://host:6379" redlock-cli status -S "$STORE"
+  assert_regex "$stderr" "local: or local:/directory$"
   touch "$BATS_TEST_TMPDIR/file"
   assert_refused 78 "not a directory" redlock-cli run -S "local:$BATS_TEST_TMPDIR/file" -k demo -- true
   ln -s "$STORE" "$BATS_TEST_TMPDIR/link"

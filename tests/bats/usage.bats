@@ -34,7 +34,7 @@ setup() { setup_one_server; }
   assert_line --regexp '^(shared|linked in): hiredis [0-9.]+ \(BSD-3-Clause\)'
   assert_line --regexp '^linked in: .*Lua 5\.[0-9.]+ \(MIT\), .*Asio [0-9.]+'
   assert_line --regexp '^(loaded when a server wants TLS|linked in): .*OpenSSL 3[0-9.]+ \(Apache-2.0\)'
-  assert_line --regexp '^servers: .*redis:// .*local:$'
+  assert_line --regexp '^servers: redis:// rediss:// unix:// .*local:$'
   assert_line "isolation: none|cgroup|pidns"
   refute_line --partial unknown\ 
   assert_equal "$stderr" ""

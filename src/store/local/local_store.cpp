@@ -36,7 +36,7 @@ AddressResult read(std::string_view url) {
 }  // namespace
 
 constexpr Store store{.schemes = schemes,
-                      .forms = "local:",
+                      .forms = "local:, local:/directory",
                       .read = read,
                       .stands_alone = "locks on this host alone",
                       .no_replicas = "local: has none"};

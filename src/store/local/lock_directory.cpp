@@ -75,7 +75,10 @@ unexpected<Fault> refused_errno(const Location& location, int error) {
     return fault_of_errno("cannot open " + escape_for_terminal(location.directory), error);
   if (error == ELOOP || error == ENOTDIR)
     return refused(location, "is not a directory, or is a symbolic link");
-  return refused(location, "cannot be used: " + errno_text(error));
+  std::string advice;
+  if (error == ENOENT && !location.is_own)
+    advice = "; make it, for all users to share: mkdir -m 1777 " + shell_word(location.directory);
+  return refused(location, "cannot be used: " + errno_text(error) + advice);
 }
 
 bool any_user_may_remove_files(const struct stat& status) {

@@ -10,12 +10,13 @@
 namespace redlock::redis {
 namespace {
 
-constexpr std::array<Scheme, 9> schemes{{
+constexpr std::array<Scheme, 10> schemes{{
     {.prefix = "redis://"},
     {.prefix = "rediss://"},
     {.prefix = "valkey://", .is_alias = true},
     {.prefix = "valkeys://", .is_alias = true},
-    {.prefix = "unix:"},
+    {.prefix = "unix://"},
+    {.prefix = "unix:", .is_alias = true},
     {.prefix = "sentinel://", .has_hosts = true},
     {.prefix = "sentinels://", .has_hosts = true},
     {.prefix = "cluster://", .has_hosts = true},

@@ -103,7 +103,7 @@ TEST_F(DirectoryTest, ASymbolicLinkIsRefused) {
 }
 
 TEST_F(DirectoryTest, ASharedOneIsNeverMade) {
-  expect_refused(shared(), "no such file or directory");
+  expect_refused(shared(), "no such file or directory; make it");
   EXPECT_NE(::access(shared().directory.c_str(), F_OK), 0);
 }
 

@@ -30,7 +30,8 @@ TEST(Registry, LeadsToTheStoreOfTheScheme) {
 TEST(Registry, NamesTheFormsThatThereAreWhereItKnowsNone) {
   const std::string forms =
       "use redis://host:6379, rediss://host:6379, unix:///path/to/redis.sock, "
-      "sentinel://host,host,host/mymaster, cluster://host,host, local: or toy:NAME";
+      "sentinel://host,host,host/mymaster, cluster://host,host, local:, local:/directory or "
+      "toy:NAME";
   EXPECT_EQ(registry.read("cache:6379").error(), "it has no scheme; " + forms);
   EXPECT_EQ(registry.read("redis:cache").error(), "it has no scheme; " + forms);
   EXPECT_EQ(registry.read("alice:hunter2@cache://").error(),
