@@ -56,6 +56,12 @@ commands::StopOptions read_stop_options(const Settings& settings) {
   return options;
 }
 
+/// A result is what these commands are for, and no option would bring it back, so a file or a
+/// variable silences messages alone.
+bool prints_result(const Settings& settings) {
+  return !settings.is_on_line(option::quiet);
+}
+
 /// Refuses options that contradict each other: each asks for a different kind of answer.
 void check_combinations(const Settings& settings, const commands::StatusOptions& options) {
   for (const OptionRow* one : Options{&option::max_age, &option::max_held, &option::runs}) {
@@ -100,6 +106,7 @@ commands::StatusOptions read_status_options(const Settings& settings) {
   options.limits = {.max_age = settings.get(option::max_age),
                     .max_held = settings.get(option::max_held)};
   options.runs = settings.get(option::runs);
+  options.prints = prints_result(settings);
   check_combinations(settings, options);
   return options;
 }
@@ -221,8 +228,9 @@ commands::ExitAs doctor_command(const Settings& settings) {
   const commands::SessionOptions options = session_options(settings);
   const Duration timeout = timeout_without_ttl(servers);
   commands::Session session(options, servers, timeout);
-  return commands::doctor(
-      session, {.links = commands::links_to(options, servers, timeout), .key = std::move(key)});
+  return commands::doctor(session, {.links = commands::links_to(options, servers, timeout),
+                                    .key = std::move(key),
+                                    .prints = prints_result(settings)});
 }
 
 }  // namespace redlock::cli

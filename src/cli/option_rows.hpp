@@ -391,7 +391,8 @@ inline constexpr Flag json{{"--json", asks_servers, OptionSource::anywhere, Sect
                             "--status-fd"}};
 
 inline constexpr Flag quiet{{"-q,--quiet", asks_servers, OptionSource::anywhere, Section::output,
-                             "Print errors only; a lock that another process holds is none"}};
+                             "Print errors only; a lock that another process holds is none; on the "
+                             "command line it silences the result of status and doctor, too"}};
 
 inline constexpr Counter verbose{{"-v,--verbose", asks_servers, OptionSource::anywhere,
                                   Section::output, "Print more; repeat it for still more"}};

@@ -31,7 +31,7 @@ asio::awaitable<ExitAs> diagnose_all(Session& session, DoctorOptions options) {
   const std::string text =
       session.json() ? output::diagnosis_json(set, code) + "\n"
                      : output::diagnosis_text(set, output::width_of_output(STDOUT_FILENO));
-  if (!session.console().is_quiet()) print_result(text);
+  if (options.prints) print_result(text);
   co_return ExitAs{code};
 }
 

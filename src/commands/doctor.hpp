@@ -13,6 +13,7 @@ namespace redlock::commands {
 struct DoctorOptions {
   std::vector<ServerLink> links;
   std::optional<Resource> key;  ///< the lock to try; nullopt: one of its own
+  bool prints;                  ///< else only the exit code answers
 };
 
 /// `doctor`: diagnoses the servers, and compares them.

@@ -154,8 +154,8 @@ class Printout {
       : options_(options),
         servers_(session.server_set().size()),
         json_(session.json()),
-        // With -q an empty file of metrics would look like a server without locks.
-        prints_(!session.console().is_quiet() || options.openmetrics),
+        // An empty file of metrics would look like a server without locks.
+        prints_(options.prints || options.openmetrics),
         for_people_(view_of(session, options, servers_)),
         metrics_(options.slots) {}
 
@@ -280,8 +280,8 @@ asio::awaitable<ExitAs> draw_status(Session& session, const StatusOptions& optio
 
 ExitAs status(Session& session, const StatusOptions& options,
               const guard::InheritedSignals& inherited) {
-  const bool in_place = options.watch && !session.json() && !session.console().is_quiet() &&
-                        output::can_draw_on(STDOUT_FILENO);
+  const bool in_place =
+      options.watch && !session.json() && options.prints && output::can_draw_on(STDOUT_FILENO);
   return session.run(in_place ? draw_status(session, options, inherited)
                               : print_status(session, options));
 }

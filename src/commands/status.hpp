@@ -25,6 +25,7 @@ struct StatusOptions {
   output::CheckLimits limits;       ///< for a monitoring check
   std::optional<std::size_t> runs;  ///< how many of the last runs to show
   bool openmetrics;
+  bool prints;  ///< else only the exit code answers, unless metrics are to be printed
 
   [[nodiscard]] bool checks() const { return limits.max_age || limits.max_held; }
 };

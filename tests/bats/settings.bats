@@ -93,6 +93,25 @@ setup() { setup_settings; }
     redlock-cli run -k busy -n -w 1h -- true
 }
 
+@test "quiet in a file or a variable leaves the results of status and doctor alone; -q does not" {
+  local command
+  user_file 'quiet = true'
+  for command in 'status demo' 'status demo --json' 'status demo --max-held 1h' status doctor \
+    'doctor --json'; do
+    # doctor warns of the server's settings.
+    run --separate-stderr redlock-cli $command
+    assert [ "$status" -le 1 ]
+    assert [ -n "$output" ]
+    REDLOCK_QUIET=1 run --separate-stderr redlock-cli $command --config /dev/null
+    assert [ -n "$output" ]
+    run --separate-stderr redlock-cli $command -q
+    assert_equal "$output$stderr" ""
+  done
+  # Messages are silenced as ever.
+  run --separate-stderr -0 redlock-cli run -k 'odd ' -- true
+  assert_equal "$output$stderr" ""
+}
+
 @test "an option that a variable or a file contradicts names it, and what overrides it" {
   local option
   local -a run=(redlock-cli run -k demo)
