@@ -158,11 +158,14 @@ void take_words(std::vector<std::string> words, CommandLine& line) {
 
 }  // namespace
 
+const CommandLine::Given* CommandLine::find_given(const OptionRow& option) const {
+  const auto found = std::ranges::find(given, &option, &Given::option);
+  return found == given.end() ? nullptr : &*found;
+}
+
 const std::vector<std::string>* CommandLine::find(const OptionRow& option) const {
-  for (const Given& entry : given) {
-    if (entry.option == &option) return &entry.values;
-  }
-  return nullptr;
+  const Given* const entry = find_given(option);
+  return entry == nullptr ? nullptr : &entry->values;
 }
 
 std::string server_option_hint(const std::string& url) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/command_table.hpp"
@@ -14,6 +15,7 @@ struct CommandLine {
   struct Given {
     const OptionRow* option;
     std::vector<std::string> values;  ///< a flag has one for each occurrence
+    std::string_view typed{};         ///< its spelling on the line; empty if it has none there
   };
 
   std::string name;                      ///< the command as it was typed
@@ -21,6 +23,9 @@ struct CommandLine {
   std::vector<Given> given;
   std::vector<std::string> words;  ///< CMD with its arguments, or the operands of other commands
   bool has_dashes = false;         ///< `--` preceded the words
+
+  /// The option with its values; null when it was not given.
+  [[nodiscard]] const Given* find_given(const OptionRow& option) const;
 
   /// The option's values; null when it was not given.
   [[nodiscard]] const std::vector<std::string>* find(const OptionRow& option) const;

@@ -17,6 +17,9 @@ constexpr unsigned max_count = 9;
 
 constexpr int max_exit_status = 255;
 
+/// Of a value, usually from an unset variable.
+constexpr std::string_view is_empty = "is empty";
+
 constexpr std::string_view form_of_names =
     "1 to 64 letters, digits, '.', '_', ':' or '-', not digits alone and not beginning with '-'";
 
@@ -37,6 +40,11 @@ std::vector<std::string_view> spellings_of(const OptionRow& option) {
   std::string_view rest = option.spec().flags;
   while (!rest.empty()) spellings.push_back(next_word(rest, ','));
   return spellings;
+}
+
+std::string shown_name(const OptionRow& option, std::string_view typed) {
+  const bool is_alias = typed.starts_with("--") && typed != option.spelling();
+  return is_alias ? fmt::format("{} ({})", typed, option.spelling()) : option.spelling();
 }
 
 ReadValue<bool> FlagType::read(const std::string& text, const std::string&) const {
@@ -82,6 +90,7 @@ bool OptionalDurationType::has_form(const std::string& text) {
 }
 
 ReadValue<std::uint64_t> NumberType::read(const std::string& text, const std::string&) const {
+  if (text.empty()) return unexpected(std::string(is_empty));
   const auto number = whole_number<std::uint64_t>(text);
   if (number && *number >= min && *number <= max) return *number;
   if (number && *number < min)
@@ -94,6 +103,7 @@ bool OptionalNumberType::has_form(const std::string& text) {
 }
 
 ReadValue<Pool> PoolType::read(const std::string& text, const std::string& shown) const {
+  if (text.empty()) return unexpected(std::string(is_empty));
   // A fraction is no pool of one slot with that name.
   if (is_number(text)) {
     const auto size = NumberType{1, Mode::max_slots}.read(text, shown);
@@ -119,6 +129,7 @@ ReadValue<Pool> PoolType::read(const std::string& text, const std::string& shown
 }
 
 ReadValue<std::string> SlotType::read(const std::string& text, const std::string& shown) const {
+  if (text.empty()) return unexpected(std::string(is_empty));
   if (is_slot_name(text)) return text;
   const auto number = NumberType{0, Mode::max_slots - 1}.read(text, shown);
   if (number) return std::to_string(*number);
@@ -127,6 +138,7 @@ ReadValue<std::string> SlotType::read(const std::string& text, const std::string
 }
 
 ReadValue<std::vector<int>> StatusesType::read(const std::string& text, const std::string&) const {
+  if (text.empty()) return unexpected(std::string(is_empty));
   std::vector<int> statuses;
   const std::string list = text + ',';
   for (std::string_view rest = list; !rest.empty();) {

@@ -127,6 +127,10 @@ class OptionRow {
 /// All spellings of an option.
 std::vector<std::string_view> spellings_of(const OptionRow& option);
 
+/// An option as messages name it if `typed` is its spelling on the command line: `--wait`, also for
+/// -w; an alias with it: `--timeout (--wait)`.
+std::string shown_name(const OptionRow& option, std::string_view typed);
+
 /// The types of values follow. Each has a Value, its name in --help (operand), the spelling of a
 /// value (text) and a parser (read), which returns the value, or one clause that explains why
 /// `text` is invalid and shows it as `shown`.

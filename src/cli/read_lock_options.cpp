@@ -30,7 +30,11 @@ bool nonblock_decides(const Settings& settings) {
   if (!settings.get(option::nonblock)) return false;
   const auto wait = settings.find(option::wait);
   const auto nonblock = settings.find(option::nonblock);
-  if (wait && wait->origin == nonblock->origin) Settings::refuse_both(*nonblock, *wait);
+  if (wait && wait->origin == nonblock->origin) {
+    const bool may_mean_command = wait->typed == "--timeout";
+    Settings::refuse_both(*nonblock, *wait,
+                          may_mean_command ? " (a limit for the command is --max-hold)" : "");
+  }
   return !wait || nonblock->origin < wait->origin;
 }
 

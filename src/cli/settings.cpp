@@ -112,8 +112,8 @@ Settings::Settings(const CommandLine& line) : line_(line) {
 
 std::optional<Setting> Settings::find(const OptionRow& option) const {
   using Origin = Setting::Origin;
-  if (const auto* given = line_.find(option)) {
-    return Setting{Origin::line, option.spelling(), *given};
+  if (const auto* given = line_.find_given(option)) {
+    return Setting{Origin::line, shown_name(option, given->typed), given->values, given->typed};
   }
   const OptionSource source = option.spec().source;
   if (source == OptionSource::line) return std::nullopt;
@@ -155,10 +155,16 @@ ExitCode Settings::code_of(std::initializer_list<const OptionRow*> options) cons
   return typed ? ExitCode::usage : ExitCode::config;
 }
 
-void Settings::refuse_both(const Setting& one, const Setting& other) {
+void Settings::refuse_both(const Setting& one, const Setting& other, std::string_view more) {
+  // Two letters, as they were typed, are enough to find them on the line.
+  const auto name_of = [](const Setting& setting) {
+    const bool is_letter = setting.typed.size() == 2;
+    return is_letter ? std::string(setting.typed) : setting.where;
+  };
   const bool typed = one.origin == Setting::Origin::line || other.origin == Setting::Origin::line;
-  throw CommandError(typed ? ExitCode::usage : ExitCode::config,
-                     fmt::format("{} and {} cannot be combined", one.where, other.where));
+  throw CommandError(
+      typed ? ExitCode::usage : ExitCode::config,
+      fmt::format("{} and {} cannot be combined{}", name_of(one), name_of(other), more));
 }
 
 /// A flag may be given more than once.

@@ -23,6 +23,7 @@ struct Setting {
   Origin origin;
   std::string where;  ///< the origin in messages: `--ttl`, `REDLOCK_TTL`, `/etc/….toml: ttl`
   std::vector<std::string> values;
+  std::string_view typed{};  ///< the spelling on the command line; empty if it is not there
 
   /// The first value, for a message. A value from a file is shown as `...`, because a user who may
   /// name the file need not be allowed to read it.
@@ -77,8 +78,9 @@ class Settings {
   /// command line, else config.
   [[nodiscard]] ExitCode code_of(std::initializer_list<const OptionRow*> options) const;
 
-  /// Ends the command because two settings cannot be combined.
-  [[noreturn]] static void refuse_both(const Setting& one, const Setting& other);
+  /// Ends the command because two settings cannot be combined. `more` ends the message.
+  [[noreturn]] static void refuse_both(const Setting& one, const Setting& other,
+                                       std::string_view more = {});
 
  private:
   [[nodiscard]] const std::string& single_text(const OptionRow& option,

@@ -119,7 +119,7 @@ Position position_in(const CommandSpec& command, const std::vector<std::string>&
 std::optional<Suggestions> attached_values(const std::string& typed, WordReader& reader) {
   const WordReader::Split split = reader.split(typed);
   if (split.parts.empty() || !split.unknown.empty()) return std::nullopt;
-  const auto& [option, value] = split.parts.back();
+  const auto& [option, spelled, value] = split.parts.back();
   if (!value) return std::nullopt;
   Suggestions suggestions = values_of(*option, *value);
   suggestions.prefix.insert(0, typed.substr(0, typed.size() - value->size()));

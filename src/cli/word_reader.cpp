@@ -25,13 +25,26 @@ bool may_repeat(const OptionRow& option) {
 }
 
 /// Why a flag cannot stand so in this word; empty if it can.
-std::string flag_problem(const OptionRow& option, const std::string& word) {
+std::string flag_problem(const WordReader::Part& part, const std::string& word) {
+  const OptionRow& option = *part.option;
   const bool is_long = word.starts_with("--");
   // Otherwise --force=false would set --force.
-  if (is_long && word.find('=') != std::string::npos) return option.spelling() + " takes no value";
+  if (is_long && word.find('=') != std::string::npos)
+    return shown_name(option, part.typed) + " takes no value";
   if (is_long || &option != &option::shared) return {};
   const std::string after_s = word.substr(word.find('s') + 1);
   return stores().begins_url(after_s) ? server_option_hint(after_s) : std::string();
+}
+
+/// The spelling of an option that this word has.
+std::string_view spelling_in(const std::string& word, const OptionRow& option) {
+  const std::vector<std::string_view> spellings = spellings_of(option);
+  const std::string_view name = std::string_view(word).substr(0, word.find('='));
+  const auto found = std::ranges::find_if(spellings, [&](std::string_view spelling) {
+    if (name.starts_with("--")) return spelling == name;
+    return spelling.size() == 2 && word.find(spelling[1], 1) != std::string::npos;
+  });
+  return found == spellings.end() ? std::string_view() : *found;
 }
 
 }  // namespace
@@ -81,7 +94,7 @@ class WordReader::Options {
       std::optional<std::string> value;
       // CLI11 passes "" both for no value and for an empty one.
       if (!is_flag && (!results.front().empty() || word_.ends_with('='))) value = results.front();
-      split_.parts.push_back({&option, std::move(value)});
+      split_.parts.push_back({&option, spelling_in(word_, option), std::move(value)});
       return true;
     };
     app_.add_option(std::string(option.spec().flags), CLI::callback_t(note))
@@ -103,11 +116,11 @@ WordReader::~WordReader() = default;
 
 void WordReader::read(const std::string& word) {
   bool is_refused_value = false;
-  if (const OptionRow* option = std::exchange(last_, nullptr)) {
-    if (read_value(*option, word)) return;
+  if (const auto part = std::exchange(last_, std::nullopt)) {
+    if (read_value(*part, word)) return;
     // Usually it is an option, and the value was an unset variable (`-k $UNSET -n`). So it is also
     // read as an option, though not as a request for help.
-    is_refused_value = option->kind() != OptionKind::optional_value;
+    is_refused_value = part->option->kind() != OptionKind::optional_value;
   }
   if (has_ended_ || !looks_like_option(word)) {
     rest_.push_back(word);
@@ -121,12 +134,12 @@ void WordReader::read(const std::string& word) {
 }
 
 void WordReader::end() {
-  const OptionRow* option = std::exchange(last_, nullptr);
-  if (option == nullptr) return;
-  if (option->kind() == OptionKind::optional_value) {
-    store(*option, option->bare_value());
+  const auto part = std::exchange(last_, std::nullopt);
+  if (!part) return;
+  if (part->option->kind() == OptionKind::optional_value) {
+    store(*part, part->option->bare_value());
   } else {
-    keep(option->spelling() + " needs a value");
+    keep(shown_name(*part->option, part->typed) + " needs a value");
   }
 }
 
@@ -135,8 +148,8 @@ WordReader::Split WordReader::split(const std::string& word) {
 }
 
 const OptionRow* WordReader::awaiting() const noexcept {
-  const bool needs_value = last_ != nullptr && last_->kind() != OptionKind::optional_value;
-  return needs_value ? last_ : nullptr;
+  const bool needs_value = last_ && last_->option->kind() != OptionKind::optional_value;
+  return needs_value ? last_->option : nullptr;
 }
 
 void WordReader::read_options(const std::string& word, bool is_refused_value) {
@@ -145,18 +158,16 @@ void WordReader::read_options(const std::string& word, bool is_refused_value) {
     const OptionRow& option = *part.option;
     if (option.kind() == OptionKind::flag) {
       // An error ends the word: what follows is no option then, but part of what is wrong.
-      if (const std::string why = flag_problem(option, word); !why.empty()) return keep(why);
+      if (const std::string why = flag_problem(part, word); !why.empty()) return keep(why);
       if (is_information(option) && is_refused_value) continue;
-      const std::vector<std::string_view> own = spellings_of(option);
-      if (is_information(option) && std::ranges::find(own, word) != own.end())
-        help_requested_ = true;
-      store(option, "true");
+      if (is_information(option) && word == part.typed) help_requested_ = true;
+      store(part, "true");
     } else if (!part.value) {
-      last_ = &option;
+      last_ = part;
     } else {
       const std::string why = option.problem(*part.value, shown_word(*part.value));
-      if (!why.empty()) return keep(fmt::format("{}: {}", option.spelling(), why));
-      store(option, std::move(*part.value));
+      if (!why.empty()) return keep(fmt::format("{}: {}", shown_name(option, part.typed), why));
+      store(part, *part.value);
     }
   }
   rest_.insert(rest_.end(), split.unknown.begin(), split.unknown.end());
@@ -164,37 +175,40 @@ void WordReader::read_options(const std::string& word, bool is_refused_value) {
 
 /// Reads the word after an option without an attached value. Returns whether it is the value, be it
 /// a wrong one.
-bool WordReader::read_value(const OptionRow& option, const std::string& word) {
+bool WordReader::read_value(const Part& part, const std::string& word) {
+  const OptionRow& option = *part.option;
   const bool is_optional = option.kind() == OptionKind::optional_value;
   if (is_optional && !option.has_form(word)) {
-    store(option, option.bare_value());
+    store(part, option.bare_value());
     return false;
   }
+  const std::string name = shown_name(option, part.typed);
   if (!is_optional && looks_like_option(word)) {
     keep(fmt::format(
-        "{0} needs a value, and {1} looks like an option; if it is the value, write {0}={1}",
-        option.spelling(), shell_word(shown_word(word))));
+        "{0} needs a value, and {1} looks like an option; if it is the value, write {2}={1}", name,
+        shell_word(shown_word(word)), option.spelling()));
     return false;
   }
   // An empty word, usually from an unset variable, is refused when the setting is read.
   const std::string why = word.empty() ? "" : option.problem(word, shown_word(word));
   if (!why.empty()) {
-    keep(fmt::format("{}: {}{}", option.spelling(), why,
+    keep(fmt::format("{}: {}{}", name, why,
                      is_optional ? "; a key like this is named with -k" : ""));
   } else {
-    store(option, word);
+    store(part, word);
   }
   return true;
 }
 
-void WordReader::store(const OptionRow& option, std::string value) {
+void WordReader::store(const Part& part, std::string value) {
+  const OptionRow& option = *part.option;
   const auto given = std::ranges::find(line_.given, &option, &CommandLine::Given::option);
   if (given == line_.given.end()) {
-    line_.given.push_back({&option, {std::move(value)}});
+    line_.given.push_back({&option, {std::move(value)}, part.typed});
   } else if (may_repeat(option)) {
     given->values.push_back(std::move(value));
   } else {
-    keep(option.spelling() + " is given twice");
+    keep(shown_name(option, part.typed) + " is given twice");
   }
 }
 

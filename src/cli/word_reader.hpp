@@ -25,6 +25,7 @@ class WordReader {
   /// An option in a word.
   struct Part {
     const OptionRow* option;
+    std::string_view typed;            ///< its spelling in the word
     std::optional<std::string> value;  ///< the attached value; nullopt: none is attached
   };
   struct Split {
@@ -69,15 +70,15 @@ class WordReader {
   class Options;
 
   void read_options(const std::string& word, bool is_refused_value);
-  bool read_value(const OptionRow& option, const std::string& word);
-  void store(const OptionRow& option, std::string value);
+  bool read_value(const Part& part, const std::string& word);
+  void store(const Part& part, std::string value);
   void keep(std::string error);
 
   std::unique_ptr<Options> options_;
   Until until_;
   CommandLine& line_;
   std::vector<std::string> rest_;
-  const OptionRow* last_ = nullptr;  ///< the option of the last word, if it has no value yet
+  std::optional<Part> last_;  ///< the option of the last word, if it has no value yet
   bool has_ended_ = false;
   bool help_requested_ = false;
   std::optional<CommandError> error_;

@@ -89,8 +89,11 @@ setup() { setup_settings; }
   unset REDLOCK_NONBLOCK
   REDLOCK_WAIT=1h ends_with 75
   REDLOCK_WAIT=1h REDLOCK_NONBLOCK=1 run -78 redlock-cli run -k busy -- true
+  assert_refused 64 "-n and -w cannot be combined" redlock-cli run -k busy -n -w 1h -- true
   assert_refused 64 "--nonblock and --wait cannot be combined" \
-    redlock-cli run -k busy -n -w 1h -- true
+    redlock-cli run -k busy --nonblock --wait 1h -- true
+  assert_refused 64 "-n and --timeout (--wait) cannot be combined (a limit for the command is \
+--max-hold)" redlock-cli run -k busy -n --timeout 1h -- true
 }
 
 @test "quiet in a file or a variable leaves the results of status and doctor alone; -q does not" {
@@ -110,6 +113,19 @@ setup() { setup_settings; }
   # Messages are silenced as ever.
   run --separate-stderr -0 redlock-cli run -k 'odd ' -- true
   assert_equal "$output$stderr" ""
+}
+
+@test "an alias is named as it was typed, with the option's name" {
+  assert_refused 64 "--timeout (--wait): 'abc' is not a duration" \
+    redlock-cli run -k demo --timeout abc -- true
+  assert_refused 64 "--timeout (--wait): 'abc' is not a duration" \
+    redlock-cli run -k demo --timeout=abc -- true
+  assert_refused 64 "--timeout (--wait): the duration is empty" \
+    redlock-cli run -k demo --timeout '' -- true
+  assert_refused 64 "--timeout (--wait) is given twice" \
+    redlock-cli run -k demo --wait 5s --timeout 5s -- true
+  assert_refused 64 "--nb (--nonblock) takes no value" redlock-cli run -k demo --nb=1 -- true
+  assert_refused 64 "--wait: 'abc' is not a duration" redlock-cli run -k demo -w abc -- true
 }
 
 @test "an option that a variable or a file contradicts names it, and what overrides it" {

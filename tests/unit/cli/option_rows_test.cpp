@@ -63,7 +63,7 @@ TEST(Options, ExplainInvalidValues) {
   for (const char* text : {"1001", "3.0", "1.5"})
     EXPECT_EQ(option::slots.problem(text, "x"), "must be a whole number from 1 to 1000") << text;
   EXPECT_EQ(option::slots.problem("a,b,a", "x"), "has the name a twice");
-  for (const char* text : {"", "+1", "-1", "1,2", "a,", ",a", "a b"}) {
+  for (const char* text : {"+1", "-1", "1,2", "a,", ",a", "a b"}) {
     EXPECT_TRUE(option::slots.problem(text, "x").starts_with("must be a number, or names")) << text;
     EXPECT_FALSE(option::slot.problem(text, "x").empty()) << text;
   }
@@ -73,13 +73,21 @@ TEST(Options, ExplainInvalidValues) {
   EXPECT_EQ(option::min_hold.problem("366d", "x"), "must be at most 365d");
   EXPECT_EQ(option::quiet.problem("maybe", "x"), "must be true or false");
   EXPECT_EQ(option::verbose.problem("10", "x"), "must be true or false, or a number up to 9");
-  for (const char* text : {"", "0,", ",1", "1,,2", "0, 1", "256", "-1", "+1", "one", "1-3"}) {
+  for (const char* text : {"0,", ",1", "1,,2", "0, 1", "256", "-1", "+1", "one", "1-3"}) {
     EXPECT_EQ(option::success_codes.problem(text, "x"),
               "must be exit statuses from 0 to 255, separated by commas")
         << text;
   }
   EXPECT_EQ(option::success_codes.problem("0,1,255", "x"), "");
   EXPECT_EQ(option::note.problem(std::string(513, 'a'), "x"), "") << "it is shortened";
+}
+
+TEST(Options, NameAnEmptyValueAsSuch) {
+  for (const OptionRow* option : std::initializer_list<const OptionRow*>{
+           &option::while_pid, &option::conflict_exit_code, &option::if_fence, &option::slots,
+           &option::slot, &option::success_codes, &option::runs}) {
+    EXPECT_EQ(option->problem("", ""), "is empty") << option->name();
+  }
 }
 
 // A message must not repeat a value from a file, so the caller passes a placeholder.
