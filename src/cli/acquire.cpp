@@ -110,8 +110,9 @@ commands::AcquireOptions read_options(const Settings& settings) {
   if (!ttl && !is_kept) {
     throw CommandError(ExitCode::usage,
                        "acquire needs --ttl DUR (nothing renews the lease, so it must last as long "
-                       "as the work) or --while-pid PID (it is "
-                       "renewed while that process lives); or use `redlock-cli run`");
+                       "as the work), --while-pid PID (it is renewed while that process lives) or "
+                       "--detach --max-hold DUR --token-file FILE (over the steps of a CI job); or "
+                       "use `redlock-cli run`");
   }
   if (!ttl) ttl = require_room(settings, Ttl::from(default_ttl).value(), demands);
   // Nothing stops a script that renews by hand, but its lease must not outlast the limit.

@@ -89,7 +89,8 @@ std::string commands_with(std::string_view spelling) {
 void refuse_server(const CommandLine& line, const std::string& word) {
   const bool is_url = word.find("://") != std::string::npos;
   if (!is_url && (line.find(option::shared) == nullptr || !stores().begins_url(word))) return;
-  const bool takes_keys = line.command->operands == Operands::keys;
+  const bool takes_keys =
+      line.command->operands == Operands::keys || line.command->operands == Operands::key;
   refuse(server_option_hint(word) + (takes_keys ? "; a key like this is named with -k" : ""));
 }
 
@@ -147,13 +148,21 @@ void take_words(std::vector<std::string> words, CommandLine& line) {
         }
       }
       return;
+    case Operands::key:
     case Operands::none:
       break;
   }
   if (line.has_dashes) refuse(fmt::format("{} takes no command after --", line.command->name));
   if (words.empty()) return;
-  refuse(fmt::format("unexpected argument {}: {} takes options alone",
-                     shell_word(shown_word(words.front())), line.command->name));
+  // A second word may be a command, which would not run, so it is no second key.
+  const bool takes_key = line.command->operands == Operands::key;
+  const std::size_t keys = takes_key && line.find(option::key) == nullptr ? 1 : 0;
+  if (words.size() > keys) {
+    refuse(fmt::format("unexpected argument {}: {} takes {}", shell_word(shown_word(words[keys])),
+                       line.command->name,
+                       takes_key ? "one KEY, others with -k, and no command" : "options alone"));
+  }
+  line.given.push_back({&option::key, std::move(words)});
 }
 
 }  // namespace

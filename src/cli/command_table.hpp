@@ -13,6 +13,7 @@ enum class Operands {
   none,
   command,  ///< CMD and its arguments; CMD ends the options
   keys,     ///< keys, as if each followed -k
+  key,      ///< one key in place of -k
   topic,    ///< the command to explain
   shell,    ///< a shell; or `suggest` and the words of a command line
 };

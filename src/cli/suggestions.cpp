@@ -131,6 +131,8 @@ Suggestions plain_words_of(const CommandSpec& command, const Position& position)
   switch (command.operands) {
     case Operands::keys:
       return {Kind::keys, {}};
+    case Operands::key:
+      return {position.plain_words == 0 ? Kind::keys : Kind::words, {}};
     case Operands::topic:
       return position.plain_words == 0 ? all_commands() : Suggestions();
     case Operands::shell: {

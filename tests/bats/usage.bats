@@ -215,8 +215,13 @@ setup() { setup_one_server; }
 }
 
 @test "an extra word is refused: 64" {
-  assert_refused 64 "unexpected argument bogus: acquire takes options alone" \
+  local more="takes one KEY, others with -k, and no command"
+  assert_refused 64 "unexpected argument bogus: acquire $more" \
     redlock-cli acquire -k demo -t 5s bogus
+  assert_refused 64 "unexpected argument bogus: acquire $more" redlock-cli acquire demo -t 5s bogus
+  assert_refused 64 "acquire takes no command after --" redlock-cli acquire -t 5s demo -- bogus
+  assert_refused 64 "unexpected argument bogus: version takes options alone" \
+    redlock-cli version bogus
   assert_refused 64 "unexpected argument bogus" redlock-cli help run bogus
 }
 
@@ -281,6 +286,15 @@ setup() { setup_one_server; }
   assert_equal "$(redis 0 exists 'redlock:fence:{probe}')" 1
 }
 
+@test "acquire and extend take one key as a plain word" {
+  eval "$(redlock-cli acquire demo --ttl 60s --export)"
+  assert_equal "$REDLOCK_KEY" demo
+  run -0 redlock-cli extend demo --ttl 60s
+  assert_refused 64 "the lease is for demo, not for other" redlock-cli extend other --ttl 60s
+  assert_refused 64 "acquire needs --ttl DUR" redlock-cli acquire demo
+  assert_regex "$stderr" "--detach --max-hold DUR --token-file FILE \(over the steps of a CI job\)"
+}
+
 @test "a plain word that looks like a server is not a key: 64" {
   assert_refused 64 "-S redis://h:1; a key like this is named with -k" \
     redlock-cli status redis://h:1
@@ -303,7 +317,7 @@ setup() { setup_one_server; }
   assert_refused 64 "unknown signal '\x1b[1m'" redlock-cli run -k demo --stop-signal=$'\e[1m' true
   assert_refused 64 "'5\\\\x' has an unknown unit" redlock-cli run -k demo -w '5\x' true
   assert_refused 64 "write --key='-a\b'" redlock-cli run -k '-a\b' true
-  assert_refused 64 " 'a\b'" redlock-cli acquire 'a\b'
+  assert_refused 64 " 'a\b'" redlock-cli acquire -k demo 'a\b'
   assert_refused 64 " 'a\b' is" redlock-cli run -k demo -c true 'a\b'
 }
 

@@ -150,6 +150,19 @@ TEST(CommandLine, GathersKeysFromWordsAndOptions) {
   EXPECT_EQ(read({"status"}).find(option::key), nullptr);
 }
 
+TEST(CommandLine, TakesOneKeyWithoutAnOptionForAcquireAndExtend) {
+  for (const char* command : {"acquire", "extend"}) {
+    EXPECT_EQ(values(read({command, "a", "-t", "5s"}), option::key), Words{"a"});
+    EXPECT_EQ(values(read({command, "-k", "a", "-k", "b"}), option::key), (Words{"a", "b"}));
+    for (const Words& more : {Words{"a", "b"}, Words{"-k", "a", "b"}, Words{"a", "-k", "b"},
+                              Words{"--", "a"}, Words{"a", "--", "b"}}) {
+      Words words{command};
+      words.insert(words.end(), more.begin(), more.end());
+      EXPECT_NE(error_of(words), "") << more.front();
+    }
+  }
+}
+
 TEST(CommandLine, IsReadToItsEndDespiteAnError) {
   CommandLine line;
   EXPECT_EQ(

@@ -77,6 +77,8 @@ TEST(Suggestions, LeaveTheCommandOfRunToTheShell) {
 TEST(Suggestions, AreKeysWhereACommandTakesThem) {
   EXPECT_EQ(suggest({"status", "dep"}).kind, Kind::keys);
   EXPECT_EQ(suggest({"release", "deploy", ""}).kind, Kind::keys);
+  EXPECT_EQ(suggest({"acquire", ""}).kind, Kind::keys);
+  EXPECT_NE(suggest({"acquire", "deploy", ""}).kind, Kind::keys);
   EXPECT_TRUE(has(suggest({"release", ""}), "--force"));
   EXPECT_FALSE(has(suggest({"status", "--", ""}), "--json"));
 }
