@@ -73,16 +73,38 @@ std::string commands_with(std::string_view spelling) {
   if (name == "-") refuse("= after an option that takes no value");
   const std::string others = commands_with(name);
   if (command == nullptr) {
-    refuse(others.empty() ? "unknown option " + shown(name)
+    refuse(others.empty() ? "unknown option " + shown(name) + hint_before_command(name)
                           : fmt::format("{} belongs after the command: {}", name, others));
   }
   if (!others.empty()) {
-    refuse(fmt::format("{} is not an option of {}, but of {}", name, command->name, others));
+    const std::string hint = hint_for_option_of_others(name, *command);
+    refuse(fmt::format("{} is not an option of {}{}", name, command->name,
+                       hint.empty() ? ", but of " + others : hint));
   }
   const std::string hint = hint_for_option(name, *command);
   refuse(fmt::format("unknown option {}{} `redlock-cli {} --help`", shown(name),
                      hint.empty() ? "; see" : hint + (hint.ends_with('?') ? " See" : ". See"),
                      command->name));
+}
+
+/// Refuses the number of consul's `-n3` or `-n=3`. CLI11 has read the flag -n, and leaves `-3` or
+/// `-=3`.
+void refuse_count(const CommandLine& line, const std::string& word) {
+  const bool may_be = line.find(option::nonblock) != nullptr &&
+                      (option::slots.spec().commands & line.command->bit) != 0;
+  const std::string count = word.substr(word.starts_with("-=") ? 2 : 1);
+  const auto pool = option::slots.type().read(count, count);
+  if (!may_be || !pool || !pool->names.empty()) return;
+  refuse(fmt::format("-n takes no value; --slots {} lets {} commands run at once", count, count));
+}
+
+/// A server after -s or -u at the beginning of these words; empty if there is none.
+std::string server_after_option(std::span<const std::string> words) {
+  const std::string& option = words.front();
+  if (!option.starts_with("-s") && !option.starts_with("-u")) return {};
+  const bool is_alone = option.size() == 2 && words.size() > 1;
+  std::string after = is_alone ? words[1] : option.substr(2);
+  return stores().begins_url(after) ? after : std::string();
 }
 
 /// Refuses a server URL in place of an operand.
@@ -106,11 +128,9 @@ std::vector<std::string> words_among(const std::vector<std::string>& rest, Comma
     if (looks_like_option(*word)) {
       // The next word may be the value of this option, or begin CMD.
       read_for_error({word + 1, rest.end()}, line.command->bit, line);
-      if (word->starts_with("-s")) {
-        const bool is_alone = *word == "-s" && word + 1 != rest.end();
-        const std::string after_s = is_alone ? word[1] : word->substr(2);
-        if (stores().begins_url(after_s)) refuse(server_option_hint(after_s));
-      }
+      if (const std::string url = server_after_option({word, rest.end()}); !url.empty())
+        refuse(server_option_hint(url));
+      refuse_count(line, *word);
       refuse_option(*word, line.command);
     }
     if (words.empty()) refuse_server(line, *word);
@@ -181,6 +201,11 @@ std::string server_option_hint(const std::string& url) {
   return fmt::format("a server is named with a capital -S: -S {}", shell_word(shown_word(url)));
 }
 
+std::string host_option_hint(const std::string& host) {
+  const std::string url = stores().begins_url(host) ? host : "redis://" + host + ":6379";
+  return fmt::format("-h is help; a server is -S {}", shell_word(shown_word(url)));
+}
+
 WordReader::Until options_end(const CommandSpec& command) {
   return ends_options(command.operands) ? WordReader::Until::first_word : WordReader::Until::end;
 }
@@ -189,7 +214,12 @@ void read_command_line(const std::vector<std::string>& arguments, CommandLine& l
   WordReader before_name(without_command, WordReader::Until::first_word, line);
   for (const std::string& word : arguments) before_name.read(word);
   const std::span<const std::string> rest = before_name.rest();
-  if (before_name.help_requested()) return;
+  if (before_name.help_requested()) {
+    if (arguments.size() > 2 && arguments.front() == "-h" && !looks_like_option(arguments[1]) &&
+        find_command(arguments[1]) == nullptr)
+      refuse(host_option_hint(arguments[1]));
+    return;
+  }
   if (before_name.error()) throw CommandError(*before_name.error());
   const bool is_requested = wants_help(line) || line.find(option::version) != nullptr;
   const bool is_known = rest.empty() || !looks_like_option(rest.front());
@@ -201,6 +231,8 @@ void read_command_line(const std::vector<std::string>& arguments, CommandLine& l
   line.command = find_command(line.name);
   if (line.command == nullptr) {
     read_for_error(rest, asks_servers, line);
+    if (const std::string url = server_after_option(rest); !url.empty())
+      refuse(server_option_hint(url));
     if (looks_like_option(line.name)) refuse_option(line.name, nullptr);
     refuse_command(line.name);
   }
@@ -213,6 +245,10 @@ void read_command_line(const std::vector<std::string>& arguments, CommandLine& l
   const bool is_version = line.command->bit == for_version;
   std::vector<std::string> words = words_among(after_name.rest(), line);
   if (wants_help(line)) return;
+  if (line.command->operands == Operands::command) {
+    const std::size_t behind = words.size() + (line.has_dashes ? 1 : 0);
+    line.options.assign(rest.begin() + 1, rest.end() - static_cast<std::ptrdiff_t>(behind));
+  }
   take_words(std::move(words), line);
   if (is_version) line.given.push_back({&option::version, {"true"}});
 }

@@ -21,8 +21,9 @@ struct CommandLine {
   std::string name;                      ///< the command as it was typed
   const CommandSpec* command = nullptr;  ///< null: no command has that name
   std::vector<Given> given;
-  std::vector<std::string> words;  ///< CMD with its arguments, or the operands of other commands
-  bool has_dashes = false;         ///< `--` preceded the words
+  std::vector<std::string> words;    ///< CMD with its arguments, or the operands of other commands
+  bool has_dashes = false;           ///< `--` preceded the words
+  std::vector<std::string> options;  ///< what preceded CMD, as typed
 
   /// The option with its values; null when it was not given.
   [[nodiscard]] const Given* find_given(const OptionRow& option) const;
@@ -40,7 +41,10 @@ void read_command_line(const std::vector<std::string>& arguments, CommandLine& l
 /// Where the options of this command end.
 WordReader::Until options_end(const CommandSpec& command);
 
-/// For `-s URL`: -s means a shared lock here, as in flock(1), but a server in other tools.
+/// For a server after -s, which means a shared lock here, as in flock(1), or after redis-cli's -u.
 std::string server_option_hint(const std::string& url);
+
+/// For redis-cli's `-h HOST`.
+std::string host_option_hint(const std::string& host);
 
 }  // namespace redlock::cli

@@ -64,9 +64,15 @@ bool prints_result(const Settings& settings) {
 
 /// Refuses options that contradict each other: each asks for a different kind of answer.
 void check_combinations(const Settings& settings, const commands::StatusOptions& options) {
-  for (const OptionRow* one : Options{&option::max_age, &option::max_held, &option::runs}) {
-    const auto setting = settings.find(*one);
-    if (setting && options.resources.empty()) Settings::refuse(*setting, "needs KEY");
+  const bool has_key = !options.resources.empty();
+  for (const OptionRow* one : Options{&option::max_age, &option::max_held}) {
+    if (const auto setting = settings.find(*one); setting && !has_key)
+      Settings::refuse(*setting, "needs KEY");
+  }
+  if (const auto setting = settings.find(option::runs); setting && !has_key) {
+    Settings::refuse(*setting,
+                     "needs KEY; `redlock-cli status --all` shows the last run of each "
+                     "free lock");
   }
   for (const OptionRow* one : Options{&option::max_age, &option::max_held, &option::openmetrics}) {
     if (settings.find(*one))
@@ -100,13 +106,13 @@ commands::StatusOptions read_status_options(const Settings& settings) {
   options.verbose = settings.get(option::verbose) > 0;
   const bool all = settings.get(option::all);
   options.openmetrics = settings.get(option::openmetrics);
+  options.prints = prints_result(settings);
   options.listed = all || options.openmetrics ? Listed::used : Listed::held;
   if (all && !options.resources.empty())
     Settings::refuse(*settings.find(option::all), "cannot be combined with KEY");
   options.limits = {.max_age = settings.get(option::max_age),
                     .max_held = settings.get(option::max_held)};
   options.runs = settings.get(option::runs);
-  options.prints = prints_result(settings);
   check_combinations(settings, options);
   return options;
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/command_line.hpp"
 #include "cli/command_table.hpp"
 
 /// What a wrong word of the command line probably means. Each hint begins with `; `, for the end of
@@ -16,7 +17,16 @@ std::string hint_for_command(std::string_view word);
 /// For an option that this command does not have; without its value.
 std::string hint_for_option(std::string_view name, const CommandSpec& command);
 
-/// For a command of `run` that was not found: it is text for a shell.
-std::string hint_for_program(std::string_view name);
+/// For an option that other commands have, and this one does not: what it has in its place.
+std::string hint_for_option_of_others(std::string_view name, const CommandSpec& command);
+
+/// For an unknown option before the name of a command: what it is with `run`.
+std::string hint_before_command(std::string_view name);
+
+/// The whole message for a `run` without a key: where it belongs, and the line to write.
+std::string missing_key_text(const CommandLine& line);
+
+/// For a command of `run` that was not found: it is text for a shell, or redis-cli's socket.
+std::string hint_for_program(const std::string& name);
 
 }  // namespace redlock::cli

@@ -6,11 +6,10 @@
 #include <iterator>
 
 #include "cli/ci_job.hpp"
+#include "cli/hints.hpp"
 #include "cli/option_rows.hpp"
-#include "cli/redact.hpp"
 #include "commands/command_error.hpp"
 #include "commands/this_user.hpp"
-#include "guard/command.hpp"
 #include "output/text_parts.hpp"
 #include "support/duration.hpp"
 #include "support/number.hpp"
@@ -219,18 +218,12 @@ void warn_of_odd_keys(const Settings& settings, const std::vector<Resource>& res
 }
 
 /// What to write instead of a command line without a key.
-std::string missing_key_text(const CommandLine& line) {
+std::string no_key_text(const CommandLine& line) {
+  if (line.command->bit == for_run) return missing_key_text(line);
   if (line.command->bit == for_stop) return "stop needs KEY: the lock whose command to stop";
   if (line.command->bit == for_hold) return "hold needs KEY: the lock to hold";
   if (line.command->bit == for_release) return "release --force needs KEY: the lock to break";
-  std::string text = fmt::format("{} needs -k KEY: the name of the lock", line.command->name);
-  if (line.words.empty()) return text;
-  text += ", before the command: redlock-cli run -k";
-  // `run deploy ./deploy.sh`
-  const bool has_key = line.words.size() > 1 && !guard::find_program(line.words.front());
-  if (!has_key) return text + " KEY -- " + shell_word(shown_word(line.words.front()));
-  for (const std::string& word : line.words) text += " " + shell_word(shown_word(word));
-  return text;
+  return fmt::format("{} needs -k KEY: the name of the lock", line.command->name);
 }
 
 }  // namespace
@@ -253,7 +246,7 @@ std::vector<Resource> keys_in(const Setting& setting) {
 
 std::vector<Resource> read_keys(const Settings& settings) {
   const auto setting = settings.find(option::key);
-  if (!setting) throw CommandError(ExitCode::usage, missing_key_text(settings.line()));
+  if (!setting) throw CommandError(ExitCode::usage, no_key_text(settings.line()));
   std::size_t bytes = 0;
   for (const std::string& key : setting->values) bytes += key.size();
   std::vector<Resource> resources = keys_in(*setting);

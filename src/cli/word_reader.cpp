@@ -110,7 +110,10 @@ class WordReader::Options {
 };
 
 WordReader::WordReader(unsigned commands, Until until, CommandLine& line)
-    : options_(std::make_unique<Options>(commands)), until_(until), line_(line) {}
+    : options_(std::make_unique<Options>(commands)),
+      until_(until),
+      line_(line),
+      takes_servers_((commands & option::server.spec().commands) != 0) {}
 
 WordReader::~WordReader() = default;
 
@@ -121,6 +124,10 @@ void WordReader::read(const std::string& word) {
     // Usually it is an option, and the value was an unset variable (`-k $UNSET -n`). So it is also
     // read as an option, though not as a request for help.
     is_refused_value = part->option->kind() != OptionKind::optional_value;
+  }
+  if (std::exchange(may_be_host_, false) && !looks_like_option(word)) {
+    help_requested_ = false;
+    keep(host_option_hint(word));
   }
   if (has_ended_ || !looks_like_option(word)) {
     rest_.push_back(word);
@@ -160,7 +167,10 @@ void WordReader::read_options(const std::string& word, bool is_refused_value) {
       // An error ends the word: what follows is no option then, but part of what is wrong.
       if (const std::string why = flag_problem(part, word); !why.empty()) return keep(why);
       if (is_information(option) && is_refused_value) continue;
-      if (is_information(option) && word == part.typed) help_requested_ = true;
+      if (is_information(option) && word == part.typed) {
+        help_requested_ = true;
+        may_be_host_ = takes_servers_ && word == "-h";
+      }
       store(part, "true");
     } else if (!part.value) {
       last_ = part;

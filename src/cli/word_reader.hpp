@@ -64,6 +64,7 @@ class WordReader {
 
   /// Whether --help or --version was given as a word of its own; it then has priority over any
   /// error. A letter within a cluster does not count, because the word may be a typo: `-hotfix`.
+  /// Nor does redis-cli's `-h HOST` where servers are named: a script would take help for success.
   [[nodiscard]] bool help_requested() const noexcept { return help_requested_; }
 
  private:
@@ -79,6 +80,8 @@ class WordReader {
   CommandLine& line_;
   std::vector<std::string> rest_;
   std::optional<Part> last_;  ///< the option of the last word, if it has no value yet
+  bool takes_servers_;
+  bool may_be_host_ = false;  ///< the last word was -h
   bool has_ended_ = false;
   bool help_requested_ = false;
   std::optional<CommandError> error_;

@@ -69,7 +69,8 @@ notes() {
   assert_equal "$(notes 3)" "23 22 21"
   assert_refused 64 "at least 1" redlock-cli status demo --runs=0
   assert_refused 64 "from 1 to 20" redlock-cli status demo --runs=21
-  assert_refused 64 "needs KEY" redlock-cli status --runs
+  assert_refused 64 "needs KEY; \`redlock-cli status --all\` shows the last run of each free lock" \
+    redlock-cli status --runs
 }
 
 @test "a run with --min-hold, --once-per or a share counts as one run" {

@@ -346,11 +346,17 @@ readonly SERVICE_VARIABLES='echo "$LISTEN_PID $WATCHDOG_PID $LISTEN_PIDFDID" \
 }
 
 @test "run without a key reports where it belongs" {
-  assert_refused 64 "run needs -k KEY: the name of the lock, before the command: redlock-cli" \
-    redlock-cli run true -k demo
+  assert_refused 64 "-k stands after the command true: options come before the command: redlock-cli \
+run -k demo -- true" redlock-cli run true -k demo
+  assert_refused 64 ": redlock-cli run -n -k 'to prod' -- ./deploy.sh --fast" \
+    redlock-cli run -n ./deploy.sh --key='to prod' --fast
   assert_refused 64 "before the command: redlock-cli run -k KEY -- true" redlock-cli run -- true
   assert_refused 64 "before the command: redlock-cli run -k deploy ./deploy.sh 'to prod'" \
     redlock-cli run deploy ./deploy.sh 'to prod'
+  assert_refused 64 "before the command: redlock-cli run -S local: -n -E 0 -q --once-per 20h -k \
+backup bin/backup.sh" redlock-cli run -S local: -n -E 0 -q --once-per 20h backup bin/backup.sh
+  assert_refused 64 "before the command: redlock-cli run -n --note 'a b' -k KEY -- curl" \
+    redlock-cli run -n --note 'a b' -- curl -k https://host
   assert_equal "$(redis 0 dbsize)" 0
 }
 

@@ -145,7 +145,7 @@ setup() { setup_one_server; }
     redlock-cli run -k demo --nonblok=x true
   assert_refused 64 "unknown option -Z; see \`redlock-cli run --help\`" \
     redlock-cli run -k demo -nZ true
-  assert_refused 64 "= after an option that takes no value" redlock-cli run -k demo -n=5 true
+  assert_refused 64 "= after an option that takes no value" redlock-cli run -k demo -q=5 true
   assert_refused 64 "unknown option --versoin" redlock-cli --versoin
   assert_refused 64 "unknown option --exit; did you mean '--exit-code'?" redlock-cli status --exit
   assert_refused 64 "unknown command ''; the commands are run" redlock-cli ''
@@ -160,14 +160,27 @@ setup() { setup_one_server; }
   for word in kill cancel abort terminate; do
     assert_refused 64 "unknown command '$word'; did you mean 'stop'?" redlock-cli "$word" demo
   done
-  for word in history log runs last; do
+  for word in history log logs why runs last; do
     assert_refused 64 "unknown command '$word'; \`redlock-cli status KEY --runs\` shows past runs" \
       redlock-cli "$word" demo
   done
-  for word in check test ping health; do
+  for word in drain cordon pause; do
+    assert_refused 64 "unknown command '$word'; did you mean 'hold'?" redlock-cli "$word" demo
+  done
+  for word in unpause uncordon resume; do
+    assert_refused 64 "unknown command '$word'; \`redlock-cli release KEY\` lifts a hold" \
+      redlock-cli "$word" demo
+  done
+  for word in leader elect wait; do
+    assert_refused 64 "unknown command '$word'; \`redlock-cli run -k KEY " redlock-cli "$word" demo
+  done
+  assert_refused 64 "unknown command 'sem'; \`redlock-cli run -k KEY --slots N CMD\`" \
+    redlock-cli sem -j4 make
+  assert_refused 64 "\`redlock-cli status KEY --max-age DUR\` checks the last run" redlock-cli check
+  for word in test ping health; do
     assert_refused 64 "unknown command '$word'; did you mean 'doctor'?" redlock-cli "$word"
   done
-  for word in max-time max-runtime kill-after; do
+  for word in max-time max-runtime kill-after time-limit limit-time; do
     assert_refused 64 "unknown option --$word; did you mean '--max-hold'?" \
       redlock-cli run -k demo "--$word" 6h true
   done
@@ -175,12 +188,30 @@ setup() { setup_one_server; }
     redlock-cli run -k demo --tls true
   assert_refused 64 "unknown option --nowait; did you mean '--nonblock'?" \
     redlock-cli run -k demo --nowait true
-  assert_refused 64 "unknown option --cancel-in-progress; did you mean '--replace'?" \
-    redlock-cli run -k demo --cancel-in-progress true
-  assert_refused 64 "unknown option --port; servers are URLs: --server redis://HOST:PORT. See" \
-    redlock-cli run -k demo --port 6379 true
-  assert_refused 64 "unknown option -o; leave it out: the command does not inherit the lock" \
-    redlock-cli run -k demo -o true
+  for word in cancel cancel-in-progress cancel-running kill preempt takeover take-over; do
+    assert_refused 64 "unknown option --$word; did you mean '--replace'?" \
+      redlock-cli run -k demo "--$word" true
+  done
+  for word in --jobs -j -j4 --max --limit --concurrency; do
+    assert_refused 64 "unknown option $word; did you mean '--slots'?" \
+      redlock-cli run -k demo "$word" 4 true
+  done
+  assert_refused 64 "unknown option --try; did you mean '--nonblock'?" \
+    redlock-cli run -k demo --try true
+  assert_refused 64 "unknown option --once-a-day; did you mean '--once-per'?" \
+    redlock-cli run -k demo --once-a-day true
+  for word in --port -p; do
+    assert_refused 64 "unknown option $word; servers are URLs: --server redis://HOST:PORT. See" \
+      redlock-cli run -k demo "$word" 6379 true
+  done
+  for word in -o -ox -xo --close; do
+    assert_refused 64 "; leave it out: the command does not inherit the lock" \
+      redlock-cli run -k demo "$word" true
+  done
+  for word in -n3 -n=3; do
+    assert_refused 64 "-n takes no value; --slots 3 lets 3 commands run at once" \
+      redlock-cli run -k demo "$word" true
+  done
 }
 
 @test "no wrong word leads to --force, and no misspelling to stop or release" {
@@ -188,6 +219,7 @@ setup() { setup_one_server; }
   for word in break steal force-unlock unlock rm clear free delete; do
     assert_refused 64 "unknown command '$word'; \`redlock-cli stop KEY\` ends the command that holds" \
       redlock-cli "$word" demo
+    assert_regex "$stderr" "; of a dead holder: man redlock-cli-release$"
     refute_regex "$stderr" "--force"
   done
   for word in stopp step shop relase; do
@@ -210,6 +242,13 @@ setup() { setup_one_server; }
 @test "an option of another command, or before the command, is refused with its place" {
   assert_refused 64 "--export is not an option of run, but of acquire" \
     redlock-cli run -k demo --export true
+  assert_refused 64 "--reason is not an option of hold; with hold it is --note" \
+    redlock-cli hold demo --for 1h --reason broken
+  assert_refused 64 "--note is not an option of stop; with stop it is --reason" \
+    redlock-cli stop demo --note broken
+  assert_refused 64 "-t is not an option of hold; with hold it is --for" redlock-cli hold demo -t 1h
+  assert_refused 64 "--for is not an option of run; with run it is --max-hold" \
+    redlock-cli run -k demo --for 1h true
   assert_refused 64 "-k belongs after the command: run, acquire" redlock-cli -k demo run true
   assert_refused 64 "name a command: run, acquire" redlock-cli --
 }

@@ -150,6 +150,14 @@ TEST(CommandLine, GathersKeysFromWordsAndOptions) {
   EXPECT_EQ(read({"status"}).find(option::key), nullptr);
 }
 
+TEST(CommandLine, KeepsTheOptionsBeforeCmdAsTheyWereTyped) {
+  EXPECT_EQ(read({"run", "-nk", "a", "--wait=5s", "cmd", "-x"}).options,
+            (Words{"-nk", "a", "--wait=5s"}));
+  EXPECT_EQ(read({"run", "-t", "5s", "--", "--", "-x"}).options, (Words{"-t", "5s"}));
+  EXPECT_EQ(read({"run", "-n", "--"}).options, Words{"-n"});
+  EXPECT_EQ(read({"run", "cmd"}).options, Words{});
+}
+
 TEST(CommandLine, TakesOneKeyWithoutAnOptionForAcquireAndExtend) {
   for (const char* command : {"acquire", "extend"}) {
     EXPECT_EQ(values(read({command, "a", "-t", "5s"}), option::key), Words{"a"});
@@ -160,6 +168,30 @@ TEST(CommandLine, TakesOneKeyWithoutAnOptionForAcquireAndExtend) {
       words.insert(words.end(), more.begin(), more.end());
       EXPECT_NE(error_of(words), "") << more.front();
     }
+  }
+}
+
+TEST(CommandLine, DoesNotTakeAHostAfterTheLetterOfHelpForARequest) {
+  const std::string why = "-h is help; a server is -S redis://localhost:6379";
+  for (const char* command : {"run", "acquire", "hold", "extend", "release", "stop", "status"}) {
+    EXPECT_EQ(error_of({command, "-h", "localhost"}), why);
+    EXPECT_EQ(error_of({command, "-n", "-h", "localhost", "-p", "6379", "x"}), why);
+    EXPECT_NE(read({command, "-h"}).find(option::help), nullptr);
+    EXPECT_NE(read({command, "-h", "--json"}).find(option::help), nullptr);
+    EXPECT_NE(read({command, "--help", "localhost"}).find(option::help), nullptr);
+  }
+  EXPECT_EQ(error_of({"-h", "localhost", "run", "x"}), why);
+  EXPECT_EQ(error_of({"status", "-h", "redis://h:1"}), "-h is help; a server is -S redis://h:1");
+  for (const Words& words : {Words{"-h", "run"}, Words{"-h", "run", "-k"}, Words{"-h", "localhost"},
+                             Words{"help", "-h", "run"}})
+    EXPECT_NE(read(words).find(option::help), nullptr);
+}
+
+TEST(CommandLine, TakesTheServerOfOtherToolsForOne) {
+  const std::string why = "a server is named with a capital -S: -S redis://h:6379";
+  for (const char* option : {"-s", "-u"}) {
+    EXPECT_EQ(error_of({"run", "-k", "a", option, "redis://h", "x"}), why);
+    EXPECT_EQ(error_of({option, "redis://h", "run", "x"}), why);
   }
 }
 
