@@ -18,8 +18,8 @@ and exit with 79.
   redlock-cli run -k deploy -w 10m -c 'make && make install'
   redlock-cli run -k nightly -n -E 0 -q --once-per 20h --min-hold 1m -- backup)"},
     CommandSpec{
-        for_acquire, "acquire", Operands::key,
-        "[-k] KEY {--ttl DUR|--while-pid PID|--detach} [OPTIONS]", "acquire a lock for a script",
+        for_acquire, "acquire", Operands::key, "KEY {--ttl DUR|--while-pid PID|--detach} [OPTIONS]",
+        "acquire a lock for a script",
         R"(Acquire a lock and print its token. With --ttl alone nothing renews it: the script
 extends it, and releases it at the end. With --while-pid it is renewed while a process lives; if it
 is lost, that process and its descendants are stopped. With --detach it is renewed until it is

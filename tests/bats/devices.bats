@@ -184,10 +184,11 @@ setup() { setup_one_server; }
 @test "what is no pool is refused" {
   local many name
   assert_refused 64 "--slots: has the name a twice" redlock-cli run -k demo --slots a,b,a -- true
-  for name in a,7 a, ,a a,-b 'a b' 'a/b' "$(printf 'x%.0s' {1..65})" ''; do
+  for name in a,7 a, ,a a,-b 'a b' 'a/b' "$(printf 'x%.0s' {1..65})"; do
     assert_refused 64 "--slots: must be a number, or names separated by commas" \
       redlock-cli run -k demo "--slots=$name" -- true
   done
+  assert_refused 64 "--slots: is empty" redlock-cli run -k demo --slots= -- true
   assert_refused 64 "--slots: must be a whole number from 1 to 1000" \
     redlock-cli run -k demo --slots 1001 -- true
   many=$(printf 'n%d,' {1..1001})
