@@ -158,6 +158,11 @@ World::World(std::size_t servers, const std::vector<std::int64_t>& ppm)
   }
 }
 
+void World::collect_garbage() {
+  local::Keyspace unused;
+  lua().run(unused, "collectgarbage()", {}, {});
+}
+
 World::~World() {
   for (Client& client : clients_) client.go_on();
   // What still waits refers to the clients, so it goes first.

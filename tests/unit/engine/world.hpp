@@ -138,6 +138,8 @@ class World final : public sim::Network {
   [[nodiscard]] std::size_t size() const noexcept { return servers_.size(); }
   [[nodiscard]] sim::Server& server(std::size_t index) { return servers_[index]; }
   [[nodiscard]] Store& store(std::size_t index) { return stores_[index]; }
+  /// Of the servers' Lua.
+  static void collect_garbage();
 
   Client& client(const ClientOptions& options);
   Client& client(std::uint64_t seed = 1, Duration timeout = server_timeout) {
