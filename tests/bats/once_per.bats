@@ -91,10 +91,11 @@ next run possible in 19h59m$"
 
 @test "--success-codes needs numbers from 0 to 255, and no variable sets it" {
   local codes
-  for codes in "" 0, 0,,1 256 -1 one 1-3; do
+  for codes in 0, 0,,1 256 -1 one 1-3; do
     assert_refused 64 "--success-codes: must be exit statuses from 0 to 255, separated by commas" \
       redlock-cli run -k demo "--success-codes=$codes" -- true
   done
+  assert_refused 64 "--success-codes: is empty" redlock-cli run -k demo --success-codes= -- true
   REDLOCK_SUCCESS_CODES=1 run -1 once 20h sh -c 'exit 1'
   run -0 once 20h echo ran
   assert_output ran
