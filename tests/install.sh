@@ -36,6 +36,12 @@ FILES
   for manual in man/*.[1-8]; do echo "share/man/man${manual##*.}/${manual##*/}"; done
   find docs -name decisions -prune -o -name '*.md' -printf 'share/doc/redlock-cli/docs/%P\n' \
     -o -name '*.svg' -printf 'share/doc/redlock-cli/docs/%P\n'
+  # Of what is in the static file.
+  if grep -q '^REDLOCK_STATIC:BOOL=ON$' "$build/CMakeCache.txt"; then
+    for licence in packaging/licences/*; do
+      echo "share/doc/redlock-cli/licences/${licence##*/}"
+    done
+  fi
 )
 installed=$(cd "$prefix" && find . ! -type d -printf '%P\n')
 differences=$(diff <(sort <<<"$expected") <(sort <<<"$installed")) || {
