@@ -48,14 +48,24 @@ if [[ -z $dist ]]; then
   check "a release is made with one command" make_release first
 fi
 [[ -s $dist/SHA256SUMS ]] || { echo "packages.sh: there is no release in $dist" >&2; exit 1; }
-deb=$(echo "$dist"/*.deb)
-rpm=$(echo "$dist"/*.rpm)
+# A release may have other architectures, too.
+deb=$(echo "$dist"/*_"$(dpkg --print-architecture)".deb)
+rpm=$(echo "$dist"/*."$(uname -m)".rpm)
 static=$(find "$dist" -name "redlock-cli-*-linux-$(uname -m).tar.gz")
 relink=$(find "$dist" -name "redlock-cli-*-linux-$(uname -m)-relink.tar.gz")
 source=$(find "$dist" -name 'redlock-cli-*.tar.gz' ! -name '*-linux-*')
 
-check "SHA256SUMS fits" \
-  sh -c 'cd "$1" && sha256sum -c SHA256SUMS && [ "$(wc -l <SHA256SUMS)" = 8 ]' sh "$dist"
+sums_fit() (
+  cd "$dist" && sha256sum -c SHA256SUMS &&
+    diff <(sed 's/^[0-9a-f]*  //' SHA256SUMS) <(find . -type f ! -name SHA256SUMS -printf '%P\n' | sort)
+)
+has_all_files() (
+  cd "$dist"
+  local architectures=(*.deb)
+  (($(wc -l <SHA256SUMS) == 3 + 5 * ${#architectures[@]}))
+)
+check "SHA256SUMS fits, and names every file" sums_fit
+check "no file is missing" has_all_files
 check "lintian has nothing to say" lintian --fail-on error,warning,info --info --display-info "$deb"
 
 # components HOW FILE: with OpenSSL in HOW as it is related to the program.
