@@ -19,6 +19,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . packaging/dependencies.sh
 umask 022
+# The order of names is not the user's.
+export LC_ALL=C.UTF-8
 
 out=$(realpath -m "${1:-dist}")
 archs=("${@:2}")
