@@ -73,7 +73,7 @@ asio::awaitable<Dismissal> dismiss_waiters(ServerSet& server_set, Resource resou
     if (answers_among(later).empty()) break;
     votes = std::move(later);
   }
-  const Dismissed& last = with_most(answers_among(votes));
+  const Dismissed last = with_most(answers_among(votes));
   result.waiters.number = concerned - std::min(concerned, last.queued);
   result.waiters.unreached = last.queued;
   result.waiters.first_unreached = last.first_queued;

@@ -155,8 +155,7 @@ TEST_F(RoleTest, ThatIsUnknownIsSaid) {
 }
 
 TEST_F(RoleTest, IsNoAnswerOfABusyServer) {
-  const std::string busy = "-BUSY Redis is busy running a script.\r\n";
-  const InspectVote vote = inspected(busy + std::string(no_right));
+  const InspectVote vote = inspected(std::string(busy).append(no_right));
   EXPECT_TRUE(std::holds_alternative<Fault>(vote) && std::get<Fault>(vote).refused);
   EXPECT_EQ(unknown_.size(), 0U);
 }
