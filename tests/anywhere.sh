@@ -19,7 +19,8 @@ program=$(realpath "${1:?usage: tests/anywhere.sh PROGRAM [ROOT…]}")
 roots=("${@:2}")
 ((${#roots[@]})) || roots=(empty alpine bookworm hostile trixie sid bullseye buster)
 ((EUID == 0)) || { echo "anywhere.sh: needs root, to make roots" >&2; exit 77; }
-ensure_packages debootstrap busybox-static strace redis-server openssl iproute2 binutils apt-utils
+ensure_packages debootstrap busybox-static strace redis-server openssl iproute2 binutils apt-utils \
+  python3
 if readelf --wide --program-headers --dynamic "$program" | grep -E 'INTERP|\(NEEDED\)'; then
   echo "anywhere.sh: $program is not static" >&2
   exit 65

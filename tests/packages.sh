@@ -25,7 +25,7 @@ fi
 suites=(bookworm trixie sid)
 (($# == 0)) || suites=("$@")
 ((EUID == 0)) || { echo "packages.sh: needs root, to make roots" >&2; exit 77; }
-ensure_packages "${BUILD_PACKAGES[@]}" debootstrap lintian rpm cpio git file
+ensure_packages "${BUILD_PACKAGES[@]}" debootstrap lintian rpm cpio git file python3
 
 work=$(mktemp -d /tmp/redlock-packages.XXXXXX)
 chmod 755 "$work"

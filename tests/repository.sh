@@ -15,7 +15,7 @@ export LC_ALL=C.UTF-8
 
 release=$(realpath "${1:?usage: tests/repository.sh RELEASE}")
 ((EUID == 0)) || { echo "repository.sh: needs root, to make roots" >&2; exit 77; }
-ensure_packages debootstrap apt-utils createrepo-c gpg gpg-agent dpkg-dev rpm dnf
+ensure_packages debootstrap apt-utils createrepo-c gpg gpg-agent dpkg-dev rpm dnf python3
 
 work=$(mktemp -d /tmp/redlock-repository.XXXXXX)
 chmod 755 "$work"
