@@ -214,7 +214,7 @@ inline constexpr Text command{{"-c,--command", for_run, OptionSource::line, Sect
 inline constexpr Option<NumberType> while_pid{
     {"--while-pid", for_acquire, OptionSource::line, Section::command,
      "Renew the lease in the background while process PID lives, then release it; PID is an "
-     "ancestor of this command, usually the script ($$)"},
+     "ancestor of this command, usually the script ($$; in a subshell $BASHPID)"},
     {1, std::numeric_limits<pid_t>::max(), "PID"}};
 
 inline constexpr Flag detach{{"--detach", for_acquire, OptionSource::line, Section::command,
@@ -276,8 +276,8 @@ inline constexpr DefaultOption<ChoiceType<guard::IsolationMode, 3>> isolate{
 // --- The servers ---
 
 inline constexpr List server{{"-S,--server", asks_servers, OptionSource::anywhere, Section::servers,
-                              "A server, redis://host:6379 or local: (this host); rediss:// with "
-                              "TLS, unix:///path, sentinel://host,host/master, "
+                              "A server, redis://host:6379 or local: (this user on this host); "
+                              "rediss:// with TLS, unix:///path, sentinel://host,host/master, "
                               "cluster://host,host; several, separated by commas, form a quorum"},
                              {"URL"}};
 

@@ -40,7 +40,7 @@ paste() {
 dnf install ./redlock-cli-$version-1.x86_64.rpm"
 }
 
-@test "the static file is installed with one line" {
+@test "the static file is installed with one line, by curl or by wget" {
   local version name
   version=$(redlock-cli --version | sed -n '1s/.* //p')
   name=redlock-cli-$version-linux-$(uname -m)
@@ -55,10 +55,15 @@ url=\$(printf '%s\n' "\$@" | grep '/releases/latest/download/') to=/dev/stdout
 [[ \$* != *" -o "* ]] || to=\${@: -2:1}
 cat "$PWD/release/\${url##*/}" >"\$to" 2>/dev/null
 END
+  program wget <<<$'#!/bin/sh\n[ "$1" = -qO- ] && exec curl "$2"'
   program id <<<$'#!/bin/sh\necho 1000'
-  run -0 paste static
-  assert_line "install: installed redlock-cli $version in $HOME/.local/bin"
-  cmp "$REDLOCK_CLI" "$HOME/.local/bin/redlock-cli"
+  local tool
+  for tool in curl wget; do
+    run -0 bash -e <(block README.md static | grep "^$tool ")
+    assert_line "install: installed redlock-cli $version in $HOME/.local/bin"
+    cmp "$REDLOCK_CLI" "$HOME/.local/bin/redlock-cli"
+    rm "$HOME/.local/bin/redlock-cli"
+  done
 }
 
 @test "an image has the file where it is copied from" {
@@ -72,7 +77,7 @@ END
   mkdir -m 700 locks
   unset REDLOCK_SERVER
   run -0 bash -e <(block README.md first | sed "s|local:|local:$PWD/locks|")
-  assert_line --index 0 'this host has the lock'
+  assert_line --index 0 'I have the lock'
   assert_output --partial 'demo'
 }
 
