@@ -78,10 +78,20 @@ crontab_command() {
 
 @test "cron: a dump that fails in a pipe leaves the last good one" {
   program dump-database <<<$'#!/bin/sh\necho good'
-  run -0 sh -c "$(crontab_command pipe)"
+  local command
+  command=$(crontab_command pipe | sed 's/ --once-per 20h --min-hold 1m//')
+  run -0 sh -c "$command"
   program dump-database <<<$'#!/bin/sh\necho part; exit 4'
-  run -4 sh -c "$(crontab_command pipe | sed 's/ --once-per 20h//')"
+  run -4 sh -c "$command"
   assert_equal "$(zcat shop.gz)" good
+}
+
+@test "cron: a job that fails is not done again on the same day" {
+  program send-reports <<<$'#!/bin/sh\necho run >>runs; exit 3'
+  run -3 sh -c "$(crontab_command at-most-once)"
+  run -0 sh -c "$(crontab_command at-most-once)"
+  assert_output ""
+  assert count_runs 1
 }
 
 @test "cron: a hook takes the lock for the program that runs it" {
@@ -161,12 +171,9 @@ while :; do sleep 0.05; done'
   program chronic <<<$'#!/bin/sh\n"$@" >said || { code=$?; cat said; exit "$code"; }'
   run -1 sh -c "$(crontab_command overdue)"
   assert_output --partial nightly
-  run -2 sh -c "$(block recipes/cron.md nagios)"
   redlock-cli run -k nightly -- true
   run -0 sh -c "$(crontab_command overdue)"
   assert_output ""
-  run -0 sh -c "$(block recipes/cron.md nagios)"
-  assert_output --partial "nightly: last success "
 }
 
 @test "cron: the configuration is valid" {
@@ -1053,10 +1060,34 @@ assert_stopped_by() {
 
 @test "migration: a block that locks ends its lock" {
   { block migration.md flock-block; echo 'redlock-cli status x --exit-code; echo after'; } >script
-  run -0 bash script
-  assert_line "under the lock"
-  assert_line after
-  refute_line --regexp '^x: held'
+  local shell
+  for shell in sh bash; do
+    run -0 "$shell" script
+    assert_line "under the lock"
+    assert_line after
+    refute_line --regexp '^x: held'
+  done
+}
+
+@test "migration: a loop waits for a slot before it goes on" {
+  mkdir -m 700 locks
+  touch 1.raw 2.raw 3.raw
+  executable convert <<<$'#!/bin/sh\necho "$1" >>runs; until [ -e "enough.$1" ]; do sleep 0.1; done' >/dev/null
+  block migration.md sem | sed "s|local:|local:$PWD/locks|; s|--slots 4|--slots 1|" >loop
+  start_background loop sh loop
+  wait_until count_runs 1
+  # One job works and at most one waits, whichever was first.
+  wait_until count_local_waiters
+  assert count_runs 1
+  : >enough.1.raw
+  : >enough.2.raw
+  : >enough.3.raw
+  wait_background loop
+  assert_equal "$status" 0
+  assert count_runs 3
+}
+count_local_waiters() {
+  redlock-cli status -S "local:$PWD/locks" name --json | jq -e '.locks[0].waiters.count >= 1'
 }
 
 @test "migration: both locks during the change exclude holders of either" {

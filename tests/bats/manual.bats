@@ -57,7 +57,7 @@ crontab_command() { example "$1" "$2" | sed -E 's/^[^ ]+( [^ ]+){4} //'; }
 }
 
 @test "the overview and run: a nightly job is done by one host" {
-  slow_job backup
+  slow_job job
   start_background one sh -c "$(crontab_command .1 nightly)"
   wait_until count_runs 1
   run -0 --separate-stderr sh -c "$(crontab_command -run.1 backup)"
