@@ -273,13 +273,15 @@ END_OF_JOB
   assert_output --partial "longer than 1ms"
   : >enough
   wait_background job
+  stop_server 0
+  run -3 sh -c "$check"
 }
 
 @test "monitoring: one check of many locks, with the same limits or with limits of their own" {
   redlock-cli run -k nightly -- true
   redlock-cli run -k hourly -- true
-  block recipes/monitoring.md check-all | sed "s|/etc/redlock-checks|keys|" >all
-  block recipes/monitoring.md check-each | sed "s|/etc/redlock-checks|limits|" >each
+  block recipes/monitoring.md check-all | sed "s|/etc/redlock-keys|keys|" >all
+  block recipes/monitoring.md check-each | sed "s|/etc/redlock-limits|limits|" >each
   printf '%s\n' nightly hourly >keys
   printf '%s\n' 'nightly 26h' 'hourly 2h' >limits
   run -0 sh all
@@ -293,6 +295,10 @@ END_OF_JOB
   run -2 sh each
   assert_equal "${#lines[@]}" 1
   assert_output --partial "weekly: no successful run is known"
+  stop_server 0
+  run -3 sh all
+  run -3 sh each
+  assert_output --partial "no quorum of servers answered"
 }
 
 # The end of the command of `deploy`, which is held, by the last of these lines.
@@ -714,6 +720,10 @@ END_OF_TEST
   script recipes/gpus.md devices on-phone
   run -0 ./on-phone sh -c 'echo "$ANDROID_SERIAL"'
   assert_output pixel-7
+  executable run-tests <<<$'#!/bin/sh\nredlock-cli status phones:limit; echo "on $ANDROID_SERIAL"' >/dev/null
+  run -0 sh -c "$(block recipes/gpus.md some-devices)"
+  assert_line --partial "1 of 2 slots taken"
+  assert_line "on pixel-7"
   program flash <<<$'#!/bin/sh\necho "flashed $1"'
   cp "$(command -v flash)" ./flash
   run -0 sh -c "$(block recipes/gpus.md one-device)"
