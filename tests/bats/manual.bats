@@ -348,6 +348,14 @@ has_shown() { grep -q "$1" "$(background_stdout watch)"; }
     run -0 redlock-cli doctor demo -S "unix://$PWD/fit.sock"
 }
 
+@test "redlock-cli-servers(7): the environment names a hosted server, with its login" {
+  example -servers.7 hosted >lines
+  unset REDLOCK_SERVER
+  run -0 bash -c '. ./lines; redlock-cli doctor --settings'
+  assert_output --partial redis.example.net:6380
+  refute_output --partial PASSWORD
+}
+
 # --- redlock-cli-output(5) ---
 
 @test "output: did the command fail, or the lock?" {
