@@ -213,8 +213,8 @@ inline constexpr Text command{{"-c,--command", for_run, OptionSource::line, Sect
 
 inline constexpr Option<NumberType> while_pid{
     {"--while-pid", for_acquire, OptionSource::line, Section::command,
-     "Renew the lease in the background while process PID lives, then release it; PID is an "
-     "ancestor of this command, usually the script ($$; in a subshell $BASHPID)"},
+     "Renew the lease in the background while process PID lives (the script: $$, a subshell: "
+     "$BASHPID), then release it; PID is an ancestor of this command"},
     {1, std::numeric_limits<pid_t>::max(), "PID"}};
 
 inline constexpr Flag detach{{"--detach", for_acquire, OptionSource::line, Section::command,
