@@ -175,9 +175,12 @@ lines_with() {
   # There is no server: 69 is the result if the line itself is valid.
   export REDLOCK_SERVER=redis://127.0.0.1:1,redis://127.0.0.1:2,redis://127.0.0.1:3
   cd "$BATS_TEST_TMPDIR"
+  # The command of lines without `--`.
+  executable job <<<$'#!/bin/sh' >/dev/null
+  PATH=$PWD:$PATH
   local line count=0
   while read -r line; do
-    [[ $line != *" run "* ]] || line="${line%% -- *} -- true"
+    [[ $line != *" run "* || $line != *" -- "* ]] || line="${line%% -- *} -- true"
     line=${line%%(*}
     [[ $line == *" -n "* ]] || line=${line/ -k / -n -k }
     run -69 bash -c "$line"
