@@ -159,7 +159,7 @@ constexpr std::array option_synonyms{
     Synonym{"-p", how_to_name_servers},
     Synonym{"--db", "a database is part of the URL: --server redis://HOST:PORT/DB"},
     Synonym{"--tls", "TLS is part of the URL: --server rediss://HOST:PORT"},
-    Synonym{"--local", "locks on this host alone: --server local:"},
+    Synonym{"--local", "locks of this user on this host: --server local:"},
 };
 
 /// The options of flock(1) that we do not have.

@@ -35,10 +35,11 @@ AddressResult read(std::string_view url) {
 
 }  // namespace
 
-constexpr Store store{.schemes = schemes,
-                      .forms = "local:, local:/directory",
-                      .read = read,
-                      .stands_alone = "locks on this host alone",
-                      .no_replicas = "local: has none"};
+constexpr Store store{
+    .schemes = schemes,
+    .forms = "local:, local:/directory",
+    .read = read,
+    .stands_alone = "locks on this host alone, each user apart unless it names a directory",
+    .no_replicas = "local: has none"};
 
 }  // namespace redlock::local

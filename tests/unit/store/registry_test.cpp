@@ -70,7 +70,8 @@ TEST(Registry, KnowsWhereALoginMayStand) {
 TEST(Registry, NamesSchemesForMessages) {
   EXPECT_EQ(registry.encrypting_schemes(), "rediss://, sentinels:// or clusters://");
   EXPECT_EQ(registry.example(), "redis://host:6379");
-  EXPECT_EQ(registry.stand_alone_hint(), "-S local: locks on this host alone");
+  EXPECT_EQ(registry.stand_alone_hint(),
+            "-S local: locks on this host alone, each user apart unless it names a directory");
 }
 
 TEST(Registry, TwoDatabasesAreOneProcess) {
