@@ -145,9 +145,7 @@ class TlsTransport final : public Transport {
   [[nodiscard]] Fault explain(const asio::error_code& error) const override {
     if (failure_) return *failure_;
     if (!handshake_done_ && connected_) {
-      return {
-          FaultKind::garbage,
-          "it closed the connection in the TLS handshake; " + advice()};
+      return {FaultKind::garbage, "it closed the connection in the TLS handshake; " + advice()};
     }
     if (!answered_ && (error == asio::error::eof || error == asio::error::connection_reset)) {
       // With TLS 1.3 the handshake ends before the server has checked our certificate, and its
