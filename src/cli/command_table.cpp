@@ -96,8 +96,8 @@ several servers answered. Without KEY, print one row per lock of redlock-cli on 
         for_doctor, "doctor", Operands::keys, "[KEY] [OPTIONS]",
         "check whether the servers are fit to hold locks",
         R"(Check each server's settings, then acquire, extend, heal and release a lock of its
-own there. Report what is wrong, and what cannot be checked for lack of permissions. No key is left
-behind. KEY is for a user who may lock nothing else.
+own there. Report what is wrong, and what cannot be checked for lack of permissions. Without KEY no
+key is left behind. KEY is for a user who may lock nothing else; its fence counter stays.
 
   redlock-cli doctor
   redlock-cli doctor job:probe
@@ -151,6 +151,7 @@ constexpr std::array code_rows{
     CodeRow{has_lease, {"79", "lost: the lease is no longer yours"}},
     CodeRow{for_stop, {"79", "lost: --if-fence named another lease"}},
     CodeRow{general | for_run, {"80", "unconfirmed: the command may have outlived the lock"}},
+    CodeRow{for_stop, {"80", "unconfirmed: the lock is gone, but its command may still run"}},
     CodeRow{general | for_run, {"124", "timed out: --max-hold stopped the command"}},
     CodeRow{general | for_run, {"126, 127", "CMD cannot be executed, is not found"}},
 };

@@ -34,7 +34,7 @@ inline constexpr Flag nonblock{{"-n,--nonblock,--nb", waits, OptionSource::anywh
 
 inline constexpr DefaultOption<DurationType> wait{
     {"-w,--wait,--timeout", waits, OptionSource::anywhere, Section::lock,
-     "Wait for the lock no longer than this; 0 tries once; --max-hold limits how long it is held"},
+     "Wait for the lock no longer than this, whatever then runs under it; 0 tries once"},
     duration_or_infinity,
     infinite_duration};
 
@@ -42,7 +42,7 @@ std::string ttl_default();
 inline constexpr Option<DurationType> ttl{
     {"-t,--ttl", takes_lock | for_extend, OptionSource::anywhere, Section::lock,
      "How long the lock outlives a dead holder; run renews it, and so does acquire with "
-     "--while-pid or --detach",
+     "--while-pid or --detach; extend: from now on",
      ttl_default},
     {Milliseconds(1), Ttl::max}};
 
@@ -188,7 +188,7 @@ inline constexpr DefaultOption<DurationType> min_hold{
 inline constexpr Option<DurationType> max_hold{
     {"--max-hold", takes_lock, OptionSource::anywhere, Section::lock,
      "Stop what runs under the lock after this long; TERM, after --grace KILL, then the lock is "
-     "released; run exits with 124, acquire --detach only releases"},
+     "released; run exits with 124; acquire --detach releases, and stops runs under the lease"},
     {Milliseconds(1), infinite_duration, true}};
 
 inline constexpr DefaultOption<DurationType> unavailable_wait{

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/server_set.hpp"
 #include "output/key_status.hpp"
 #include "output/table.hpp"
 
