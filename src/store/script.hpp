@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/vote.hpp"
+#include "store/reply.hpp"
 #include "support/boot_clock.hpp"
 
 namespace redlock {
@@ -43,16 +44,6 @@ inline constexpr std::string_view none = "none";
 /// Needs no other script; see undo.lua.
 extern const std::string_view undo;
 }  // namespace scripts
-
-/// The reply of a script or a command, in the five types of RESP2.
-struct Reply {
-  enum class Type { nil, integer, text, status, error, array };
-
-  Type type = Type::nil;
-  std::int64_t integer = 0;
-  std::string text;             ///< of text, status and error
-  std::vector<Reply> elements;  ///< of array
-};
 
 /// A script with its data.
 struct ScriptCall {

@@ -131,8 +131,7 @@ std::optional<Reply> ClusterNodes::redirect(Server& at, Wire& wire, local::Argum
   const auto missing = std::ranges::count_if(
       keys, [&](std::string_view key) { return at.keyspace().find(key) == nullptr; });
   const bool has_some = static_cast<std::size_t>(missing) < keys.size();
-  const Reply try_again =
-      local::error_reply("TRYAGAIN Multiple keys request during rehashing of slot");
+  const Reply try_again = error_reply("TRYAGAIN Multiple keys request during rehashing of slot");
   if (views_[here] != here) {
     const bool imports = migration_ && migration_->target == here;
     if (!imports || !asking) return redirection("MOVED", views_[here]);
@@ -146,14 +145,14 @@ std::optional<Reply> ClusterNodes::redirect(Server& at, Wire& wire, local::Argum
 std::optional<Reply> ClusterNodes::answer(Server& at, Wire& wire, local::Arguments command) {
   if (command[0] == "ASKING") {
     wire.asking = true;
-    return local::status_reply("OK");
+    return status_reply("OK");
   }
   if (command[0] == "CLUSTER") return slots(node(at));
   return std::nullopt;
 }
 
 Reply ClusterNodes::redirection(std::string_view word, Node to) const {
-  return local::error_reply(fmt::format("{} {} {}", word, slot_, address_of(*members_[to]).text()));
+  return error_reply(fmt::format("{} {} {}", word, slot_, address_of(*members_[to]).text()));
 }
 
 Reply ClusterNodes::slots(Node as_seen_by) const {
@@ -164,17 +163,17 @@ Reply ClusterNodes::slots(Node as_seen_by) const {
   if (slot_ > 0) ranges.push_back(range(0, slot_ - 1, first));
   ranges.push_back(range(slot_, slot_, owner));
   if (slot_ < last_slot) ranges.push_back(range(slot_ + 1, last_slot, first));
-  return local::array_reply(std::move(ranges));
+  return array_reply(std::move(ranges));
 }
 
 Reply ClusterNodes::range(std::int64_t first, std::int64_t last, Node master) const {
   const auto described = [this](Node node) {
     const redis::Address address = address_of(*members_[node]);
-    return local::array_reply({local::text_reply(address.host), local::integer_reply(address.port),
-                               local::text_reply(fmt::format("{:040x}", node))});
+    return array_reply({text_reply(address.host), integer_reply(address.port),
+                        text_reply(fmt::format("{:040x}", node))});
   };
-  return local::array_reply({local::integer_reply(first), local::integer_reply(last),
-                             described(master), described(partner(master))});
+  return array_reply(
+      {integer_reply(first), integer_reply(last), described(master), described(partner(master))});
 }
 
 void ClusterNodes::published(Server& at, std::string_view channel, std::string_view message) {

@@ -37,7 +37,7 @@ void SentinelNodes::changed_places(Server& old_master, Server& new_master) {
 
 std::optional<Reply> SentinelNodes::redirect(Server& at, Wire& /*wire*/, local::Arguments command) {
   if (sentinel(at) != nullptr && command[0] != "SENTINEL")
-    return local::error_reply(fmt::format("ERR unknown command '{}'", command[0]));
+    return error_reply(fmt::format("ERR unknown command '{}'", command[0]));
   // The master streams all changes to its replica.
   if (at.is_replica()) at.keyspace().load(master_->keyspace().live());
   return std::nullopt;
@@ -46,18 +46,15 @@ std::optional<Reply> SentinelNodes::redirect(Server& at, Wire& /*wire*/, local::
 std::optional<Reply> SentinelNodes::answer(Server& at, Wire& /*wire*/, local::Arguments command) {
   if (const Sentinel* const asked = sentinel(at)) {
     const redis::Address address = address_of(*asked->master);
-    return local::array_reply(
-        {local::text_reply(address.host), local::text_reply(std::to_string(address.port))});
+    return array_reply({text_reply(address.host), text_reply(std::to_string(address.port))});
   }
   if (command[0] != "ROLE") return std::nullopt;
   if (!at.is_replica()) {
-    return local::array_reply(
-        {local::text_reply("master"), local::integer_reply(0), local::array_reply({})});
+    return array_reply({text_reply("master"), integer_reply(0), array_reply({})});
   }
   const redis::Address address = address_of(*master_);
-  return local::array_reply({local::text_reply("slave"), local::text_reply(address.host),
-                             local::integer_reply(address.port), local::text_reply("connected"),
-                             local::integer_reply(0)});
+  return array_reply({text_reply("slave"), text_reply(address.host), integer_reply(address.port),
+                      text_reply("connected"), integer_reply(0)});
 }
 
 void SentinelNodes::published(Server& at, std::string_view channel, std::string_view message) {

@@ -307,14 +307,13 @@ void Server::lose_power() {
 std::optional<Reply> Server::refused(local::Arguments command) const {
   const bool is_script = command[0] == "EVAL" || command[0] == "EVALSHA";
   if (refusal_ == Refusal::busy) {
-    return local::error_reply(
-        "BUSY Redis is busy running a script. You can only call SCRIPT KILL.");
+    return error_reply("BUSY Redis is busy running a script. You can only call SCRIPT KILL.");
   }
   if (refusal_ == Refusal::loading && is_script) {
-    return local::error_reply("LOADING Redis is loading the dataset in memory");
+    return error_reply("LOADING Redis is loading the dataset in memory");
   }
   if (refusal_ == Refusal::no_rights && is_script) {
-    return local::error_reply("NOPERM this user has no permissions to run the 'eval' command");
+    return error_reply("NOPERM this user has no permissions to run the 'eval' command");
   }
   return std::nullopt;
 }
@@ -329,12 +328,12 @@ std::string Server::answer(Wire& wire, local::Arguments command) {
     if (watcher != nullptr) watcher->broke(*this, wire.process());
     encode_to(bytes, *refusal);
   } else if (command[0] == "SUBSCRIBE" && !wire.process().host().may_subscribe) {
-    encode_to(bytes, local::error_reply(
-                         "NOPERM this user has no permissions to access one of the channels"));
+    encode_to(bytes,
+              error_reply("NOPERM this user has no permissions to access one of the channels"));
   } else if (command[0] == "SUBSCRIBE") {
     wire.channel = std::string(command[1]);
     bytes = push("subscribe", command[1]);
-    encode_to(bytes, local::integer_reply(1));
+    encode_to(bytes, integer_reply(1));
   } else {
     encode_to(bytes, run(wire, command));
   }
@@ -371,18 +370,18 @@ Reply Server::run(Wire& wire, local::Arguments command) {
   if (command[0] == "EVAL" && command[1] == scripts::undo)
     return run_script(wire, command, scripts::undo, "undo");
   if (command[0] == "EVAL") {
-    if (command[1] != scripts::sha1) return local::error_reply("ERR a script of another version");
+    if (command[1] != scripts::sha1) return error_reply("ERR a script of another version");
     knows_scripts_ = true;
     return run_script(wire, command, scripts::text, command.back());
   }
   if (command[0] == "EVALSHA") {
     if (!knows_scripts_ || command[1] != scripts::sha1)
-      return local::error_reply("NOSCRIPT No matching script. Please use EVAL.");
+      return error_reply("NOSCRIPT No matching script. Please use EVAL.");
     return run_script(wire, command, scripts::text, command.back());
   }
   if (command[0] == "INFO") {
     const auto up = std::chrono::floor<std::chrono::seconds>(wall()) - started_;
-    return local::text_reply(
+    return text_reply(
         fmt::format("# Server\r\nrun_id:{}\r\nuptime_in_seconds:{}\r\n", run_id_, up.count()));
   }
   if (command[0] == "SCAN") return scan();
@@ -394,9 +393,9 @@ Reply Server::run(Wire& wire, local::Arguments command) {
 
 Reply Server::scan() {
   std::vector<Reply> keys;
-  for (const auto& [key, entry] : keyspace().live()) keys.push_back(local::text_reply(key));
+  for (const auto& [key, entry] : keyspace().live()) keys.push_back(text_reply(key));
   std::ranges::reverse(keys);  // SCAN promises no order
-  return local::array_reply({local::text_reply("0"), local::array_reply(std::move(keys))});
+  return array_reply({text_reply("0"), array_reply(std::move(keys))});
 }
 
 Reply Server::run_script(Wire& wire, local::Arguments command, std::string_view text,
@@ -449,7 +448,7 @@ void Server::publish_to_all(std::string_view message) {
 
 void Server::publish_on(Wire& wire, std::string_view message) {
   std::string bytes = push("message", wire.channel);
-  encode_to(bytes, local::text_reply(std::string(message)));
+  encode_to(bytes, text_reply(std::string(message)));
   wire.reply(std::move(bytes), wire.fate_of ? wire.fate_of("message").reply : Duration::zero());
 }
 

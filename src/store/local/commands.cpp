@@ -350,13 +350,6 @@ constexpr std::array commands{
     Command{"ZSCORE", 3, 3, on<SortedSet, zscore>},
 };
 
-Reply reply_of(Reply::Type type, std::string text) {
-  Reply reply;
-  reply.type = type;
-  reply.text = std::move(text);
-  return reply;
-}
-
 }  // namespace
 
 std::vector<std::string_view> views_of(std::span<const std::string> words) {
@@ -387,32 +380,6 @@ std::string write_number(double number) {
   std::array<char, 32> text{};
   const int length = std::snprintf(text.data(), text.size(), "%.17g", number);
   return {text.data(), static_cast<std::size_t>(length)};
-}
-
-Reply integer_reply(std::int64_t number) {
-  Reply reply;
-  reply.type = Reply::Type::integer;
-  reply.integer = number;
-  return reply;
-}
-
-Reply text_reply(std::string text) {
-  return reply_of(Reply::Type::text, std::move(text));
-}
-
-Reply status_reply(std::string text) {
-  return reply_of(Reply::Type::status, std::move(text));
-}
-
-Reply error_reply(std::string text) {
-  return reply_of(Reply::Type::error, std::move(text));
-}
-
-Reply array_reply(std::vector<Reply> elements) {
-  Reply reply;
-  reply.type = Reply::Type::array;
-  reply.elements = std::move(elements);
-  return reply;
 }
 
 }  // namespace redlock::local

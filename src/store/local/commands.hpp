@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "store/local/keyspace.hpp"
-#include "store/script.hpp"
+#include "store/reply.hpp"
 
 namespace redlock::local {
 
@@ -33,12 +33,5 @@ Reply execute(Keyspace& keyspace, Arguments words);
 
 /// A number as Redis writes it: with 17 digits, which are exact, or `inf` and `-inf`.
 std::string write_number(double number);
-
-// Make replies of each type.
-Reply integer_reply(std::int64_t number);
-Reply text_reply(std::string text);
-Reply status_reply(std::string text);
-Reply error_reply(std::string text);
-Reply array_reply(std::vector<Reply> elements);
 
 }  // namespace redlock::local

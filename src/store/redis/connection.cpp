@@ -20,13 +20,6 @@ std::optional<Fault> objection_to(const Reply& role) {
                "it reports that it is not a master; is a failover under way?"};
 }
 
-Reply error_reply(std::string text) {
-  Reply reply;
-  reply.type = Reply::Type::error;
-  reply.text = std::move(text);
-  return reply;
-}
-
 Fault default_user_is_off(std::string_view error_text) {
   return {FaultKind::denied,
           "its default user is off: name another user with --user (" + quote_of(error_text) + ")"};

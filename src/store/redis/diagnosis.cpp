@@ -151,8 +151,7 @@ class Probe {
   asio::awaitable<std::optional<Fault>> ask(RedisServer& server, ServerReport& report) {
     Interview interview(server, clock_, request_.server_timeout, report);
     // Together all sections may be too large, and several in one command need Redis 7.
-    Reply info;
-    info.type = Reply::Type::text;
+    Reply info = text_reply("");
     Instant told_uptime;
     for (const char* section : {"server", "memory", "persistence", "replication"}) {
       Command question{"INFO", section};

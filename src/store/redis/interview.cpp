@@ -11,8 +11,7 @@ namespace redlock::redis {
 asio::awaitable<Reply> Interview::ask(Command question, ReplyLimits limits) {
   std::string text;
   for (const std::string& word : question) text += (text.empty() ? "" : " ") + word;
-  Reply none;
-  none.type = Reply::Type::error;
+  const Reply none = error_reply("");
   if (is_hopeless()) {
     report_.unanswered.push_back({std::move(text), last_fault_->text});
     co_return none;

@@ -28,14 +28,13 @@ namespace redlock::unit {
 using sim::Fate;
 
 // Requests that come to nothing, and what the server answers.
-inline const Fate refused{.answer =
-                              local::error_reply("LOADING Redis is loading the dataset in memory")};
+inline const Fate refused{.answer = error_reply("LOADING Redis is loading the dataset in memory")};
 inline const Fate out_of_memory{
-    .answer = local::error_reply("OOM command not allowed when used memory > 'maxmemory'.")};
+    .answer = error_reply("OOM command not allowed when used memory > 'maxmemory'.")};
 inline const Fate denied{
-    .answer = local::error_reply("NOPERM this user has no permissions to run this command")};
-inline const Fate misconfigured{.answer = local::error_reply("ERR unknown command 'EVALSHA'")};
-inline const Fate malformed{.answer = local::text_reply("what?")};
+    .answer = error_reply("NOPERM this user has no permissions to run this command")};
+inline const Fate misconfigured{.answer = error_reply("ERR unknown command 'EVALSHA'")};
+inline const Fate malformed{.answer = text_reply("what?")};
 
 /// What a server keeps.
 class Store {

@@ -43,11 +43,9 @@ inline std::string show(const Reply& reply) {
 }
 
 inline Reply from_hiredis(const redisReply& from) {
+  if (from.type == REDIS_REPLY_INTEGER) return integer_reply(from.integer);
   Reply reply;
-  if (from.type == REDIS_REPLY_INTEGER) {
-    reply.type = Reply::Type::integer;
-    reply.integer = from.integer;
-  } else if (from.type == REDIS_REPLY_ARRAY) {
+  if (from.type == REDIS_REPLY_ARRAY) {
     reply.type = Reply::Type::array;
     for (std::size_t i = 0; i < from.elements; ++i)
       reply.elements.push_back(from_hiredis(*from.element[i]));

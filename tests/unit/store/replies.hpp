@@ -1,28 +1,13 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
+#include "store/reply.hpp"
 
-#include "store/script.hpp"
-
+/// Short names, for replies that contain many others.
 namespace redlock::testing {
 
-inline Reply integer(std::int64_t value) {
-  return {Reply::Type::integer, value, {}, {}};
-}
-
-inline Reply text(std::string value) {
-  return {Reply::Type::text, 0, std::move(value), {}};
-}
-
-inline Reply error(std::string value) {
-  return {Reply::Type::error, 0, std::move(value), {}};
-}
-
-inline Reply array(std::vector<Reply> elements) {
-  return {Reply::Type::array, 0, {}, std::move(elements)};
-}
+inline constexpr auto& integer = integer_reply;
+inline constexpr auto& text = text_reply;
+inline constexpr auto& error = error_reply;
+inline constexpr auto& array = array_reply;
 
 }  // namespace redlock::testing

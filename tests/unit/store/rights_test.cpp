@@ -55,9 +55,7 @@ TEST(RightDenied, IsToldFromOtherErrors) {
   EXPECT_FALSE(is_denied(error("NOPERM No permissions to access a key"), "hset"));
   EXPECT_FALSE(is_denied(error("WRONGTYPE Operation against a key holding the wrong kind of value"),
                          "hset"));
-  Reply text = error("NOPERM 'hset'");
-  text.type = Reply::Type::text;
-  EXPECT_FALSE(is_denied(text, "hset"));
+  EXPECT_FALSE(is_denied(text("NOPERM 'hset'"), "hset"));
 }
 
 }  // namespace

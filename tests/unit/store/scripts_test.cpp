@@ -1813,9 +1813,7 @@ TEST_F(ScriptsAloneTest, AReleaseWithoutTheTombstonesTellsThatItsSignIsDue) {
 
   ScriptCall asked_again = ask_call(ask);
   asked_again.keys.resize(1);
-  Reply free;
-  free.type = Reply::Type::array;
-  free.elements.resize(2);
+  const Reply free = array_reply({{}, {}});
   const auto question = rest_of(asked_again, free);
   ASSERT_TRUE(question);
   EXPECT_EQ(run(*question).integer, 1);
