@@ -13,10 +13,14 @@ constexpr std::string_view released_reply = "*2\r\n$8\r\nreleased\r\n:0\r\n";
 constexpr std::string_view try_again =
     "-TRYAGAIN Multiple keys request during rehashing of slot\r\n";
 
-/// All slots are at this server.
-std::string all_slots_at(const Address& address) {
-  return "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n" + address.host +
+/// These slots are at this server, as one range of CLUSTER SLOTS.
+std::string slots_at(std::size_t first, std::size_t last, const Address& address) {
+  return "*3\r\n:" + std::to_string(first) + "\r\n:" + std::to_string(last) + "\r\n*2\r\n$" +
+         std::to_string(address.host.size()) + "\r\n" + address.host +
          "\r\n:" + std::to_string(address.port) + "\r\n";
+}
+std::string all_slots_at(const Address& address) {
+  return "*1\r\n" + slots_at(0, 16383, address);
 }
 /// The first half of the slots, without that of "deploy".
 constexpr std::string_view other_half =
@@ -405,8 +409,7 @@ TEST_F(ClusterTest, KeepsFewConnectionsToManyMastersButThoseWhereSomethingMayHav
       const Address address = masters.emplace_back(drive_).address();
       const std::size_t first = i * 16384 / count;
       const std::size_t last = (i + 1) * 16384 / count - 1;
-      view += "*3\r\n:" + std::to_string(first) + "\r\n:" + std::to_string(last) +
-              "\r\n*2\r\n$9\r\n" + address.host + "\r\n:" + std::to_string(address.port) + "\r\n";
+      view += slots_at(first, last, address);
       int number = 0;
       const auto is_in = [&](const std::string& key) {
         return hash_slot(key) >= first && hash_slot(key) <= last;

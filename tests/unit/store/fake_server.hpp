@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <asio/generic/stream_protocol.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/local/stream_protocol.hpp>
@@ -191,14 +193,20 @@ class FakeServer {
   asio::local::stream_protocol::acceptor acceptor_;
 };
 
-/// The same on a free port of 127.0.0.1, as one of several that know each other by their addresses.
+/// A loopback address that is this process's alone. Clients of other tests go on calling a port of
+/// 127.0.0.1 after their server has ended: they have something to undo there.
+inline asio::ip::address_v4 own_loopback() {
+  constexpr asio::ip::address_v4::uint_type first = 0x7f400000;  // 127.64.0.0; a pid has 22 bits
+  return asio::ip::address_v4(first | static_cast<asio::ip::address_v4::uint_type>(::getpid()));
+}
+
+/// The same on a free port, as one of several that know each other by their addresses.
 class FakeTcpServer {
  public:
-  explicit FakeTcpServer(Drive& drive)
-      : acceptor_(drive.executor(), {asio::ip::make_address("127.0.0.1"), 0}) {}
+  explicit FakeTcpServer(Drive& drive) : acceptor_(drive.executor(), {own_loopback(), 0}) {}
 
   [[nodiscard]] redis::Address address() const {
-    return {"127.0.0.1", acceptor_.local_endpoint().port()};
+    return {own_loopback().to_string(), acceptor_.local_endpoint().port()};
   }
 
   asio::awaitable<Peer> accept() {

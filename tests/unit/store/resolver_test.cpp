@@ -12,7 +12,7 @@ namespace {
 
 using namespace testing;
 
-const asio::ip::address localhost = asio::ip::make_address("127.0.0.1");
+const asio::ip::address server_ip = own_loopback();
 
 /// A name server that answers when the test says so.
 class SlowNames {
@@ -72,18 +72,18 @@ TEST_F(ResolverTest, ALookupGoesOnBeyondItsAttemptAndServesTheNext) {
   const auto first = resolver_.look_up("redis.example");
   EXPECT_EQ(drive_.run(first->wait_until(drive_.clock(), drive_.clock().now())), nullptr);
   const auto next = resolver_.look_up("redis.example");
-  names.answer({{localhost}});
+  names.answer({{server_ip}});
   const Found* const found = drive_.run(next->wait_until(drive_.clock(), Instant::max()));
   ASSERT_NE(found, nullptr);
-  EXPECT_EQ(found->addresses, std::vector{localhost});
+  EXPECT_EQ(found->addresses, std::vector{server_ip});
   EXPECT_EQ(names.asked(), 1);
-  EXPECT_EQ(resolver_.last_known("redis.example"), std::vector{localhost});
+  EXPECT_EQ(resolver_.last_known("redis.example"), std::vector{server_ip});
 }
 
 TEST_F(ResolverTest, AnErrorLeavesWhatWasFoundBefore) {
-  learn({{localhost}});
+  learn({{server_ip}});
   learn({{}, "no name server"});
-  EXPECT_EQ(resolver_.last_known("redis.example"), std::vector{localhost});
+  EXPECT_EQ(resolver_.last_known("redis.example"), std::vector{server_ip});
 }
 
 TEST_F(ResolverTest, ASlowLookupIsWhatTheMessageNames) {
@@ -94,12 +94,12 @@ TEST_F(ResolverTest, ASlowLookupIsWhatTheMessageNames) {
     while (asked.asked() == 0) co_await sleep_until(clock, clock.now() + 1ms);
   }(names, drive_.clock()));
   EXPECT_EQ(transport->awaited(), "answer to the name lookup (DNS) of redis.example");
-  names.answer({{localhost}});
+  names.answer({{server_ip}});
   EXPECT_EQ(drive_.run(opened.get()), std::nullopt);
 }
 
 TEST_F(ResolverTest, TheLastKnownAddressIsTriedWhileALookupIsSlow) {
-  learn({{localhost}});
+  learn({{server_ip}});
   SlowNames names(resolver_);
   const auto transport = make_plain_transport(drive_.executor(), clock_, endpoint());
   auto opened = open(*transport, 3s);
@@ -135,14 +135,14 @@ TEST_F(ResolverTest, ALastKnownAddressThatIsSilentLeavesTimeForWhatTheLookupFind
   drive_.run(awaits("name lookup"));
   clock_.advance(1s);
   drive_.run(awaits("last known address"));
-  names.answer({{localhost}});
+  names.answer({{server_ip}});
   EXPECT_FALSE(opened.ready());
   clock_.advance(1s);
   EXPECT_EQ(drive_.run(opened.get()), std::nullopt);
 }
 
 TEST_F(ResolverTest, TheLastKnownAddressServesWhenNoNameServerAnswers) {
-  learn({{localhost}});
+  learn({{server_ip}});
   resolver_.replace_find([](const std::string&) { return Found{{}, "try again"}; });
   const auto transport = make_plain_transport(drive_.executor(), clock_, endpoint());
   auto opened = open(*transport, 3s);
@@ -150,7 +150,7 @@ TEST_F(ResolverTest, TheLastKnownAddressServesWhenNoNameServerAnswers) {
 }
 
 TEST_F(ResolverTest, ANameThatIsNoMoreLeadsNowhere) {
-  learn({{localhost}});
+  learn({{server_ip}});
   resolver_.replace_find([](const std::string&) {
     return Found{{}, "name or service not known", /*may_be_temporary=*/false};
   });
@@ -163,7 +163,8 @@ TEST_F(ResolverTest, ANameThatIsNoMoreLeadsNowhere) {
 
 TEST_F(ResolverTest, FindsBothAddressesOfThisHost) {
   const Found found = find_addresses("localhost");
-  EXPECT_NE(std::ranges::find(found.addresses, localhost), found.addresses.end());
+  EXPECT_NE(std::ranges::find(found.addresses, asio::ip::make_address("127.0.0.1")),
+            found.addresses.end());
 }
 
 }  // namespace
