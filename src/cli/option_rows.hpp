@@ -5,11 +5,11 @@
 #include <limits>
 
 #include "cli/option_types.hpp"
+#include "core/exit_code.hpp"
 #include "core/protocol.hpp"
 #include "core/stop_plan.hpp"
 #include "core/types.hpp"
 #include "guard/isolation.hpp"
-#include "output/exit_code.hpp"
 #include "store/owner_record.hpp"
 
 /// The options, one row each. The parser, the variables, the configuration files, --help, `doctor

@@ -78,8 +78,7 @@ guard::Command find_command(std::vector<std::string> words) {
   auto path = guard::find_program(words.front());
   if (!path) {
     const guard::ExecFailure& failure = path.error();
-    throw CommandError(static_cast<ExitCode>(failure.exit_code),
-                       failure.text + hint_for_program(words.front()));
+    throw CommandError(failure.exit_code, failure.text + hint_for_program(words.front()));
   }
   return {std::move(*path), std::move(words)};
 }

@@ -9,8 +9,8 @@
 #include "cli/command_line.hpp"
 #include "cli/config_file.hpp"
 #include "cli/option_types.hpp"
+#include "core/exit_code.hpp"
 #include "output/console.hpp"
-#include "output/exit_code.hpp"
 
 namespace redlock::cli {
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "core/exit_code.hpp"
 #include "guard/signals.hpp"
-#include "output/exit_code.hpp"
 
 namespace redlock::commands {
 

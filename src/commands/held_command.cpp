@@ -134,7 +134,7 @@ Started HeldCommand::start_now() {
 
 Started HeldCommand::fail_to_start(const guard::ExecFailure& failure) {
   output::Outcome outcome = report_.outcome_of(CommandResult::not_started, failure.text);
-  outcome.exit_code = failure.exit_code;
+  outcome.exit_code = to_int(failure.exit_code);
   report_.conclude(std::move(outcome));
   return Started::no;
 }

@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <cstring>
 #include <string_view>
-#include <system_error>
 
+#include "support/kernel_calls.hpp"
 #include "support/trace.hpp"
 
 namespace redlock::guard {
@@ -100,9 +100,8 @@ std::string shown(const Message& message) {
 
 std::pair<Channel, Channel> Channel::make_pair() {
   std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw std::system_error(errno, std::generic_category(), "socketpair");
-  }
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    throw_errno("socketpair");
   return {Channel(UniqueFd(ends[0])), Channel(UniqueFd(ends[1]))};
 }
 

@@ -26,9 +26,6 @@
 namespace redlock::guard {
 namespace {
 
-constexpr int not_found_code = 127;
-constexpr int cannot_execute_code = 126;
-
 // The default of glibc and musl when $PATH is unset.
 constexpr const char* default_path = "/bin:/usr/bin";
 constexpr const char* shell_path = "/bin/sh";
@@ -39,7 +36,7 @@ constexpr int exec_timeout_ms = 500;
 
 constexpr int max_pid_digits = std::numeric_limits<pid_t>::digits10 + 1;
 
-ExecFailure failure(int exit_code, const std::string& name, const std::string& reason) {
+ExecFailure failure(ExitCode exit_code, const std::string& name, const std::string& reason) {
   return {exit_code, escape_for_terminal(name) + ": " + reason};
 }
 
@@ -48,22 +45,23 @@ bool means_absent(int error) {
 }
 
 ExecFailure not_found(const std::string& name) {
-  return failure(not_found_code, name, "not found");
+  return failure(ExitCode::not_found, name, "not found");
 }
 
 /// Returns `path` if it can be executed; `name` is how the user called it.
 Result<std::string, ExecFailure> check_program(const std::string& path, const std::string& name) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
-    return unexpected(means_absent(errno) ? not_found(name)
-                                          : failure(cannot_execute_code, name, errno_text(errno)));
+    return unexpected(means_absent(errno)
+                          ? not_found(name)
+                          : failure(ExitCode::not_executable, name, errno_text(errno)));
   }
   if (S_ISDIR(info.st_mode))
-    return unexpected(failure(cannot_execute_code, name, "is a directory"));
+    return unexpected(failure(ExitCode::not_executable, name, "is a directory"));
   if (!S_ISREG(info.st_mode))
-    return unexpected(failure(cannot_execute_code, name, "is not a regular file"));
+    return unexpected(failure(ExitCode::not_executable, name, "is not a regular file"));
   if (!may_access(path.c_str(), X_OK))
-    return unexpected(failure(cannot_execute_code, name, errno_text(errno)));
+    return unexpected(failure(ExitCode::not_executable, name, errno_text(errno)));
   return path;
 }
 
@@ -84,8 +82,9 @@ Result<std::string, ExecFailure> search_path(std::string_view directories,
     // A directory that we may not search does not prove that the program exists; only a file that
     // exists makes the exit code 126.
     struct stat info {};
-    const bool may_exist = found.error().exit_code != not_found_code;
-    if (may_exist && worst.exit_code == not_found_code && ::stat(candidate.c_str(), &info) == 0)
+    const bool may_exist = found.error().exit_code != ExitCode::not_found;
+    if (may_exist && worst.exit_code == ExitCode::not_found &&
+        ::stat(candidate.c_str(), &info) == 0)
       worst = found.error();
     more = colon != std::string_view::npos;
     if (more) directories.remove_prefix(colon + 1);
@@ -161,8 +160,8 @@ struct Prepared {
   }
 };
 
-constexpr int exit_code_of(int error) noexcept {
-  return error == ENOENT ? not_found_code : cannot_execute_code;
+constexpr ExitCode exit_code_of(int error) noexcept {
+  return error == ENOENT ? ExitCode::not_found : ExitCode::not_executable;
 }
 
 /// Why a child could not become the command.
@@ -177,8 +176,8 @@ struct ChildError {
   // The parent may have timed out and closed its end; then only the exit code reports the failure.
   ::signal(SIGPIPE, SIG_IGN);
   [[maybe_unused]] const auto written = ::write(report_to, &child_error, sizeof child_error);
-  ::_exit(child_error.step == ChildError::Step::exec ? exit_code_of(child_error.error)
-                                                     : cannot_start_code);
+  ::_exit(to_int(child_error.step == ChildError::Step::exec ? exit_code_of(child_error.error)
+                                                            : ExitCode::os_error));
 }
 
 /// The child's connection to its parent.
@@ -192,7 +191,7 @@ struct ChildLink {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   // A parent that died before the prctl no longer triggers the signal. (In a pid namespace
   // getppid() is always 0; there the death of its init kills the child.)
-  if (::getppid() != link.parent) ::_exit(cannot_start_code);
+  if (::getppid() != link.parent) ::_exit(to_int(ExitCode::os_error));
 
   inherited.restore_dispositions();
   if (options.is_hook) {
@@ -209,7 +208,7 @@ struct ChildLink {
   do {
     got = ::read(link.socket, &byte, 1);
   } while (got < 0 && errno == EINTR);
-  if (got != 1) ::_exit(cannot_start_code);
+  if (got != 1) ::_exit(to_int(ExitCode::os_error));
 
   prepared.write_pid();
 
@@ -258,7 +257,7 @@ ChildError wait_for_exec(int report_from) noexcept {
 }
 
 ExecFailure cannot_start(const Command& command, const char* what, int error) {
-  return failure(cannot_start_code, command.path, std::string(what) + ": " + errno_text(error));
+  return failure(ExitCode::os_error, command.path, std::string(what) + ": " + errno_text(error));
 }
 
 ExecFailure explain(const Command& command, ChildError child_error) {
@@ -267,16 +266,16 @@ ExecFailure explain(const Command& command, ChildError child_error) {
     return cannot_start(command, "cannot mount a /proc for its pid namespace", error);
   // The kernel also reports ENOENT for a missing interpreter or loader; shells exit with 126 then.
   if (error == ENOENT && ::access(command.path.c_str(), F_OK) == 0) {
-    return failure(cannot_execute_code, command.path, "its interpreter is missing");
+    return failure(ExitCode::not_executable, command.path, "its interpreter is missing");
   }
   if (error == ENOENT) return not_found(command.path);
-  return failure(cannot_execute_code, command.path, errno_text(error));
+  return failure(ExitCode::not_executable, command.path, errno_text(error));
 }
 
 }  // namespace
 
 Result<std::string, ExecFailure> find_program(const std::string& name) {
-  if (name.empty()) return unexpected(failure(not_found_code, "''", "not found"));
+  if (name.empty()) return unexpected(failure(ExitCode::not_found, "''", "not found"));
   if (name.find('/') != std::string::npos) return check_program(name, name);
   const char* const directories = std::getenv("PATH");
   return search_path(directories != nullptr ? directories : default_path, name);

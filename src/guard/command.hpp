@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/exit_code.hpp"
 #include "guard/pid_namespace.hpp"
 #include "guard/signals.hpp"
 #include "proc/cgroup.hpp"
@@ -16,15 +17,12 @@ namespace redlock::guard {
 
 /// Why a command cannot run, with the exit code that shells use for it.
 struct ExecFailure {
-  int exit_code;  ///< 127: not found; 126: found, but cannot be executed; 71: a system call such as
-                  ///< fork failed
-  std::string text;  ///< one clause, e.g. `deploy.sh: permission denied`; the command's name is
-                     ///< escaped for the terminal
+  ExitCode exit_code;  ///< not_found; not_executable: it was found; os_error: a system call such as
+                       ///< fork failed
+  std::string text;    ///< one clause, e.g. `deploy.sh: permission denied`; the command's name is
+                       ///< escaped for the terminal
   bool may_pass = false;  ///< for want of a process or of memory, which others may give back
 };
-
-/// The exit code for a system error (EX_OSERR).
-inline constexpr int cannot_start_code = 71;
 
 /// The program to run. It is looked up before the wait for the lock, and started after it.
 struct Command {

@@ -8,22 +8,15 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <system_error>
 #include <utility>
 
 #include "guard/notify_socket.hpp"
 #include "proc/cpu_share.hpp"
 #include "proc/title.hpp"
+#include "support/kernel_calls.hpp"
 #include "support/trace.hpp"
 
 namespace redlock::guard {
-namespace {
-
-[[noreturn]] void fail(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
-}
-
-}  // namespace
 
 Front::Front(SignalGate& gate, StopPlan plan, bool shares_group, std::optional<int> keep_fd,
              const proc::Cgroup* cgroup)
@@ -36,7 +29,7 @@ Front::Front(SignalGate& gate, StopPlan plan, bool shares_group, std::optional<i
       job_control_(*page_, shares_group),
       watchdog_(plan, *page_, cgroup),
       timer_(::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC)) {
-  if (!timer_) fail("timerfd_create");
+  if (!timer_) throw_errno("timerfd_create");
   auto [front_end, holder_end] = Channel::make_pair();
   front_end_.emplace(std::move(front_end));
   holder_end_.emplace(std::move(holder_end));
@@ -46,7 +39,7 @@ bool Front::fork_holder(int argc, char** argv, proc::CiCookies cookies) {
   const bool shielded = may_have_foreign_children();
   const pid_t witness = relay_.start_witness(argc, argv);
   const pid_t child = ::fork();
-  if (child < 0) fail("fork");
+  if (child < 0) throw_errno("fork");
   if (child == 0) {
     front_end_.reset();
     set_trace_name("holder");
@@ -156,12 +149,12 @@ void Front::wait_for_event() {
   if (next != armed_) arm(next);
   std::array<pollfd, 4> ready{pollfd{gate_.fd(), POLLIN, 0}, pollfd{front_end_->fd(), POLLIN, 0},
                               pollfd{timer_.get(), POLLIN, 0}, pollfd{relay_.fd(), POLLIN, 0}};
-  if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) fail("poll");
+  if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) throw_errno("poll");
 }
 
 /// Instant::max(): never.
 void Front::arm(Instant when) {
-  if (!set_boot_timer(timer_.get(), when)) fail("timerfd_settime");
+  if (!set_boot_timer(timer_.get(), when)) throw_errno("timerfd_settime");
   armed_ = when;
 }
 

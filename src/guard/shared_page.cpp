@@ -2,9 +2,9 @@
 
 #include <sys/mman.h>
 
-#include <cerrno>
 #include <new>
-#include <system_error>
+
+#include "support/kernel_calls.hpp"
 
 namespace redlock::guard {
 
@@ -15,7 +15,7 @@ void Unmap::operator()(SharedPage* page) const noexcept {
 SharedPagePtr make_shared_page() {
   void* memory = ::mmap(nullptr, sizeof(SharedPage), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
+  if (memory == MAP_FAILED) throw_errno("mmap");
   return SharedPagePtr(new (memory) SharedPage);
 }
 

@@ -80,11 +80,12 @@ struct SharedPage {
   }
 };
 
-/// Makes a page that every process forked afterwards shares. Throws std::system_error.
 struct Unmap {
   void operator()(SharedPage* page) const noexcept;
 };
 using SharedPagePtr = std::unique_ptr<SharedPage, Unmap>;
+
+/// Makes a page that every process forked afterwards shares. Throws std::system_error.
 SharedPagePtr make_shared_page();
 
 }  // namespace redlock::guard

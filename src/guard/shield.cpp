@@ -11,8 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "core/exit_code.hpp"
 #include "core/stop_schedule.hpp"
-#include "guard/command.hpp"
 #include "guard/signals.hpp"
 #include "guard/tree.hpp"
 #include "proc/cpu_share.hpp"
@@ -42,13 +42,13 @@ Shield become_shield(std::atomic<pid_t>& holder) {
   ProcessTree tree(none);
 
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) ::_exit(cannot_start_code);
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) ::_exit(to_int(ExitCode::os_error));
   UniqueFd lifeline(ends[0]);
   UniqueFd ours(ends[1]);
 
   const pid_t shield = ::getpid();
   const pid_t child = ::fork();
-  if (child < 0) ::_exit(cannot_start_code);
+  if (child < 0) ::_exit(to_int(ExitCode::os_error));
   // Both processes write it, so that it is set before either can be seen to have ended.
   holder = child == 0 ? ::getpid() : child;
   if (child == 0) return {shield, std::move(lifeline)};

@@ -10,9 +10,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 
+#include "core/exit_code.hpp"
 #include "proc/process_stat.hpp"
+#include "support/kernel_calls.hpp"
 #include "support/number.hpp"
 
 namespace redlock::guard {
@@ -20,7 +21,6 @@ namespace {
 
 // The last signal of Linux. SIGRTMAX is a function call, not guaranteed to be async-signal-safe.
 constexpr int last_signal = 64;
-constexpr int exit_of_signal = 128;
 
 /// Together with the real-time signals, these are all signals whose default action ends a process,
 /// except KILL, PIPE (which we ignore) and those for errors of our own code.
@@ -67,10 +67,6 @@ void set_disposition(int signal, void (*handler)(int)) noexcept {
 bool is_ignored(int signal) noexcept {
   struct sigaction action {};
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
-}
-
-void throw_errno(const char* what) {
-  throw std::system_error(errno, std::generic_category(), what);
 }
 
 bool stops(int signal) noexcept {
@@ -160,9 +156,8 @@ SignalGate::SignalGate(const InheritedSignals& inherited) {
     const bool wanted = ends_a_wait(signal) || signal == SIGCONT || signal == SIGWINCH;
     if (wanted && !inherited.blocked(signal)) sigaddset(&collected_, signal);
   }
-  if (const int error = ::pthread_sigmask(SIG_BLOCK, &collected_, nullptr); error != 0) {
-    throw std::system_error(error, std::generic_category(), "pthread_sigmask");
-  }
+  if (const int error = ::pthread_sigmask(SIG_BLOCK, &collected_, nullptr); error != 0)
+    throw_errno("pthread_sigmask", error);
   if (inherited.ignored(SIGCHLD)) set_disposition(SIGCHLD, SIG_DFL);
   set_disposition(SIGPIPE, SIG_IGN);
   fd_ = UniqueFd(::signalfd(-1, &collected_, SFD_NONBLOCK | SFD_CLOEXEC));
@@ -227,7 +222,7 @@ bool ends_a_wait(int signal) noexcept {
 }
 
 int die_of(int signal) noexcept {
-  const int status = exit_of_signal + signal;
+  const int status = signal_exit_base + signal;
   if (signal <= 0 || signal > last_signal || stops(signal)) return status;
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   set_disposition(signal, SIG_DFL);  // fails for KILL, which has no other disposition

@@ -74,7 +74,7 @@ Result<void, ExecFailure> Supervisor::prepare(const Command& command, SpawnOptio
   options.cgroup = isolation_.cgroup();
   if (isolation_.uses_pid_namespace()) {
     auto made = PidNamespace::create();
-    if (!made) return unexpected(ExecFailure{cannot_start_code, std::move(made.error())});
+    if (!made) return unexpected(ExecFailure{ExitCode::os_error, std::move(made.error())});
     pid_namespace_.emplace(std::move(*made));
     tree_.add_guard(pid_namespace_->init());
     options.pid_namespace = &*pid_namespace_;

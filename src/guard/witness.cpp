@@ -7,10 +7,10 @@
 
 #include <array>
 #include <cerrno>
-#include <system_error>
 
 #include "proc/descriptors.hpp"
 #include "proc/title.hpp"
+#include "support/kernel_calls.hpp"
 
 namespace redlock::guard {
 namespace {
@@ -55,8 +55,7 @@ struct Report {
 
 Witness::Witness(int argc, char** argv) {
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0)
-    throw std::system_error(errno, std::generic_category(), "pipe");
+  if (::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK) != 0) throw_errno("pipe");
   reports_.reset(ends[0]);
   const UniqueFd report_to(ends[1]);
 
@@ -73,7 +72,7 @@ Witness::Witness(int argc, char** argv) {
   }
   const int error = errno;
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (pid_ < 0) throw std::system_error(error, std::generic_category(), "fork");
+  if (pid_ < 0) throw_errno("fork", error);
 }
 
 Witness::~Witness() {

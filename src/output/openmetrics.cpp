@@ -6,8 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "core/exit_code.hpp"
 #include "output/check.hpp"
-#include "output/exit_code.hpp"
 #include "output/lock_text.hpp"
 #include "support/encoding.hpp"
 #include "support/text.hpp"

@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "core/decision.hpp"
+#include "core/exit_code.hpp"
 #include "core/types.hpp"
 #include "core/vote.hpp"
 #include "engine/attempt.hpp"
 #include "engine/dismissal.hpp"
-#include "output/exit_code.hpp"
+#include "engine/held_lease.hpp"
 
 namespace redlock::output {
 

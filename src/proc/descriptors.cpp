@@ -7,9 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <numeric>
-#include <system_error>
 #include <vector>
 
 #include "proc/process_stat.hpp"
@@ -135,8 +133,7 @@ void require_spare_descriptors(std::size_t count) {
   std::vector<UniqueFd> spare;
   while (spare.size() < count) {
     spare.emplace_back(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, first_inherited));
-    if (!spare.back())
-      throw std::system_error(errno, std::generic_category(), "not enough file descriptors");
+    if (!spare.back()) throw_errno("not enough file descriptors");
   }
 }
 

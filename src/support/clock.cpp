@@ -9,12 +9,11 @@
 #include <asio/prefer.hpp>
 #include <asio/query.hpp>
 #include <asio/use_awaitable.hpp>
-#include <cerrno>
 #include <optional>
 #include <set>
-#include <system_error>
 #include <utility>
 
+#include "support/kernel_calls.hpp"
 #include "support/unique_fd.hpp"
 
 namespace redlock {
@@ -90,7 +89,7 @@ class TimerQueue final : public asio::execution_context::service {
   void arm(const asio::any_io_executor& executor, Instant when) {
     if (!timer_) {
       UniqueFd fd(::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC));
-      if (!fd) throw std::system_error(errno, std::generic_category(), "timerfd_create");
+      if (!fd) throw_errno("timerfd_create");
       timer_.emplace(executor, fd.get());
       (void)fd.release();
     }
@@ -134,8 +133,7 @@ class TimerQueue final : public asio::execution_context::service {
   }
 
   void set(Instant when) {
-    if (!set_boot_timer(timer_->native_handle(), when))
-      throw std::system_error(errno, std::generic_category(), "timerfd_settime");
+    if (!set_boot_timer(timer_->native_handle(), when)) throw_errno("timerfd_settime");
     armed_ = when;
   }
 

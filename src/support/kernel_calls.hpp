@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <system_error>
 
 namespace redlock {
 
@@ -30,6 +31,12 @@ int fstatat(int directory, const char* path, struct stat& status, int flags) noe
 int fchown(int fd, uid_t user, gid_t group) noexcept;
 
 }  // namespace kernel
+
+/// For a system call that failed, where that is not expected: throws std::system_error with the
+/// call's name.
+[[noreturn]] inline void throw_errno(const char* call, int error = errno) {
+  throw std::system_error(error, std::generic_category(), call);
+}
 
 // System calls that some libcs do not wrap: glibc has close_range since 2.34 and the pidfd calls
 // since 2.36, musl 1.2.3 has none of them. Errors are in errno; see the manual pages.

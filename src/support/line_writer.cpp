@@ -9,11 +9,11 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
-#include <system_error>
 #include <thread>
 
 #include "support/boot_clock.hpp"
 #include "support/brief_write.hpp"
+#include "support/kernel_calls.hpp"
 #include "support/open_anew.hpp"
 
 namespace redlock {
@@ -32,7 +32,7 @@ bool has_room(int fd) {
 
 LineWriter::LineWriter(int fd) {
   struct stat about {};
-  if (::fstat(fd, &about) != 0) throw std::system_error(errno, std::generic_category(), "fstat");
+  if (::fstat(fd, &about) != 0) throw_errno("fstat");
   if (S_ISSOCK(about.st_mode)) {
     kind_ = Kind::socket;
   } else if (S_ISREG(about.st_mode)) {
@@ -42,7 +42,7 @@ LineWriter::LineWriter(int fd) {
     if (fd_) kind_ = Kind::plain;
   }
   if (!fd_) fd_.reset(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
-  if (!fd_) throw std::system_error(errno, std::generic_category(), "dup");
+  if (!fd_) throw_errno("dup");
 }
 
 bool LineWriter::write(std::string_view line) {

@@ -3,7 +3,8 @@
 #include <sys/random.h>
 
 #include <cerrno>
-#include <system_error>
+
+#include "support/kernel_calls.hpp"
 
 namespace redlock {
 
@@ -14,7 +15,7 @@ void fill_random(std::span<std::byte> bytes) {
     const ssize_t filled = ::getrandom(bytes.data(), bytes.size(), 0);
     if (filled < 0) {
       if (errno == EINTR) continue;
-      throw std::system_error(errno, std::generic_category(), "getrandom");
+      throw_errno("getrandom");
     }
     bytes = bytes.subspan(static_cast<std::size_t>(filled));
   }

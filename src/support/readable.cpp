@@ -4,15 +4,15 @@
 
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
-#include <cerrno>
-#include <system_error>
+
+#include "support/kernel_calls.hpp"
 
 namespace redlock {
 namespace {
 
 int duplicate(int fd) {
   const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
-  if (copy < 0) throw std::system_error(errno, std::generic_category(), "fcntl");
+  if (copy < 0) throw_errno("fcntl");
   return copy;
 }
 

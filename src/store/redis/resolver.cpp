@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "support/kernel_calls.hpp"
 #include "support/readable.hpp"
 #include "support/spawn.hpp"
 #include "support/text.hpp"
@@ -111,7 +112,7 @@ asio::awaitable<void> Resolver::finish(std::string host, std::shared_ptr<Lookup>
   std::optional<Readable> answered;
   try {
     answer->done.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!answer->done) throw std::system_error(errno, std::generic_category(), "eventfd");
+    if (!answer->done) throw_errno("eventfd");
     answered.emplace(executor_, answer->done.get());
     std::thread([answer, host, find] {
       Found found = find(host);

@@ -16,14 +16,14 @@ using namespace testing;
 
 int exit_code_of_find(const std::string& name) {
   const auto found = find_program(name);
-  return found ? 0 : found.error().exit_code;
+  return found ? 0 : to_int(found.error().exit_code);
 }
 
 ExecFailure failed_spawn(const Command& command) {
   const auto child =
       spawn(command, {environment_with({}), ::getpgrp()}, InheritedSignals::capture());
   EXPECT_FALSE(child) << "it started";
-  return child ? ExecFailure{0, ""} : child.error();
+  return child ? ExecFailure{ExitCode::done, ""} : child.error();
 }
 
 TEST(FindProgram, FindsAlongPath) {
@@ -232,12 +232,12 @@ TEST(Spawn, FailedExecIsReportedAndLeavesNoChild) {
   in_child([] {
     const Directory directory;
     const auto missing = failed_spawn({directory.path() + "/nothing", {"nothing"}});
-    EXPECT_EQ(missing.exit_code, 127);
+    EXPECT_EQ(missing.exit_code, ExitCode::not_found);
     EXPECT_EQ(missing.text, directory.path() + "/nothing: not found");
     const auto plain = failed_spawn({directory.file("plain", "", 0644), {"plain"}});
-    EXPECT_EQ(plain.exit_code, 126);
+    EXPECT_EQ(plain.exit_code, ExitCode::not_executable);
     EXPECT_EQ(plain.text, directory.path() + "/plain: permission denied");
-    EXPECT_EQ(failed_spawn({directory.path(), {"directory"}}).exit_code, 126);
+    EXPECT_EQ(failed_spawn({directory.path(), {"directory"}}).exit_code, ExitCode::not_executable);
     EXPECT_EQ(::waitpid(-1, nullptr, 0), -1);
     EXPECT_EQ(errno, ECHILD);
   });
@@ -248,7 +248,7 @@ TEST(Spawn, MissingInterpreterIs126AndIsNamed) {
     const Directory directory;
     const auto failure =
         failed_spawn({directory.file("script", "#!/nowhere/interpreter\n", 0755), {"script"}});
-    EXPECT_EQ(failure.exit_code, 126);
+    EXPECT_EQ(failure.exit_code, ExitCode::not_executable);
     EXPECT_EQ(failure.text, directory.path() + "/script: its interpreter is missing");
   });
 }
@@ -256,7 +256,7 @@ TEST(Spawn, MissingInterpreterIs126AndIsNamed) {
 TEST(Spawn, TooLongArgumentIs126) {
   in_child([] {
     const auto failure = failed_spawn({"/bin/sh", {"sh", std::string(1 << 20, 'x')}});
-    EXPECT_EQ(failure.exit_code, 126);
+    EXPECT_EQ(failure.exit_code, ExitCode::not_executable);
     EXPECT_EQ(failure.text, "/bin/sh: argument list too long");
   });
 }
@@ -285,7 +285,7 @@ TEST(Spawn, NoMoreProcessesIs71) {
     const rlimit none{0, 0};
     ASSERT_EQ(::setrlimit(RLIMIT_NPROC, &none), 0);
     const auto failure = failed_spawn(shell("exit 0"));
-    EXPECT_EQ(failure.exit_code, 71);
+    EXPECT_EQ(failure.exit_code, ExitCode::os_error);
     EXPECT_EQ(failure.text, "/bin/sh: cannot fork: resource temporarily unavailable");
   });
 }
@@ -294,7 +294,7 @@ TEST(Spawn, NoMoreDescriptorsIs71) {
   in_child([] {
     const rlimit few{3, 3};
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-    EXPECT_EQ(failed_spawn(shell("exit 0")).exit_code, 71);
+    EXPECT_EQ(failed_spawn(shell("exit 0")).exit_code, ExitCode::os_error);
   });
 }
 
