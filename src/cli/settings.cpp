@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "cli/redact.hpp"
 #include "cli/spelling.hpp"
 #include "commands/command_error.hpp"
+#include "commands/nesting.hpp"
 #include "support/text.hpp"
 
 namespace redlock::cli {
@@ -21,20 +21,15 @@ namespace {
 
 constexpr std::string_view prefix = "REDLOCK_";
 
-/// The variables that redlock-cli itself sets for commands (commands/nesting.cpp), without the
-/// prefix.
-constexpr std::array<std::string_view, 9> exported_names{
-    "KEY", "TOKEN", "FENCE", "LEASE", "SLOT", "SLOT_LIST", "SLOT_NAME", "SLOT_NAME_LIST", "HELD"};
-
 /// The name of an option's variable without the prefix: `SERVER_TIMEOUT`.
 std::string_view variable_part(const OptionRow& option) {
   return std::string_view(option.variable()).substr(prefix.size());
 }
 
-bool has_meaning(std::string_view part) {
-  const auto is_part = [part](const OptionRow* option) { return variable_part(*option) == part; };
-  return std::find(exported_names.begin(), exported_names.end(), part) != exported_names.end() ||
-         std::any_of(option::all_options.begin(), option::all_options.end(), is_part);
+bool has_meaning(std::string_view name) {
+  const auto reads_it = [name](const OptionRow* option) { return option->variable() == name; };
+  return std::any_of(option::all_options.begin(), option::all_options.end(), reads_it) ||
+         commands::sets_variable(name);
 }
 
 /// Whether this command has the option, and a variable for it would take effect: it is not set, or
@@ -186,8 +181,8 @@ void refuse_misspelt_variables(const Settings& settings) {
     std::string_view name(*entry);
     name = name.substr(0, name.find('='));
     if (!name.starts_with(prefix)) continue;
+    if (has_meaning(name)) continue;
     const std::string_view part = name.substr(prefix.size());
-    if (has_meaning(part)) continue;
     for (const OptionRow* option : option::all_options) {
       if (!is_nearly(part, variable_part(*option)) || !is_missing(*option, settings)) continue;
       throw CommandError(ExitCode::config,

@@ -56,8 +56,11 @@ Result<std::string, std::string> AcquireOutput::write(const std::vector<Lease>& 
     return output::lease_json(outcome, leases, handle.text()) + "\n";
   }
   if (options_.prints_export) return export_line(handle);
+  std::string tokens;
   const bool is_quiet = options_.is_hold() || options_.token_file;
-  return is_quiet ? std::string() : variables_of(handle).token + "\n";
+  if (is_quiet) return tokens;
+  for (const Lease& lease : leases) tokens += lease.token.secret() + "\n";
+  return tokens;
 }
 
 void AcquireOutput::take_back() {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -30,35 +31,31 @@ unexpected<std::string> system_failure(const std::string& path) {
   return failure(path, errno_text(errno));
 }
 
-/// The variables for the slots, each between `before` and `after`; empty without slots.
-std::string slot_words(const LeaseVariables& values, std::string_view before,
-                       std::string_view after) {
-  std::string words;
-  const auto add = [&](std::string_view name, const std::optional<std::string>& value) {
-    if (value) words += fmt::format("{}{}={}{}", before, name, shell_quote(*value), after);
-  };
-  add("REDLOCK_SLOT", values.slot);
-  add("REDLOCK_SLOT_LIST", values.slot_list);
-  add("REDLOCK_SLOT_NAME", values.slot_name);
-  add("REDLOCK_SLOT_NAME_LIST", values.slot_name_list);
-  return words;
+/// The variables that have a value as NAME='value', each between `before` and `after`.
+std::string assignments(const std::vector<guard::Variable>& variables, std::string_view before,
+                        std::string_view after) {
+  std::string text;
+  for (const auto& [name, value] : variables) {
+    if (value) text += fmt::format("{}{}={}{}", before, name, shell_quote(*value), after);
+  }
+  return text;
 }
 
 /// REDLOCK_LEASE comes first, so that a key that contains newlines cannot imitate it.
 std::string file_text(const LeaseHandle& handle) {
-  const LeaseVariables values = variables_of(handle);
-  return fmt::format("REDLOCK_LEASE={}\nREDLOCK_KEY={}\nREDLOCK_TOKEN={}\nREDLOCK_FENCE={}\n{}",
-                     shell_quote(values.lease), shell_quote(values.key), shell_quote(values.token),
-                     shell_quote(values.fence), slot_words(values, "", "\n"));
+  std::vector<guard::Variable> variables = variables_of(handle);
+  std::ranges::stable_partition(
+      variables, [](const guard::Variable& variable) { return variable.name == "REDLOCK_LEASE"; });
+  return assignments(variables, "", "\n");
 }
 
 /// Unsets the slots of an earlier lease, which a script must not take for those of the new one.
-std::string forget_slot() {
-  std::string line;
-  if (std::getenv("REDLOCK_SLOT") != nullptr) line += "unset REDLOCK_SLOT REDLOCK_SLOT_LIST; ";
-  if (std::getenv("REDLOCK_SLOT_NAME") != nullptr)
-    line += "unset REDLOCK_SLOT_NAME REDLOCK_SLOT_NAME_LIST; ";
-  return line;
+std::string forget_slots() {
+  std::string names;
+  for (const auto& [name, value] : variables_of({})) {
+    if (!value && std::getenv(name.c_str()) != nullptr) names += " " + name;
+  }
+  return names.empty() ? names : "unset" + names + "; ";
 }
 
 std::string directory_of(const std::string& path) {
@@ -74,25 +71,37 @@ void sync_directory_of(const std::string& path) {
 
 }  // namespace
 
-LeaseVariables variables_of(const LeaseHandle& handle) {
-  LeaseVariables values;
-  values.lease = handle.text();
+std::vector<guard::Variable> variables_of(const LeaseHandle& handle) {
+  std::string key;
+  std::string token;
+  std::string fence;
+  std::optional<std::string> slot;
+  std::optional<std::string> slot_list;
+  std::optional<std::string> slot_name;
+  std::optional<std::string> slot_name_list;
   for (const LeaseHandle::Part& part : handle.parts) {
-    const char* const separator = values.key.empty() ? "" : "\n";
-    values.key += separator + part.resource.key();
-    values.token += separator + part.token.secret();
-    values.fence += separator + part.fence.text();
+    const char* const separator = key.empty() ? "" : "\n";
+    key += separator + part.resource.key();
+    token += separator + part.token.secret();
+    fence += separator + part.fence.text();
     const Hold& hold = part.hold;
     if (!hold.slots.empty()) {
-      values.slot = std::to_string(hold.slots.front());
-      values.slot_list = fmt::format("{}", fmt::join(hold.slots, " "));
+      slot = std::to_string(hold.slots.front());
+      slot_list = fmt::format("{}", fmt::join(hold.slots, " "));
     }
     if (!hold.slot_names.empty()) {
-      values.slot_name = hold.slot_names.front();
-      values.slot_name_list = fmt::format("{}", fmt::join(hold.slot_names, " "));
+      slot_name = hold.slot_names.front();
+      slot_name_list = fmt::format("{}", fmt::join(hold.slot_names, " "));
     }
   }
-  return values;
+  return {{"REDLOCK_KEY", key},
+          {"REDLOCK_TOKEN", token},
+          {"REDLOCK_FENCE", fence},
+          {"REDLOCK_LEASE", handle.text()},
+          {"REDLOCK_SLOT", slot},
+          {"REDLOCK_SLOT_LIST", slot_list},
+          {"REDLOCK_SLOT_NAME", slot_name},
+          {"REDLOCK_SLOT_NAME_LIST", slot_name_list}};
 }
 
 LeaseHandle handle_of(const std::vector<Lease>& leases, std::string servers) {
@@ -104,17 +113,15 @@ LeaseHandle handle_of(const std::vector<Lease>& leases, std::string servers) {
 }
 
 std::string export_line(const LeaseHandle& handle) {
-  const LeaseVariables values = variables_of(handle);
-  return forget_slot() +
-         fmt::format("export REDLOCK_KEY={} REDLOCK_TOKEN={} REDLOCK_FENCE={} REDLOCK_LEASE={}{}\n",
-                     shell_quote(values.key), shell_quote(values.token), shell_quote(values.fence),
-                     shell_quote(values.lease), slot_words(values, " ", ""));
+  return forget_slots() + "export" + assignments(variables_of(handle), " ", "") + "\n";
 }
 
 std::string failed_export_line(int exit_code) {
-  return forget_slot() +
-         fmt::format("unset REDLOCK_KEY REDLOCK_TOKEN REDLOCK_FENCE REDLOCK_LEASE; (exit {})\n",
-                     exit_code);
+  std::string names;
+  for (const auto& [name, value] : variables_of({})) {
+    if (value) names += " " + name;
+  }
+  return forget_slots() + fmt::format("unset{}; (exit {})\n", names, exit_code);
 }
 
 Result<void, std::string> check_lease_file_target(const std::string& path) {

@@ -5,24 +5,15 @@
 
 #include "core/lease.hpp"
 #include "core/lease_handle.hpp"
+#include "guard/command.hpp"
 #include "support/result.hpp"
 
 namespace redlock::commands {
 
-/// The variables that pass a lease to a script, in the order in which they are written. With
-/// several keys, each key, token and fence is on a line of its own.
-struct LeaseVariables {
-  std::string lease;  ///< REDLOCK_LEASE, the handle
-  std::string key;
-  std::string token;
-  std::string fence;
-  std::optional<std::string> slot;       ///< REDLOCK_SLOT, the lowest slot; nullopt without slots
-  std::optional<std::string> slot_list;  ///< REDLOCK_SLOT_LIST, all of them: `1 4`
-  /// REDLOCK_SLOT_NAME and REDLOCK_SLOT_NAME_LIST; nullopt unless the slots have names.
-  std::optional<std::string> slot_name;
-  std::optional<std::string> slot_name_list;
-};
-LeaseVariables variables_of(const LeaseHandle& handle);
+/// The variables that pass a lease to a script or a command, in the order in which they are set.
+/// With several keys, each key, token and fence is on a line of its own. The names are the same for
+/// every handle, even an empty one; those for slots have a value only if the lease has such slots.
+std::vector<guard::Variable> variables_of(const LeaseHandle& handle);
 
 /// The handle of these leases, of which there is at least one.
 LeaseHandle handle_of(const std::vector<Lease>& leases, std::string servers);

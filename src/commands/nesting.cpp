@@ -15,10 +15,12 @@
 namespace redlock::commands {
 namespace {
 
+constexpr const char* held_name = "REDLOCK_HELD";
+
 /// The leases in REDLOCK_HELD, on any servers, whose guard is an ancestor of ours. Others may no
 /// longer be leases of a parent run.
 std::vector<ParentLease> confirmed_leases() {
-  std::vector<ParentLease> leases = read_held(environment_value("REDLOCK_HELD"));
+  std::vector<ParentLease> leases = read_held(environment_value(held_name));
   std::erase_if(leases, [](const ParentLease& lease) { return !proc::is_ancestor(lease.guard); });
   return leases;
 }
@@ -119,16 +121,14 @@ std::string needs_own_lease_text(std::string_view option, std::string_view advic
 
 std::vector<guard::Variable> lease_variables(const std::vector<Lease>& leases,
                                              const ServerOptions& servers) {
-  const LeaseVariables values = variables_of(handle_of(leases, fingerprint(servers)));
-  return {{"REDLOCK_KEY", values.key},
-          {"REDLOCK_TOKEN", values.token},
-          {"REDLOCK_FENCE", values.fence},
-          {"REDLOCK_LEASE", values.lease},
-          {"REDLOCK_SLOT", values.slot},
-          {"REDLOCK_SLOT_LIST", values.slot_list},
-          {"REDLOCK_SLOT_NAME", values.slot_name},
-          {"REDLOCK_SLOT_NAME_LIST", values.slot_name_list},
-          {"REDLOCK_HELD", held_variable(leases, servers)}};
+  std::vector<guard::Variable> variables = variables_of(handle_of(leases, fingerprint(servers)));
+  variables.push_back({held_name, held_variable(leases, servers)});
+  return variables;
+}
+
+bool sets_variable(std::string_view name) {
+  const auto has_name = [name](const guard::Variable& variable) { return variable.name == name; };
+  return name == held_name || std::ranges::any_of(variables_of({}), has_name);
 }
 
 }  // namespace redlock::commands

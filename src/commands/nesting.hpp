@@ -40,4 +40,7 @@ LeaseId id_of(const Token& token);
 std::vector<guard::Variable> lease_variables(const std::vector<Lease>& leases,
                                              const ServerOptions& servers);
 
+/// Whether lease_variables() sets the variable of this name, for some lease.
+bool sets_variable(std::string_view name);
+
 }  // namespace redlock::commands
