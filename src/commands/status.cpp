@@ -17,8 +17,8 @@
 #include "output/lock_json.hpp"
 #include "output/openmetrics.hpp"
 #include "output/outcome.hpp"
-#include "output/standard_error.hpp"
 #include "output/status.hpp"
+#include "output/status_line.hpp"
 #include "output/terminal.hpp"
 #include "output/text_parts.hpp"
 #include "proc/ancestry.hpp"
@@ -42,7 +42,7 @@ void require_runs(std::vector<InspectVote>& votes) {
   }
 }
 
-/// A progress line for a long listing, on a terminal.
+/// The progress of a long listing, on a terminal.
 class ScanLine {
  public:
   explicit ScanLine(const Session& session)
@@ -56,29 +56,22 @@ class ScanLine {
     return [this](const ListProgress& progress) { show(progress); };
   }
 
-  void erase() {
-    if (shown_) output::StandardError::of_process().draw(erase_line);
-  }
-
  private:
   void show(const ListProgress& progress) {
     if (clock_.now() < shown_from_) return;
     shown_from_ = clock_.now() + interval;
-    shown_ = true;
     const std::string of = progress.of ? fmt::format(" of about {}", *progress.of) : "";
-    output::StandardError::of_process().draw(
-        fmt::format("{}scanned {}{} keys", erase_line, progress.keys, of));
+    line_.draw(fmt::format("scanned {}{} keys", progress.keys, of));
   }
 
   /// A faster listing shows no progress.
   static constexpr std::chrono::milliseconds delay{1000};
   static constexpr std::chrono::milliseconds interval{200};
-  static constexpr const char* erase_line = "\r\x1b[K";
 
   bool enabled_;
   const Clock& clock_;
   Instant shown_from_;
-  bool shown_ = false;
+  output::StatusLine line_{::getpgrp()};
 };
 
 /// The processes that a `run` still waits for after a signal ended its command. Known only on the
@@ -110,7 +103,6 @@ asio::awaitable<output::StatusReport> inspect_locks(Session& session, const Stat
     request.wants_other_key = options.prefix.empty();
     request.progress = line.listener();
     Listing listing = co_await list_resources(server_set, std::move(request));
-    line.erase();
     resources = std::move(listing.resources);
     if (!session.json() && !options.openmetrics) std::ranges::sort(resources, output::comes_before);
     report.other_key = std::move(listing.other_key);

@@ -9,7 +9,7 @@
 
 #include "output/console.hpp"
 #include "output/event.hpp"
-#include "output/wait_line.hpp"
+#include "output/status_line.hpp"
 #include "output/wait_report.hpp"
 #include "proc/watched_process.hpp"
 #include "support/clock.hpp"
@@ -82,7 +82,7 @@ class Printer final : public output::EventListener {
   NotifyService service_;
   const proc::WatchedProcess* script_ = nullptr;  ///< speak_to()
   std::optional<WaitReport> wait_;                ///< of the current wait
-  std::optional<WaitLine> line_;                  ///< the status line that shows wait_
+  std::optional<StatusLine> line_;                ///< the status line that shows wait_
   bool wait_shown_ = false;
   bool reported_unsubscribed_ = false;
   bool reported_cannot_publish_ = false;

@@ -1,4 +1,4 @@
-#include "output/wait_line.hpp"
+#include "output/status_line.hpp"
 
 #include <unistd.h>
 
@@ -16,27 +16,27 @@ constexpr std::string_view erase_rest = "\x1b[K";
 
 }  // namespace
 
-WaitLine::WaitLine(pid_t job_group)
+StatusLine::StatusLine(pid_t job_group)
     : job_group_(job_group), can_draw_(output::can_draw_on(STDERR_FILENO)) {}
 
-WaitLine::~WaitLine() {
+StatusLine::~StatusLine() {
   erase();
 }
 
-void WaitLine::erase() {
+void StatusLine::erase() {
   if (drawn_ && in_foreground())
     output::StandardError::of_process().draw(std::string("\r").append(erase_rest));
 }
 
-bool WaitLine::in_foreground() const {
+bool StatusLine::in_foreground() const {
   return ::tcgetpgrp(STDERR_FILENO) == job_group_;
 }
 
-std::size_t WaitLine::width() const {
+std::size_t StatusLine::width() const {
   return output::terminal_size(STDERR_FILENO).columns - 1;
 }
 
-bool WaitLine::draw(std::string_view text) {
+bool StatusLine::draw(std::string_view text) {
   if (!can_draw_ || !in_foreground()) return false;
   drawn_ = true;
   // Leave the last column empty: after text in it, some terminals move to the next line.

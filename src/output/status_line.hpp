@@ -7,24 +7,23 @@
 
 namespace redlock::output {
 
-/// A status line on the terminal that shows what we wait for, redrawn in place. Used only if stderr
-/// is a capable terminal (not TERM=dumb), and only while our job is in its foreground: after ^Z the
+/// A line on the terminal that shows what we wait for, redrawn in place. Drawn only if stderr is a
+/// capable terminal (not TERM=dumb), and only while our job is in its foreground: after ^Z the
 /// terminal belongs to another job.
-class WaitLine {
+class StatusLine {
  public:
   /// `job_group`: the process group of the job that waits.
-  explicit WaitLine(pid_t job_group);
+  explicit StatusLine(pid_t job_group);
 
   /// Clears the status line.
-  ~WaitLine();
-  WaitLine(const WaitLine&) = delete;
-  WaitLine& operator=(const WaitLine&) = delete;
+  ~StatusLine();
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
 
   /// How many columns the line may have.
   [[nodiscard]] std::size_t width() const;
 
-  /// Shows `text`, cut to width(). False if there is no such terminal; then the caller must report
-  /// it in another way.
+  /// Shows `text`, cut to width(). False: it is not shown, for want of such a terminal.
   bool draw(std::string_view text);
 
   /// Clears the status line, if it was drawn.
