@@ -4,21 +4,26 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "engine/held_set.hpp"
 #include "guard/signals.hpp"
 #include "output/standard_error.hpp"
 #include "proc/cpu_share.hpp"
 #include "proc/descriptors.hpp"
 #include "proc/title.hpp"
+#include "support/clock.hpp"
+#include "support/spawn.hpp"
 
 namespace redlock::commands {
 namespace {
 
-/// The maximum life of the process. A lease may be granted for months, but an unattended process
-/// should not stay for so long.
+/// A lease may be granted for months, but an unattended process should not stay for so long. What
+/// it has not released by then expires by itself.
 constexpr std::chrono::minutes max_life{10};
+
+asio::awaitable<void> end_after_max_life(const Clock& clock) {
+  co_await sleep_until(clock, clock.now() + max_life);
+  ::_exit(0);
+}
 
 /// Closes all descriptors, because readers of a pipe see its end only when the last process has
 /// closed it.
@@ -32,6 +37,7 @@ void redirect_to_null() {
 
 asio::awaitable<int> clear_away(Session& session, std::vector<Leftover> leftovers,
                                 std::optional<UnconfirmedRelease> unconfirmed) {
+  spawn(session.io().get_executor(), [&] { return end_after_max_life(session.clock()); });
   for (Leftover& leftover : leftovers) session.server_set().clear_away(std::move(leftover));
   if (unconfirmed) {
     session.server_set().leave(std::move(*unconfirmed));
@@ -64,10 +70,6 @@ void release_leftovers(const SessionOptions& options, const ServerOptions& serve
     redirect_to_null();
     if (::chdir("/") != 0) ::_exit(0);  // keep no mount busy
 
-    for (Leftover& leftover : leftovers)
-      leftover.until = std::min(leftover.until, BootClock::now() + max_life);
-    for (Lease& lease : unconfirmed ? unconfirmed->leases : std::vector<Lease>())
-      lease.deadline = std::min(lease.deadline, BootClock::now() + max_life);
     Session own(options, servers, session.server_set().server_timeout());
     own.run(clear_away(own, std::move(leftovers), std::move(unconfirmed)));
   } catch (const std::exception&) {
