@@ -209,7 +209,7 @@ class Stopping {
         if (!was_released(holder, run)) co_return vanished(holder, took);
         co_return is_asked ? stopped(holder, run, took) : gone();
       }
-      if (is_asked && !is_stoppable && !may_have_users(holder.id))
+      if (is_asked && !is_stoppable && !may_have_users(votes_, holder.id))
         co_return unused(holder, now() - began);
       const bool is_known = summarize(votes_).state != InspectState::unavailable;
       const bool is_final = !is_known && failure() != CommandResult::unavailable;
@@ -238,16 +238,6 @@ class Stopping {
       if (shown == nullptr || is_asked) shown = &taken->holder;
     }
     return shown;
-  }
-
-  /// Whether a quorum may show that processes use the lease.
-  [[nodiscard]] bool may_have_users(const LeaseId& id) const {
-    const auto number = std::ranges::count_if(votes_, [&](const InspectVote& vote) {
-      const auto* taken = std::get_if<Taken>(&vote);
-      if (taken == nullptr) return std::holds_alternative<Fault>(vote);
-      return taken->holder.id == id && !taken->holder.users.empty();
-    });
-    return static_cast<std::size_t>(number) >= quorum_of(votes_.size());
   }
 
   /// The run that ended with the lease; nullopt if none is recorded.

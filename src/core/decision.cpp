@@ -120,18 +120,26 @@ const LastRuns* runs_in(const InspectVote& vote) {
   return free != nullptr ? &free->runs : nullptr;
 }
 
-/// The fence that most servers show for a lease; among equals, the largest. A server that granted
-/// the lease late may show a different one.
-std::optional<Fence> fence_of_most(const std::vector<InspectVote>& votes, const LeaseId& id) {
-  std::map<Fence, std::size_t> shown;
+std::vector<Fence> fences_shown(const std::vector<InspectVote>& votes, const LeaseId& id) {
+  std::vector<Fence> fences;
   for (const InspectVote& vote : votes) {
     const Taken* taken = as<Taken>(vote);
     if (taken != nullptr && taken->holder.id == id && taken->holder.fence)
-      ++shown[*taken->holder.fence];
+      fences.push_back(*taken->holder.fence);
   }
-  const auto most = std::ranges::max_element(
-      shown, {}, [](const auto& entry) { return std::pair(entry.second, entry.first); });
-  return most == shown.end() ? std::nullopt : std::optional(most->first);
+  return fences;
+}
+
+/// Whether a quorum shows the lease like that, or may, as servers with faults hide what they have.
+template <class Question>
+bool quorum_may_show(const std::vector<InspectVote>& all_votes, const LeaseId& id, Question is_so) {
+  const std::vector<InspectVote> votes = without_duplicates(all_votes);
+  const auto number = std::ranges::count_if(votes, [&](const InspectVote& vote) {
+    const Taken* taken = as<Taken>(vote);
+    if (taken == nullptr) return as<Fault>(vote) != nullptr;
+    return taken->holder.id == id && is_so(taken->holder);
+  });
+  return static_cast<std::size_t>(number) >= quorum_of(votes.size());
 }
 
 /// Why we got no lease, if a quorum of servers answered or may still answer.
@@ -156,13 +164,11 @@ AcquireDecision classify_holders(const Votes<AcquireVote>& votes) {
 /// Why a quorum of grants is no longer possible.
 AcquireDecision classify_failure(const Votes<AcquireVote>& votes) {
   const std::size_t servers = votes.size();
-  const std::size_t denied = faults_of(votes, FaultKind::denied);
-  const std::size_t misconfigured = faults_of(votes, FaultKind::misconfigured);
-  if (no_quorum_without(denied, servers)) return AcquireDecision::denied;
-  if (no_quorum_without(misconfigured, servers)) return AcquireDecision::misconfigured;
-  // Neither kind alone rules out a quorum, so there are faults of both. Report the denial, as
-  // rights are easier to correct.
-  if (no_quorum_without(denied + misconfigured, servers)) return AcquireDecision::denied;
+  const auto lasting = lasting_obstacle(faults_of(votes, FaultKind::denied),
+                                        faults_of(votes, FaultKind::misconfigured), servers);
+  if (lasting) {
+    return *lasting == FaultKind::denied ? AcquireDecision::denied : AcquireDecision::misconfigured;
+  }
   const std::size_t answers =
       number_of<Granted>(votes) + number_of<Held>(votes) + number_of<Queued>(votes);
   if (answers + number_missing(votes) < quorum_of(servers)) return AcquireDecision::unavailable;
@@ -173,6 +179,25 @@ AcquireDecision classify_failure(const Votes<AcquireVote>& votes) {
 }
 
 }  // namespace
+
+std::optional<FaultKind> lasting_obstacle(std::size_t denied, std::size_t misconfigured,
+                                          std::size_t servers) {
+  if (no_quorum_without(denied, servers)) return FaultKind::denied;
+  if (no_quorum_without(misconfigured, servers)) return FaultKind::misconfigured;
+  // Neither kind alone rules out a quorum, so there are faults of both. Report the denial, as
+  // rights are easier to correct.
+  if (no_quorum_without(denied + misconfigured, servers)) return FaultKind::denied;
+  return std::nullopt;
+}
+
+std::optional<Fence> fence_of(const std::vector<Fence>& shown, std::size_t servers) {
+  const auto is_known = [&](const Fence& fence) {
+    return static_cast<std::size_t>(std::ranges::count(shown, fence)) >= quorum_of(servers);
+  };
+  if (const auto known = std::ranges::find_if(shown, is_known); known != shown.end()) return *known;
+  const auto largest = std::ranges::max_element(shown);
+  return largest == shown.end() ? std::nullopt : std::optional(*largest);
+}
 
 std::optional<Duration> guard_remaining(Duration up, Duration restart_guard) {
   if (restart_guard <= Duration::zero() || up > restart_guard + uptime_rounding)
@@ -290,6 +315,16 @@ const AcquireVote* AcquireTally::vote_of(std::size_t server) const {
   return vote ? &*vote : nullptr;
 }
 
+ExtendDecision decide_extension(std::size_t standing, std::size_t gone, std::size_t missing,
+                                std::size_t servers) {
+  const std::size_t quorum = quorum_of(servers);
+  if (standing >= quorum) return ExtendDecision::confirmed;
+  if (no_quorum_without(gone, servers)) return ExtendDecision::lost;
+  const bool may_confirm = standing + missing >= quorum;
+  const bool may_lose = missing > 0 && no_quorum_without(gone + missing, servers);
+  return may_confirm || may_lose ? ExtendDecision::undecided : ExtendDecision::too_few_answers;
+}
+
 ExtendTally::ExtendTally(std::size_t servers) : votes_(servers) {}
 
 void ExtendTally::count(std::size_t server, ExtendVote vote) {
@@ -304,16 +339,8 @@ void ExtendTally::count(std::size_t server, ExtendVote vote) {
 }
 
 ExtendDecision ExtendTally::decision() const {
-  const std::size_t servers = votes_.size();
-  const std::size_t quorum = quorum_of(servers);
-  const std::size_t extended = number_of<Extended>(votes_);
-  const std::size_t not_ours = number_of<NotOurs>(votes_);
-  const std::size_t missing = number_missing(votes_);
-  if (extended >= quorum) return ExtendDecision::confirmed;
-  if (no_quorum_without(not_ours, servers)) return ExtendDecision::lost;
-  const bool may_confirm = extended + missing >= quorum;
-  const bool may_lose = missing > 0 && no_quorum_without(not_ours + missing, servers);
-  return may_confirm || may_lose ? ExtendDecision::undecided : ExtendDecision::too_few_answers;
+  return decide_extension(number_of<Extended>(votes_), number_of<NotOurs>(votes_),
+                          number_missing(votes_), votes_.size());
 }
 
 const ExtendVote* ExtendTally::vote_of(std::size_t server) const {
@@ -370,7 +397,7 @@ Inspection summarize(const std::vector<InspectVote>& all_votes) {
   Inspection inspection;
   if (lead.holder != nullptr) {
     inspection.holder = *lead.holder;
-    inspection.holder->fence = fence_of_most(votes, lead.holder->id);
+    inspection.holder->fence = fence_of(fences_shown(votes, lead.holder->id), votes.size());
     // One server may have missed a user, or lost it.
     for (const InspectVote& vote : votes) {
       const Taken* taken = as<Taken>(vote);
@@ -397,15 +424,13 @@ Inspection summarize(const std::vector<InspectVote>& all_votes) {
   return inspection;
 }
 
-bool is_gone(const std::vector<InspectVote>& all_votes, const LeaseId& id) {
-  const std::vector<InspectVote> votes = without_duplicates(all_votes);
-  const auto may_have_it = std::ranges::count_if(votes, [&](const InspectVote& vote) {
-    const Taken* taken = as<Taken>(vote);
-    if (taken == nullptr) return as<Fault>(vote) != nullptr;
-    const auto& owner = taken->holder.owner;
-    return taken->holder.id == id && !(owner && owner->finished);
-  });
-  return static_cast<std::size_t>(may_have_it) < quorum_of(votes.size());
+bool is_gone(const std::vector<InspectVote>& votes, const LeaseId& id) {
+  return !quorum_may_show(
+      votes, id, [](const Holder& holder) { return !(holder.owner && holder.owner->finished); });
+}
+
+bool may_have_users(const std::vector<InspectVote>& votes, const LeaseId& id) {
+  return quorum_may_show(votes, id, [](const Holder& holder) { return !holder.users.empty(); });
 }
 
 Slots free_slots(const std::vector<InspectVote>& all_votes, std::size_t slots) {

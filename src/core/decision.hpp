@@ -23,6 +23,16 @@ constexpr std::size_t quorum_of(std::size_t servers) {
 /// but lock out every client for a while after each restart.
 inline constexpr std::size_t min_guarded_servers = 3;
 
+/// The kind of fault that time does not mend and that leaves no quorum, by how many servers have
+/// each: `denied` or `misconfigured`, of both together `denied`; nullopt: a quorum is left.
+std::optional<FaultKind> lasting_obstacle(std::size_t denied, std::size_t misconfigured,
+                                          std::size_t servers);
+
+/// The fence of a lease that servers show with these fences: the one that a quorum shows (PROTOCOL
+/// R6), else the largest, because a server that granted the lease late may have another; nullopt:
+/// none shows one.
+std::optional<Fence> fence_of(const std::vector<Fence>& shown, std::size_t servers);
+
 /// How much longer the restart guard withholds the vote of a server with this uptime (PROTOCOL R7);
 /// nullopt if the server may vote.
 std::optional<Duration> guard_remaining(Duration up, Duration restart_guard);
@@ -127,6 +137,10 @@ enum class ExtendDecision {
   too_few_answers,  ///< neither: retry while there is time
 };
 
+/// What becomes of a lease that so many servers have, have not, or have not voted about yet.
+ExtendDecision decide_extension(std::size_t standing, std::size_t gone, std::size_t missing,
+                                std::size_t servers);
+
 /// The votes of one round of extending.
 class ExtendTally {
  public:
@@ -193,6 +207,9 @@ Inspection summarize(const std::vector<InspectVote>& votes);
 /// answer are too few (PROTOCOL R12). A lease that only --min-hold keeps counts as gone, since no
 /// process holds it.
 bool is_gone(const std::vector<InspectVote>& votes, const LeaseId& id);
+
+/// Whether a quorum may show that processes use the lease.
+bool may_have_users(const std::vector<InspectVote>& votes, const LeaseId& id);
 
 /// Which of the slots 0 to `slots` - 1 are free on a quorum; of slots with names, their positions
 /// in InspectScope::slot_names.

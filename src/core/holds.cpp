@@ -25,17 +25,6 @@ const Holder* marked_by_most(const std::vector<ShownLock>& shown) {
   return most;
 }
 
-/// The fence of the lease, which a quorum knows (R6); a server that granted it late may have
-/// another.
-std::optional<Fence> fence_of(std::vector<Fence> fences, std::size_t quorum) {
-  if (fences.empty()) return std::nullopt;
-  std::ranges::sort(fences, std::greater());
-  for (const Fence fence : fences) {
-    if (static_cast<std::size_t>(std::ranges::count(fences, fence)) >= quorum) return fence;
-  }
-  return fences.front();
-}
-
 std::set<LeaseId> ids_of_slots_on_hold(const std::vector<ShownLock>& shown) {
   std::set<LeaseId> ids;
   for (const ShownLock& at : shown) {
@@ -109,7 +98,7 @@ std::optional<FoundHold> find_hold(const std::vector<ShownLock>& shown) {
     found.is_lifted = found.is_lifted || (holder->owner && holder->owner->lifted);
   }
   if (remaining.empty()) return std::nullopt;
-  found.holder.fence = fence_of(std::move(fences), quorum_of(shown.size()));
+  found.holder.fence = fence_of(fences, shown.size());
   std::ranges::sort(remaining, std::greater());
   found.remaining = remaining[std::min(quorum_of(shown.size()), remaining.size()) - 1];
   found.longest = std::min<Duration>(std::max(found.longest, remaining.front()), Ttl::max);

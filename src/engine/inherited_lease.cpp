@@ -36,17 +36,18 @@ class LeaseCheckTally {
   [[nodiscard]] ExtendDecision decision() const {
     std::size_t standing = 0;
     std::size_t gone = 0;
+    std::size_t missing = 0;
     const std::vector<InspectVote> votes = this->votes();
-    for (const InspectVote& vote : votes) {
-      if (holder(vote) != nullptr) {
+    for (std::size_t i = 0; i < votes.size(); ++i) {
+      if (!votes_.has(i)) {
+        ++missing;
+      } else if (holder(votes[i]) != nullptr) {
         ++standing;
-      } else if (!std::holds_alternative<Fault>(vote)) {
+      } else if (!std::holds_alternative<Fault>(votes[i])) {
         ++gone;
       }
     }
-    if (standing >= quorum_of(votes.size())) return ExtendDecision::confirmed;
-    if (votes.size() - gone < quorum_of(votes.size())) return ExtendDecision::lost;
-    return votes_.complete() ? ExtendDecision::too_few_answers : ExtendDecision::undecided;
+    return decide_extension(standing, gone, missing, votes.size());
   }
 
   [[nodiscard]] std::vector<InspectVote> votes() const {

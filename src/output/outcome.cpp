@@ -111,15 +111,14 @@ CommandResult result_of(AcquireDecision why) {
 }
 
 CommandResult result_for_faults(const std::vector<ServerFault>& faults, std::size_t servers) {
-  const auto blocks = [&](FaultKind kind) {
-    const auto count = std::count_if(faults.begin(), faults.end(), [&](const ServerFault& fault) {
-      return fault.fault.kind == kind;
-    });
-    return servers - static_cast<std::size_t>(count) < quorum_of(servers);
+  const auto number_of = [&](FaultKind kind) {
+    return static_cast<std::size_t>(std::ranges::count(
+        faults, kind, [](const ServerFault& server) { return server.fault.kind; }));
   };
-  if (blocks(FaultKind::denied)) return CommandResult::denied;
-  if (blocks(FaultKind::misconfigured)) return CommandResult::config;
-  return CommandResult::unavailable;
+  const auto lasting =
+      lasting_obstacle(number_of(FaultKind::denied), number_of(FaultKind::misconfigured), servers);
+  if (!lasting) return CommandResult::unavailable;
+  return *lasting == FaultKind::denied ? CommandResult::denied : CommandResult::config;
 }
 
 }  // namespace redlock::output

@@ -148,6 +148,21 @@ TEST(AcquireTally, IsDeniedOrMisconfiguredWhenNoQuorumIsLeft) {
   expect_each("ddAAA", busy);
 }
 
+TEST(LastingObstacle, IsWhatLeavesNoQuorum) {
+  EXPECT_EQ(lasting_obstacle(2, 0, 3), FaultKind::denied);
+  EXPECT_EQ(lasting_obstacle(0, 2, 3), FaultKind::misconfigured);
+  EXPECT_EQ(lasting_obstacle(1, 2, 5), FaultKind::denied);
+  EXPECT_EQ(lasting_obstacle(1, 3, 5), FaultKind::misconfigured);
+  EXPECT_EQ(lasting_obstacle(1, 0, 3), std::nullopt);
+  EXPECT_EQ(lasting_obstacle(0, 0, 1), std::nullopt);
+}
+
+TEST(Fence, IsTheOneThatAQuorumShowsOrElseTheLargest) {
+  EXPECT_EQ(fence_of({Fence(9), Fence(8), Fence(8)}, 3), Fence(8));
+  EXPECT_EQ(fence_of({Fence(7), Fence(7), Fence(8)}, 5), Fence(8));
+  EXPECT_EQ(fence_of({}, 3), std::nullopt);
+}
+
 TEST(AcquireTally, SeesADuplicateBeforeAllElse) {
   expect_each("g2 gg2 2.. dd2 AA2..", duplicate);
 }
