@@ -142,9 +142,11 @@ bool StopSchedule::leaves_time(Instant now) const {
   return now < before(kill_by(), plan_.grace);
 }
 
-bool StopSchedule::promises_death() const {
+Duration StopSchedule::late_by(Instant dead) const {
   const auto why = stopped();
-  return why && (keeps_lease(*why) || (*why == StopReason::lease && plan_.on_lost == OnLost::kill));
+  const bool promises_death =
+      why && (keeps_lease(*why) || (*why == StopReason::lease && plan_.on_lost == OnLost::kill));
+  return promises_death ? std::max(Duration::zero(), dead - deadline_) : Duration::zero();
 }
 
 /// Of two reasons, returns the one that came first: it decides how the command is stopped, and the

@@ -139,8 +139,9 @@ class StopSchedule {
   /// Whether a command that starts now has more than its grace before kill_by().
   [[nodiscard]] bool leaves_time(Instant now) const;
 
-  /// Whether all must have been dead before the deadline, by the reason of the stop.
-  [[nodiscard]] bool promises_death() const;
+  /// How long after the deadline all were dead, if `dead` is when; zero: in time, or the reason of
+  /// the stop does not promise it.
+  [[nodiscard]] Duration late_by(Instant dead) const;
 
  private:
   [[nodiscard]] Instant terminate_at() const;

@@ -95,7 +95,7 @@ asio::awaitable<GuardEnd> ProcessGuard::finish() {
   }
   co_await until_all_ended();
   end.left = co_await kill_all();
-  end.late = std::max(Duration::zero(), clock_.now() - schedule_.deadline());
+  end.late = schedule_.late_by(clock_.now());
   co_return end;
 }
 

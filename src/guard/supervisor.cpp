@@ -354,8 +354,7 @@ CommandEnd Supervisor::make_end(bool dead, Instant over) const {
   end.interrupted = ended_ && ended_->interrupted;
   end.unkillable = !dead;
   end.hook_failure = hook_.failure();
-  if (schedule_.promises_death())
-    end.late = std::max(Duration::zero(), over - schedule_.deadline());
+  end.late = schedule_.late_by(over);
   end.all_dead = tree_.nothing_left();
   if (!end.all_dead) end.left = tree_.descendants();
 

@@ -268,19 +268,20 @@ TEST(StopSchedule, LeavesTimeToStartMoreThanAGraceBeforeTheMargin) {
   EXPECT_FALSE(schedule.leaves_time(at(13)));
 }
 
-TEST(StopSchedule, PromisesDeathBeforeTheDeadlineUnlessTheCommandMayOutliveItsLease) {
-  const auto promised = [](const std::string& events, OnLost on_lost) {
+TEST(StopSchedule, IsLateAfterTheDeadlineUnlessTheCommandMayOutliveItsLease) {
+  const auto is_late = [](const std::string& events, OnLost on_lost) {
     StopSchedule schedule(with(on_lost));
     schedule.arm(at(20), at(0));
     for (const char event : events) apply(schedule, event, at(1));
     (void)schedule.step(at(1));
-    return schedule.promises_death();
+    EXPECT_EQ(schedule.late_by(at(20)), Duration::zero());
+    return schedule.late_by(at(21)) == 1s;
   };
-  EXPECT_FALSE(promised("", OnLost::kill));
-  EXPECT_TRUE(promised("l", OnLost::kill));
-  EXPECT_FALSE(promised("l", OnLost::term));
-  EXPECT_FALSE(promised("l", OnLost::warn));
-  EXPECT_TRUE(promised("a", OnLost::warn));
+  EXPECT_FALSE(is_late("", OnLost::kill));
+  EXPECT_TRUE(is_late("l", OnLost::kill));
+  EXPECT_FALSE(is_late("l", OnLost::term));
+  EXPECT_FALSE(is_late("l", OnLost::warn));
+  EXPECT_TRUE(is_late("a", OnLost::warn));
 }
 
 }  // namespace
