@@ -117,8 +117,7 @@ class AcquireHere {
 
   void give_up(const NotGranted& why) {
     if (why.interrupted) {
-      state_.outcome = report_.outcome_of(output::CommandResult::interrupted, {});
-      state_.outcome.exit_code = exit_code_of({0, state_.signal});
+      report_.conclude_signalled(state_.signal, output::CommandResult::interrupted);
     } else {
       report_.conclude(why.outcome);
     }

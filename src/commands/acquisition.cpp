@@ -44,9 +44,7 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> Acquisition::wait
     if (supersession_) order.supersession = supersession_;
     supersession_ = order.supersession;
   }
-  WaitPolicy policy = options_.wait;
-  if (policy.wait)
-    policy.wait = std::max(Duration::zero(), *policy.wait - (session_.clock().now() - began_));
+  const WaitPolicy policy = options_.wait.after(session_.clock().now() - began_);
   // With --replace, the holder may be an enclosing run: stopping that would stop us, too.
   const bool insists_on_wait = options_.insists_on_wait && !options_.replaces;
   co_return co_await wait_for_locks(session_, std::move(orders), policy, insists_on_wait);
@@ -59,10 +57,7 @@ asio::awaitable<std::optional<NotGranted>> Acquisition::find_obstacle(HeldSet& l
     const ExtendResult renewed = co_await leases.extend();
     if (renewed.decision != ExtendDecision::confirmed) co_return not_renewed(renewed);
   }
-  if (const auto& asked = leases.stop_requested()) {
-    WaitFailure stopped{asked->resource, {}, true, asked->request};
-    co_return failed(stopped);
-  }
+  if (const auto& asked = leases.stop_requested()) co_return failed(stopped_by(*asked));
   if (session_.interrupt().raised()) co_return NotGranted{{}, std::nullopt, true};
   co_return std::nullopt;
 }

@@ -54,12 +54,10 @@ asio::awaitable<void> HeldCommand::watch_parent_process() {
 void HeldCommand::conclude_interrupted() {
   if (const auto guard = link_.killed_guard())
     return report_.conclude(outcome_of_killed_guard(*guard, options_));
-  output::Outcome outcome =
-      report_.outcome_of(CommandResult::parent_gone,
-                         "the process that started redlock-cli has ended; the command was not run");
-  state_.signal = SIGHUP;  // as when a terminal is closed
-  outcome.exit_code = exit_code_of({0, state_.signal});
-  report_.conclude(std::move(outcome));
+  // As when a terminal is closed.
+  report_.conclude_signalled(
+      SIGHUP, CommandResult::parent_gone,
+      "the process that started redlock-cli has ended; the command was not run");
 }
 
 // --- The start ---

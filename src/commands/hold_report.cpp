@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "commands/conclusion.hpp"
+#include "commands/exit_as.hpp"
 #include "output/failure_text.hpp"
 
 namespace redlock::commands {
@@ -73,6 +74,13 @@ void HoldReport::conclude(output::Outcome outcome) {
 
 void HoldReport::conclude(CommandResult result, std::string message) {
   conclude(outcome_of(result, std::move(message)));
+}
+
+void HoldReport::conclude_signalled(int signal, CommandResult result, std::string message) {
+  state.signal = signal;
+  output::Outcome outcome = outcome_of(result, std::move(message));
+  outcome.exit_code = exit_code_of({0, signal});
+  conclude(std::move(outcome));
 }
 
 void HoldReport::released(const SetReleaseResult& result, Instant granted) {

@@ -56,6 +56,8 @@ class HoldReport {
   [[nodiscard]] output::Outcome outcome_of(output::CommandResult result, std::string message) const;
   void conclude(output::Outcome outcome);
   void conclude(output::CommandResult result, std::string message);
+  /// The command dies of the signal.
+  void conclude_signalled(int signal, output::CommandResult result, std::string message = {});
   void report_conclusion() const { add(output::event::Concluded{state.outcome}); }
 
   /// The leases of an acquire were released. `granted`: when they were granted.

@@ -67,10 +67,7 @@ void HolderProcess::conclude_interrupted() {
     return report_.conclude(std::move(outcome));
   }
   if (link_.wait_ended_by() == 0) return guarded_.conclude_interrupted();
-  state.signal = link_.wait_ended_by();
-  output::Outcome outcome = report_.outcome_of(CommandResult::interrupted, {});
-  outcome.exit_code = exit_code_of({0, state.signal});
-  report_.conclude(std::move(outcome));
+  report_.conclude_signalled(link_.wait_ended_by(), CommandResult::interrupted);
 }
 
 /// For --record-skips. If the servers do not record the skip, the command ends the same way.

@@ -194,6 +194,12 @@ class Transition {
 
 }  // namespace
 
+WaitPolicy WaitPolicy::after(Duration waited) const {
+  WaitPolicy rest = *this;
+  if (wait) rest.wait = std::max(Duration::zero(), *wait - waited);
+  return rest;
+}
+
 WaitStep after_failure(const WaitState& state, const AttemptFailure& failure,
                        const WaitPolicy& policy, const WaitContext& context,
                        const RandomBits& random) {

@@ -11,6 +11,9 @@
 namespace redlock {
 
 struct WaitPolicy {
+  /// The policy for the rest of a wait that has lasted for so long.
+  [[nodiscard]] WaitPolicy after(Duration waited) const;
+
   std::optional<Duration> wait;  ///< how long to wait for a lock that is held; nullopt: forever;
                                  ///< zero: try once
   Duration unavailable_wait{};   ///< how long to tolerate that no quorum answers; not at all if

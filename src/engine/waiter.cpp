@@ -29,6 +29,12 @@ constexpr Milliseconds max_without_poll = protocol::newest_life - std::chrono::h
 
 }  // namespace
 
+WaitFailure stopped_by(const StopRequested& request) {
+  WaitFailure failure{request.resource, {}, true, request.request};
+  failure.failure.why = AcquireDecision::stopped;
+  return failure;
+}
+
 Waiter::Waiter(ServerSet& server_set, AcquireOrder order, WaitPolicy policy, Interrupt& interrupt)
     : server_set_(server_set),
       order_(std::move(order)),
@@ -187,8 +193,7 @@ SetWaiter::SetWaiter(ServerSet& server_set, std::vector<AcquireOrder> orders, Wa
 asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> SetWaiter::next() {
   for (;;) {
     if (const auto requested = set_->stop_requested()) {
-      WaitFailure stopped{requested->resource, {}, true, requested->request};
-      stopped.failure.why = AcquireDecision::stopped;
+      WaitFailure stopped = stopped_by(*requested);
       co_await give_up();
       co_return unexpected<WaitFailure>(std::move(stopped));
     }
@@ -212,7 +217,9 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> SetWaiter::next()
         continue;
       }
     }
-    if (!waiter_) waiter_.emplace(server_set_, current(), remaining_policy(), interrupt_);
+    if (!waiter_)
+      waiter_.emplace(server_set_, current(), policy_.after(server_set_.clock().now() - began_),
+                      interrupt_);
     auto result = co_await waiter_->next();
     if (result) {
       waiter_.reset();
@@ -255,13 +262,6 @@ asio::awaitable<bool> SetWaiter::complete_with(Lease lease) {
   if (is_good()) co_return true;
   co_await give_up();
   co_return false;
-}
-
-WaitPolicy SetWaiter::remaining_policy() const {
-  WaitPolicy policy = policy_;
-  if (policy.wait)
-    policy.wait = std::max(Duration::zero(), *policy.wait - (server_set_.clock().now() - began_));
-  return policy;
 }
 
 /// Whether all leases are still valid: one that was acquired long before the others may have ended.

@@ -20,6 +20,9 @@ struct WaitFailure {
   std::optional<StopRequest> stop_request{};  ///< if a stop request ended the wait
 };
 
+/// The failure of a wait that a stop request ended, for a lock that it had already acquired.
+WaitFailure stopped_by(const StopRequested& request);
+
 /// Acquires a lock, with as many attempts as the policy allows, and returns the result of each:
 ///
 ///     Waiter waiter(…);
@@ -98,7 +101,6 @@ class SetWaiter {
 
  private:
   [[nodiscard]] const AcquireOrder& current() const { return orders_[set_->leases().size()]; }
-  [[nodiscard]] WaitPolicy remaining_policy() const;
   [[nodiscard]] bool is_good() const;
   asio::awaitable<bool> complete_with(Lease lease);
   [[nodiscard]] bool own_lease_unavailable(const AttemptFailure& failure) const;
