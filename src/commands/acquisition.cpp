@@ -76,14 +76,10 @@ NotGranted Acquisition::needs_own_lease() const {
 }
 
 NotGranted Acquisition::not_renewed(const ExtendResult& renewed) const {
-  const bool lost = renewed.decision == ExtendDecision::lost;
-  const CommandResult how =
-      lost ? CommandResult::lost
-           : output::result_for_faults(renewed.faults, session_.server_set().size());
-  const std::string why = lost ? output::not_ours_text(renewed.not_ours)
-                               : "no quorum; " + output::faults_text(renewed.faults);
-  output::Outcome outcome = output::outcome_of(demands_.command, options_.resources, how,
-                                               "lost while the other keys were acquired: " + why);
+  output::Outcome outcome = output::outcome_of(
+      demands_.command, options_.resources,
+      output::result_of(renewed, session_.server_set().size()),
+      "lost while the other keys were acquired: " + output::failure_text(renewed));
   outcome.faults = renewed.faults;
   return {std::move(outcome)};
 }

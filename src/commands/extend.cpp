@@ -17,37 +17,18 @@
 namespace redlock::commands {
 namespace {
 
-/// The result of the command and its message, for the result of one lease.
-struct Meaning {
-  output::CommandResult result;
-  std::string message;
-};
-
-Meaning meaning_of(const ExtendResult& result, std::size_t servers) {
-  switch (result.decision) {
-    case ExtendDecision::confirmed:
-      return {output::CommandResult::extended, {}};
-    case ExtendDecision::lost:
-      return {output::CommandResult::lost,
-              "cannot extend: " + output::not_ours_text(result.not_ours)};
-    case ExtendDecision::undecided:
-    case ExtendDecision::too_few_answers:
-      break;
-  }
-  return {output::result_for_faults(result.faults, servers),
-          "cannot extend: no quorum; " + output::faults_text(result.faults)};
-}
-
 /// The outcome for one key. Reports a failure.
 output::Outcome outcome_of_extend(const Session& session, const Resource& resource,
                                   const ExtendResult& result, std::size_t servers) {
-  const Meaning meaning = meaning_of(result, servers);
-  output::Outcome outcome =
-      output::outcome_of("extend", {resource}, meaning.result, meaning.message);
+  const bool is_extended = result.decision == ExtendDecision::confirmed;
+  output::Outcome outcome = output::outcome_of(
+      "extend", {resource},
+      is_extended ? output::CommandResult::extended : output::result_of(result, servers),
+      is_extended ? "" : "cannot extend: " + output::failure_text(result));
   if (result.not_ours) outcome.holder = result.not_ours->holder;
   outcome.faults = result.faults;
   if (outcome.exit_code != 0)
-    session.console().error(fmt::format("{}: {}", output::key_text(resource), meaning.message));
+    session.console().error(fmt::format("{}: {}", output::key_text(resource), outcome.message));
   return outcome;
 }
 

@@ -34,7 +34,8 @@ class Lifting {
     // A server may show it that was away when the hold was lifted.
     const std::optional<FoundHold> hold = find_hold(shown_by(votes_));
     const bool is_main = hold && (!found.holder || hold->holder.id == found.holder->id);
-    if (is_main && !slot_problem(hold->holder)) co_return co_await lift(*hold);
+    const bool fits = hold && !output::slot_mismatch(hold->holder, options_.slot);
+    if (is_main && fits) co_return co_await lift(*hold);
     if (found.state == InspectState::free) {
       co_return outcome_of(
           CommandResult::free,
@@ -76,19 +77,10 @@ class Lifting {
     co_return lifted;
   }
 
-  /// Why --slot, or its absence, does not match the lock; nullptr if it does.
-  [[nodiscard]] const char* slot_problem(const Holder& holder) const {
-    if (!holder.owner || holder.foreign) return nullptr;
-    const bool has_slots = holder.owner->slots > 0;
-    if (options_.slot && !has_slots) return "it has one holder: leave out --slot";
-    if (!options_.slot && has_slots) return "choose a slot with --slot SLOT";
-    return nullptr;
-  }
-
   [[nodiscard]] output::Outcome not_on_hold(const Holder& holder) const {
     const std::string held = output::held_text(holder);
     std::string why;
-    if (const char* problem = slot_problem(holder)) {
+    if (const char* problem = output::slot_mismatch(holder, options_.slot)) {
       why = fmt::format("{}: {}", problem, held);
     } else if (holder.owner && holder.owner->lifted) {
       return outcome_of(CommandResult::released, "already lifted" + users_text(holder.id));

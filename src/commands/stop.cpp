@@ -122,19 +122,13 @@ class Stopping {
                       "left alone, it has another fence: " + output::held_text(holder), holder);
   }
 
-  /// Why --slot, or its absence, does not match the lock; empty if it does.
+  /// Why neither the holder nor one of its slots can be asked; empty if one can.
   [[nodiscard]] std::string slot_problem(const Holder& holder) const {
     const std::string held = output::held_text(holder);
-    if (holder.shared && !options_.slot) {
-      const bool has_slots = holder.owner && holder.owner->slots > 0;
-      return (has_slots
-                  ? "choose a slot with --slot SLOT: "
-                  : "a process that shares a lock cannot be asked to stop; stop it on its host: ") +
-             held;
-    }
-    const bool is_alone = !holder.foreign && holder.owner && holder.owner->slots == 0;
-    if (options_.slot && is_alone) return "it has one holder: leave out --slot; " + held;
-    return {};
+    if (const char* problem = output::slot_mismatch(holder, options_.slot))
+      return fmt::format("{}: {}", problem, held);
+    if (!holder.shared || options_.slot) return {};
+    return "a process that shares a lock cannot be asked to stop; stop it on its host: " + held;
   }
 
   /// Why the holder cannot be asked to stop, and what to do instead; empty if it can be asked.

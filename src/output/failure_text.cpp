@@ -164,6 +164,11 @@ std::string not_ours_text(const std::optional<NotOurs>& not_ours) {
   return "no longer the holder";
 }
 
+std::string failure_text(const ExtendResult& result) {
+  return result.decision == ExtendDecision::lost ? not_ours_text(result.not_ours)
+                                                 : "no quorum; " + faults_text(result.faults);
+}
+
 std::string ended_text(const LeaseEnded& ended) {
   if (ended.state == LeaseState::expired) return "it could not be renewed in time";
   return not_ours_text(ended.not_ours);

@@ -36,6 +36,9 @@ std::string failure_text(const Resource& resource, const AttemptFailure& failure
 /// Why a lease was lost.
 std::string not_ours_text(const std::optional<NotOurs>& not_ours);
 
+/// Why an extension that was not confirmed failed.
+std::string failure_text(const ExtendResult& result);
+
 /// How a lease ended while a command ran under it.
 std::string ended_text(const LeaseEnded& ended);
 

@@ -151,6 +151,14 @@ std::string held_text(const Holder& holder, const TakenSlots& slots) {
   return is_in_slots(holder) ? slots_text(slots, holder) : sole_or_shared_text(holder);
 }
 
+const char* slot_mismatch(const Holder& holder, const std::optional<std::string>& slot) {
+  if (!holder.owner || holder.foreign) return nullptr;
+  const bool has_slots = holder.owner->slots > 0;
+  if (slot && !has_slots) return "it has one holder: leave out --slot";
+  if (!slot && has_slots) return "choose a slot with --slot SLOT";
+  return nullptr;
+}
+
 std::string holder_text(const Holder& holder) {
   std::string text = who_text(holder);
   const std::string age = holder.age ? ", for " + format_duration(*holder.age) : "";

@@ -22,6 +22,10 @@ std::string held_text(const Holder& holder);
 /// The same, but of a lock that is shared in slots `2 of 4 slots taken, the latest by …`.
 std::string held_text(const Holder& holder, const TakenSlots& slots);
 
+/// Why --slot, or its absence, does not match the lock of this holder; nullptr: it does, or that is
+/// not known.
+const char* slot_mismatch(const Holder& holder, const std::optional<std::string>& slot);
+
 /// Which process holds the lock, for how long, and when it expires.
 std::string holder_text(const Holder& holder);
 

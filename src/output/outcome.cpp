@@ -110,6 +110,11 @@ CommandResult result_of(AcquireDecision why) {
   return CommandResult::unavailable;
 }
 
+CommandResult result_of(const ExtendResult& result, std::size_t servers) {
+  return result.decision == ExtendDecision::lost ? CommandResult::lost
+                                                 : result_for_faults(result.faults, servers);
+}
+
 CommandResult result_for_faults(const std::vector<ServerFault>& faults, std::size_t servers) {
   const auto number_of = [&](FaultKind kind) {
     return static_cast<std::size_t>(std::ranges::count(

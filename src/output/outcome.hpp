@@ -75,6 +75,9 @@ Outcome outcome_of(std::string_view command, std::vector<Resource> resources, Co
 /// How a failed acquire ends the command.
 CommandResult result_of(AcquireDecision why);
 
+/// How an extension that was not confirmed ends the command.
+CommandResult result_of(const ExtendResult& result, std::size_t servers);
+
 /// How a command ends when too few servers answered: denied, config or unavailable, depending on
 /// what prevents a quorum.
 CommandResult result_for_faults(const std::vector<ServerFault>& faults, std::size_t servers);
