@@ -140,7 +140,7 @@ class AcquireHere {
       }
       state_.signal = unwritten->signal;
     }
-    const SetReleaseResult released = co_await leases.release(/*by_hand=*/false);
+    const SetReleaseResult released = co_await leases.release();
     report_.released(released, acquisition_.ended());
     output_.take_back();
     report_.undone(text ? unwritten->why : text.error());

@@ -30,7 +30,7 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, NotGranted>> Acquisition::acqui
   if (!granted) co_return unexpected<NotGranted>(failed(granted.error()));
   auto obstacle = co_await find_obstacle(**granted);
   if (obstacle) {
-    (void)co_await (*granted)->release(/*by_hand=*/false);
+    (void)co_await (*granted)->release();
     co_return unexpected<NotGranted>(std::move(*obstacle));
   }
   co_return std::move(*granted);

@@ -232,8 +232,11 @@ asio::awaitable<void> HeldCommand::released(SetReleaseResult result) {
   const bool turned_out_lost = conclude_release(state_, leases_->leases(), result);
   if (!state_.leases.empty()) {
     const bool is_ours = has_own(leases_->leases());
-    report_.add(event::Released{state_.released, !is_ours, result.left_to_users, state_.held,
-                                is_ours ? expire_in_ : Duration::zero()});
+    report_.add(event::Released{.confirmed = state_.released,
+                                .inherited = !is_ours,
+                                .left_to_users = result.left_to_users,
+                                .held = state_.held,
+                                .expire_in = is_ours ? expire_in_ : Duration::zero()});
   }
   if (turned_out_lost) report_.report_conclusion();
   if (!turned_out_lost && !was_lost) {
@@ -256,9 +259,11 @@ asio::awaitable<void> HeldCommand::released(SetReleaseResult result) {
 /// lease.
 void HeldCommand::report_left(std::string processes, bool killed, bool left_to_users) {
   const bool is_protected = !has_own(state_.leases) && guards_live(state_.leases);
-  report_.add(event::LeftRunning{std::move(processes), killed,
-                                 options_.sets_descendants || is_protected,
-                                 !is_protected && !killed, left_to_users});
+  report_.add(event::LeftRunning{.processes = std::move(processes),
+                                 .killed = killed,
+                                 .expected = options_.sets_descendants || is_protected,
+                                 .unprotected = !is_protected && !killed,
+                                 .left_to_users = left_to_users});
 }
 
 std::optional<FrontReport> HeldCommand::last_report() {

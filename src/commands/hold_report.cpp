@@ -89,8 +89,11 @@ void HoldReport::released(const SetReleaseResult& result, Instant granted) {
   const bool is_ours = has_own(state.leases);
   state.released = is_ours && (by_hand || result.result.decision == ReleaseDecision::released);
   state.held = session_.clock().now() - granted;
-  add(event::Released{state.released, !is_ours, result.left_to_users, state.held,
-                      Duration::zero()});
+  add(event::Released{.confirmed = state.released,
+                      .inherited = !is_ours,
+                      .left_to_users = result.left_to_users,
+                      .held = state.held,
+                      .expire_in = Duration::zero()});
 }
 
 void HoldReport::undone(const std::string& why) {

@@ -104,7 +104,7 @@ asio::awaitable<bool> HolderProcess::hold() {
 
 /// While the job is paused before its start, others may have the lock.
 asio::awaitable<void> HolderProcess::release_while_paused() {
-  (void)co_await leases_->release(/*by_hand=*/false);
+  (void)co_await leases_->release();
   report_.add(event::ReleasedWhilePaused{});
   co_await link_.until_continued();
 }
@@ -144,7 +144,7 @@ void HolderProcess::note(const StopRequested& event) {
 }
 
 asio::awaitable<void> HolderProcess::release(Parting parting) {
-  SetReleaseResult result = co_await leases_->release(/*by_hand=*/false, std::move(parting.terms));
+  SetReleaseResult result = co_await leases_->release(std::move(parting.terms));
   co_await guarded_.released(std::move(result));
 }
 

@@ -149,7 +149,7 @@ asio::awaitable<ExtendResult> HeldSet::extend() {
   co_return result;
 }
 
-asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, ReleaseTerms terms) {
+asio::awaitable<SetReleaseResult> HeldSet::release(ReleaseTerms terms) {
   released_ = true;
   if (changed_) changed_->notify();
   const std::vector<std::size_t> ours = this->ours();
@@ -182,7 +182,7 @@ asio::awaitable<SetReleaseResult> HeldSet::release(bool by_hand, ReleaseTerms te
     }
     ReleaseTerms its_terms = terms;
     if (!its_terms.run) its_terms.run = lease.fresh;
-    results[i] = co_await held.release(by_hand, std::move(its_terms));
+    results[i] = co_await held.release(/*by_hand=*/false, std::move(its_terms));
   };
   co_await run_all(server_set_.executor(), server_set_.clock(), ours.size(), release_one);
 
@@ -284,7 +284,7 @@ asio::awaitable<void> release_unconfirmed(ServerSet& server_set, Interrupt& inte
     }
     left->terms.expire_in =
         std::max(Duration::zero(), left->terms.expire_in - (clock.now() - left->as_of));
-    (void)co_await set->release(/*by_hand=*/false, std::move(left->terms));
+    (void)co_await set->release(std::move(left->terms));
     co_await sleep_until(clock, clock.now() + unavailable_delay(k, server_set.random()));
   }
 }

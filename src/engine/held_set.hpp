@@ -98,7 +98,7 @@ class HeldSet : public std::enable_shared_from_this<HeldSet> {
   /// round confirms all leases before (PROTOCOL L4). If one is lost, the run is not recorded as a
   /// success, and the result is `not_ours`. If no quorum answers, nothing is released: the release
   /// is left to release_unconfirmed(), and the result is `unavailable`.
-  asio::awaitable<SetReleaseResult> release(bool by_hand, ReleaseTerms terms = {});
+  asio::awaitable<SetReleaseResult> release(ReleaseTerms terms = {});
 
  private:
   void start(std::size_t index);

@@ -240,7 +240,7 @@ asio::awaitable<Result<std::shared_ptr<HeldSet>, WaitFailure>> SetWaiter::next()
 asio::awaitable<void> SetWaiter::give_up() {
   waiter_.reset();
   if (set_->leases().empty()) co_return;
-  (void)co_await set_->release(/*by_hand=*/false);
+  (void)co_await set_->release();
   set_ = std::make_shared<HeldSet>(server_set_, interrupt_);
 }
 

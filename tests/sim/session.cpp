@@ -282,7 +282,7 @@ asio::awaitable<void> Session::leave_out(std::shared_ptr<HeldSet> set) {
   stopped_ = true;
   const Lease lease = set->leases().front();
   world_.referee(lease.resource).stopped(*process_, lease.token);
-  const SetReleaseResult result = co_await set->release(/*by_hand=*/false);
+  const SetReleaseResult result = co_await set->release();
   world_.referee(lease.resource).released(lease.token, result.result);
 }
 
@@ -342,7 +342,7 @@ asio::awaitable<void> Session::work_under(std::shared_ptr<HeldSet> set) {
   if (terms.run && expire_in > Duration::zero()) terms.finished = order(plan_.first_key).owner;
   if (terms.run && terms.run->success) world_.ended_well(started);
   const std::optional<RunRecord> run = terms.run;
-  const SetReleaseResult result = co_await set->release(/*by_hand=*/false, std::move(terms));
+  const SetReleaseResult result = co_await set->release(std::move(terms));
   if (run && run->success && result.recorded) world_.recorded(*this, started);
   if (expire_in > Duration::zero()) co_return;
   for (const Lease& one : leases) {
@@ -464,7 +464,7 @@ asio::awaitable<void> Session::work_below(Process& inner, const Token& parent,
     referee.granted(inner, lease);
     referee.stopped(inner, lease.token);
   }
-  (void)co_await set->release(/*by_hand=*/false);
+  (void)co_await set->release();
 }
 
 asio::awaitable<void> Session::work_by_hand(Lease lease) {

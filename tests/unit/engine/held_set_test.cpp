@@ -186,7 +186,7 @@ TEST_F(SetWaiterTest, NeverDeadlocksWithOthersThatSort) {
     Client& other = world.client(i + 2);
     world.start([this, &ending = endings[i], &other]() -> asio::awaitable<void> {
       ending = co_await set_to_the_end(other, orders(), for_ever);
-      if (ending.set) (void)co_await ending.set->release(/*by_hand=*/false);
+      if (ending.set) (void)co_await ending.set->release();
     });
   }
   world.settle_for(60s);
@@ -340,7 +340,7 @@ TEST_F(HeldSetTest, KeepsAllAliveUntilItIsReleased) {
   EXPECT_TRUE(is_ours("a"));
   EXPECT_TRUE(is_ours("b"));
   EXPECT_GT(set->deadline(), world.now());
-  EXPECT_EQ(world.run(set->release(/*by_hand=*/false)).result.decision, ReleaseDecision::released);
+  EXPECT_EQ(world.run(set->release()).result.decision, ReleaseDecision::released);
   const std::size_t until_then = extended;
   world.settle_for(20s);
   EXPECT_EQ(extended, until_then);
@@ -380,7 +380,7 @@ TEST_F(HeldSetTest, EndsWithTheEarliestDeadline) {
 
 TEST_F(HeldSetTest, ReleasesTheLastFirst) {
   std::vector<std::string> wanted{set->leases()[1].token.secret(), set->leases()[0].token.secret()};
-  (void)world.run(set->release(/*by_hand=*/false));
+  (void)world.run(set->release());
   EXPECT_EQ(client.server(0).tokens(Question::release), wanted);
 }
 
@@ -388,7 +388,7 @@ TEST_F(HeldSetTest, IsReleasedWithinOneServerTimeoutBySilentServers) {
   std::vector<std::string> wanted{set->leases()[1].token.secret(), set->leases()[0].token.secret()};
   client.every_server({.silent = true});
   const Instant began = world.now();
-  const SetReleaseResult worst = world.run(set->release(/*by_hand=*/false));
+  const SetReleaseResult worst = world.run(set->release());
   EXPECT_EQ(worst.result.decision, ReleaseDecision::unavailable);
   EXPECT_EQ(world.now() - began, server_timeout);
   EXPECT_EQ(client.server(0).tokens(Question::release), wanted);
@@ -396,7 +396,7 @@ TEST_F(HeldSetTest, IsReleasedWithinOneServerTimeoutBySilentServers) {
 
 TEST_F(HeldSetTest, ReportsTheWorstRelease) {
   hold("b", std::nullopt);
-  const SetReleaseResult worst = world.run(set->release(/*by_hand=*/false));
+  const SetReleaseResult worst = world.run(set->release());
   EXPECT_EQ(worst.result.decision, ReleaseDecision::not_ours);
   EXPECT_EQ(worst.resource, resource("b"));
   EXPECT_EQ(world.stores_in_use(resource("a")), 0U);
@@ -418,7 +418,7 @@ ReleaseTerms of_success(Instant now) {
 }
 
 TEST_F(HeldSetTest, RecordsASuccessOnceAQuorumHasConfirmedEveryLease) {
-  const auto result = world.run(set->release(false, of_success(world.now())));
+  const auto result = world.run(set->release(of_success(world.now())));
   EXPECT_EQ(result.result.decision, ReleaseDecision::released);
   EXPECT_TRUE(result.confirmed);
   EXPECT_TRUE(result.recorded);
@@ -429,7 +429,7 @@ TEST_F(HeldSetTest, RecordsASuccessOnceAQuorumHasConfirmedEveryLease) {
 TEST_F(HeldSetTest, RecordsNoSuccessAnywhereIfOneIsLost) {
   // One server has not heard that the others lost it.
   for (const std::size_t i : {0U, 1U}) world.store(i).drop(resource("b"));
-  const auto result = world.run(set->release(false, of_success(world.now())));
+  const auto result = world.run(set->release(of_success(world.now())));
   EXPECT_EQ(result.result.decision, ReleaseDecision::not_ours);
   EXPECT_EQ(result.resource, resource("b"));
   EXPECT_FALSE(closes_the_period("a"));
@@ -441,7 +441,7 @@ TEST_F(HeldSetTest, IsAsReleasedIfItIsLostAfterItsSuccessWasConfirmed) {
   for (const std::size_t i : {0U, 1U})
     client.server(i).fate_for[Question::release] = {.request = 100ms};
   world.in(50ms, [this] { drop("b"); });
-  const auto result = world.run(set->release(false, of_success(world.now())));
+  const auto result = world.run(set->release(of_success(world.now())));
   EXPECT_EQ(result.result.decision, ReleaseDecision::not_ours);
   EXPECT_TRUE(result.confirmed);
   EXPECT_TRUE(closes_the_period("a"));
@@ -450,7 +450,7 @@ TEST_F(HeldSetTest, IsAsReleasedIfItIsLostAfterItsSuccessWasConfirmed) {
 TEST_F(HeldSetTest, LeavesASuccessThatNoQuorumConfirmsToBeConfirmedLater) {
   for (const std::size_t i : {0U, 1U}) client.server(i).fate.silent = true;
   const Instant began = world.now();
-  const auto result = world.run(set->release(false, of_success(world.now())));
+  const auto result = world.run(set->release(of_success(world.now())));
   EXPECT_EQ(result.result.decision, ReleaseDecision::unavailable);
   EXPECT_LT(world.now() - began, 3 * server_timeout);
   EXPECT_FALSE(closes_the_period("a")) << "not even at the server that answers";

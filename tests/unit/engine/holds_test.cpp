@@ -293,7 +293,7 @@ TEST_F(Holds, UsersKeepTheLockWhenItIsLifted) {
   EXPECT_FALSE(set->lost());
   EXPECT_TRUE(is_refused(second));
   EXPECT_EQ(holds(), 0U);
-  world.run(set->release(/*by_hand=*/false));
+  world.run(set->release());
   world.settle_for(1s);
   EXPECT_FALSE(is_refused(second));
 }
@@ -352,7 +352,7 @@ TEST_F(Holds, AUserDoesNotRestoreOneThatSomeServerShowsAsLifted) {
     EXPECT_TRUE(world.store(server).lock(resource()));
     EXPECT_FALSE(has_hold(server));
   }
-  world.run(set->release(/*by_hand=*/false));
+  world.run(set->release());
   world.settle_for(1s);
   EXPECT_TRUE(world.store(1).is_free(resource()));
   EXPECT_TRUE(world.store(2).is_free(resource()));

@@ -156,7 +156,7 @@ TEST_F(InheritedLeaseTest, IsNeitherExtendedNorReleased) {
   EXPECT_TRUE(set->lost());
   EXPECT_LE(set->deadline(), world.now());
   EXPECT_TRUE(client.server(0).asked(Question::extend).empty());
-  EXPECT_EQ(world.run(set->release(/*by_hand=*/false)).result.decision, ReleaseDecision::released);
+  EXPECT_EQ(world.run(set->release()).result.decision, ReleaseDecision::released);
   EXPECT_TRUE(client.server(0).asked(Question::release).empty());
 }
 
@@ -169,7 +169,7 @@ TEST_F(InheritedLeaseTest, LastsAsLongAsItsGuardKeepsIt) {
   world.settle_for(60s);
   EXPECT_FALSE(set->lost());
   EXPECT_GT(set->deadline(), world.now());
-  (void)world.run(kept->release(/*by_hand=*/false));
+  (void)world.run(kept->release());
   world.settle_for(10s);
   EXPECT_TRUE(set->lost());
 }
@@ -179,7 +179,7 @@ TEST_F(LeftByHand, IsExtendedButNotReleased) {
   set->keep();
   world.settle_for(30s);
   EXPECT_FALSE(set->lost());
-  (void)world.run(set->release(/*by_hand=*/false));
+  (void)world.run(set->release());
   EXPECT_EQ(world.store(0).lock(resource())->value, outer->token.secret());
 }
 

@@ -45,7 +45,7 @@ class UsersOfALease : public testing::Test {
     return set;
   }
   ReleaseDecision end(HeldSet& set) {
-    const auto released = world.run(set.release(/*by_hand=*/false));
+    const auto released = world.run(set.release());
     world.settle_for(20s);
     return released.result.decision;
   }
@@ -108,7 +108,7 @@ TEST_F(UsersOfALease, FreeALeaseWhoseKeeperIsGone) {
   keeper.die();
   world.settle_for(1min);
   EXPECT_TRUE(is_busy());
-  (void)world.run(set->release(/*by_hand=*/false));
+  (void)world.run(set->release());
   EXPECT_EQ(world.stores_in_use(resource()), 0U) << "not at the user's end";
 }
 
@@ -124,7 +124,7 @@ TEST_F(UsersOfALease, WithALongerTtlDoNotKeepItForLongerThanTheyLast) {
     world.run(HeldLease(keeper.server_set, *lease).extend(ttl(20s)));
   }
   const Instant promised = world.now() + 20s;
-  (void)world.run(set->release(/*by_hand=*/false));
+  (void)world.run(set->release());
   EXPECT_TRUE(is_busy());
   for (std::size_t i = 0; i < world.size(); ++i) {
     const auto expires = world.store(i).lock(resource())->expires;
@@ -260,7 +260,7 @@ TEST_F(UsersOfALease, FreeItAtOnceAlsoAtAServerThatLostItBeforeItsRelease) {
     }
     world.settle_for(10s);
     EXPECT_EQ(users_at(0), 1U) << "the user restored it";
-    (void)world.run(set->release(/*by_hand=*/false));
+    (void)world.run(set->release());
     EXPECT_EQ(world.stores_in_use(resource()), 0U);
   }
 }
@@ -309,7 +309,7 @@ TEST_F(UsersOfALease, AreAskedToStopByAKeeperThatLeaves) {
   const StopRequest request{"web1", "alice", "--max-hold 2h has ended"};
   ReleaseTerms terms;
   terms.stop_users = request;
-  EXPECT_EQ(world.run(kept->release(false, terms)).result.decision, ReleaseDecision::released);
+  EXPECT_EQ(world.run(kept->release(terms)).result.decision, ReleaseDecision::released);
   world.settle_for(5s);
   EXPECT_FALSE(set->lost());
   ASSERT_TRUE(set->stop_requested());

@@ -80,8 +80,7 @@ TEST_F(Leftovers, OfSeveralLeasesDelayTheEndNoLongerThanThoseOfOne) {
   world.settle_for(1s);
   on_release({0, 1}, refused);
   const Instant began = world.now();
-  EXPECT_EQ(world.run(set->release(/*by_hand=*/false)).result.decision,
-            ReleaseDecision::unavailable);
+  EXPECT_EQ(world.run(set->release()).result.decision, ReleaseDecision::unavailable);
   EXPECT_LE(world.now() - began, server_timeout);
   EXPECT_EQ(leftovers(), 6U);
 }

@@ -104,7 +104,7 @@ class Runs {
     }
     co_await sleep_until(run.client.process, run.client.process.now() + stopping);
     run.runs = false;
-    (void)co_await run.leases->release(/*by_hand=*/false);
+    (void)co_await run.leases->release();
   }
 };
 
