@@ -133,9 +133,9 @@ ChosenMode choose_mode(const Settings& settings) {
   };
   if (settings.find(option::exclusive) && settings.get(option::exclusive))
     choose(option::exclusive, {});
-  if (settings.get(option::shared)) choose(option::shared, {true, 0});
+  if (settings.get(option::shared)) choose(option::shared, {.shared = true});
   if (auto pool = settings.get(option::slots))
-    choose(option::slots, {true, pool->size, 1, std::move(pool->names)});
+    choose(option::slots, {.shared = true, .slots = pool->size, .only = std::move(pool->names)});
   if (rival) Settings::refuse_both(*rival, *chosen);
   return {mode, std::move(chosen)};
 }
@@ -161,7 +161,7 @@ Mode pool_of_hold(const Settings& settings) {
   }
   auto pool = settings.get(option::slots);
   if (!pool) return {};
-  return {true, pool->size, 1, std::move(pool->names)};
+  return {.shared = true, .slots = pool->size, .only = std::move(pool->names)};
 }
 
 /// The mode for the slot of --slot, if it is given.
