@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "commands/conclusion.hpp"
 #include "commands/nesting.hpp"
 #include "commands/wait.hpp"
 #include "output/failure_text.hpp"

@@ -15,7 +15,7 @@ namespace redlock::commands {
 
 /// What a command demands of its leases, besides its LockOptions.
 struct Demands {
-  std::string_view command;    ///< `run` or `acquire`
+  std::string_view command;    ///< `run`, `acquire` or `hold`
   Duration needed_validity{};  ///< each lease must last for so long when the last one is granted
   std::string own_for{};       ///< the option that needs leases of its own, which no other process
                                ///< keeps; empty: a parent lease will do

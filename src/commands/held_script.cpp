@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "commands/conclusion.hpp"
 #include "commands/holder.hpp"
 #include "commands/releaser.hpp"
 #include "commands/wait.hpp"

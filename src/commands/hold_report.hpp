@@ -13,11 +13,11 @@
 
 namespace redlock::commands {
 
-/// All that is known of one `run` or `acquire`, and its events. The holder and what it guards write
-/// here what they learn.
+/// All that is known of one `run`, `acquire` or `hold`, and its events. The holder and what it
+/// guards write here what they learn.
 class HoldReport {
  public:
-  /// All must outlive it. `command`: `run` or `acquire`.
+  /// All must outlive it. `command`: `run`, `acquire` or `hold`.
   HoldReport(Session& session, const LockOptions& options, std::string_view command);
 
   output::RunState state;

@@ -12,7 +12,7 @@
 
 namespace redlock::commands {
 
-/// The outcome of `command` (`run` or `acquire`) after a failed wait.
+/// The outcome of `command` (`run`, `acquire` or `hold`) after a failed wait.
 output::Outcome outcome_of_wait(std::string_view command, const LockOptions& options,
                                 const WaitFailure& failed, std::size_t servers);
 

@@ -1,8 +1,6 @@
 #include "engine/server_set.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <iterator>
 
 #include "core/backoff.hpp"

@@ -13,7 +13,6 @@
 #include "proc/cpu_share.hpp"
 #include "proc/process_stat.hpp"
 #include "proc/title.hpp"
-#include "support/text.hpp"
 #include "support/trace.hpp"
 
 namespace redlock::guard {

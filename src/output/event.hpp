@@ -50,14 +50,14 @@ struct HeldAroundUs {
 /// The wait has ended, with or without the lock.
 struct WaitEnded {};
 
-/// A newer waiter superseded this one (--supersede), which ends the wait.
+/// A newer waiter superseded this one (--supersede), which ends the wait. The last event in JSON.
 struct Superseded {
   Resource resource;
   std::optional<Owner> by;  ///< nullopt: unknown
   Duration waited;
 };
 
-/// Another run succeeded within --once-per, so the command does not run. No event follows.
+/// Another run succeeded within --once-per, so the command does not run. The last event in JSON.
 struct Fresh {
   PastRun last;
   Duration waited;
@@ -196,8 +196,8 @@ struct Concluded {
 };
 
 /// The command ends without the locks: the wait timed out or was interrupted, the servers did not
-/// answer, or the command could not be started. The last event. Superseded and Fresh are last
-/// events of their own, so this does not follow them.
+/// answer, or the command could not be started. The last event in JSON. Superseded and Fresh take
+/// its place.
 struct NotAcquired {
   Outcome outcome;  ///< with the exit code
   Duration waited;
