@@ -96,7 +96,7 @@ class Copy:
     def demand(self, *command):
         succeeded, told = self.run(*command)
         if not succeeded:
-            sys.exit(f"{told[-4000:]}\nmutants: {command} failed although nothing is broken")
+            sys.exit(f"{told}\nmutants: {command} failed although nothing is broken")
         return told
 
     def build(self):
@@ -140,7 +140,8 @@ def main():
         copy.demand("cmake", "--preset", "dev", "-DREDLOCK_WERROR=OFF")
         copy.demand(*copy.build())
         # Green while nothing is broken: else a failure would prove nothing.
-        copy.demand(*copy.tests("|".join(sorted({found[name][1] for name in names}))))
+        tests = "|".join(sorted({found[name][1] for name in names}))
+        copy.demand(*copy.tests(tests, "--output-on-failure"))
         verdicts = {}
         for name in names:
             verdicts[name] = copy.try_one(*found[name])
