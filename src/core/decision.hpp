@@ -23,8 +23,8 @@ constexpr std::size_t quorum_of(std::size_t servers) {
 /// but lock out every client for a while after each restart.
 inline constexpr std::size_t min_guarded_servers = 3;
 
-/// The kind of fault that time does not mend and that leaves no quorum, by how many servers have
-/// each: `denied` or `misconfigured`, of both together `denied`; nullopt: a quorum is left.
+/// Which lasting kind of fault leaves no quorum, by how many servers have each: `denied`,
+/// `misconfigured`, or `denied` if only both together do; nullopt: neither.
 std::optional<FaultKind> lasting_obstacle(std::size_t denied, std::size_t misconfigured,
                                           std::size_t servers);
 
@@ -137,7 +137,8 @@ enum class ExtendDecision {
   too_few_answers,  ///< neither: retry while there is time
 };
 
-/// What becomes of a lease that so many servers have, have not, or have not voted about yet.
+/// Whether a lease still has a quorum, by how many servers have it, do not have it, and have not
+/// voted yet.
 ExtendDecision decide_extension(std::size_t standing, std::size_t gone, std::size_t missing,
                                 std::size_t servers);
 

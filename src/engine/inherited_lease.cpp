@@ -50,9 +50,12 @@ class LeaseCheckTally {
     return decide_extension(standing, gone, missing, votes.size());
   }
 
+  /// A missing vote counts as a fault.
   [[nodiscard]] std::vector<InspectVote> votes() const {
     return without_duplicates(votes_.votes());
   }
+
+  [[nodiscard]] bool has(std::size_t server) const { return votes_.has(server); }
 
  private:
   VoteList<InspectVote> votes_;
@@ -91,7 +94,9 @@ asio::awaitable<LeaseCheck> check(ServerSet& server_set, Resource resource, Leas
   round.decision = ballot->tally.decision();
   if (round.decision == ExtendDecision::undecided) round.decision = ExtendDecision::too_few_answers;
   const std::vector<InspectVote> votes = ballot->tally.votes();
-  round.faults = faults_among(server_set, [&](std::size_t i) { return &votes[i]; });
+  round.faults = faults_among(server_set, [&](std::size_t i) {
+    return ballot->tally.has(i) || !in_time ? &votes[i] : nullptr;
+  });
   std::vector<Duration> remaining;
   std::optional<Holder> other;
   // A server may have lost the owner record but not the lease.

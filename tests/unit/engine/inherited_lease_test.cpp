@@ -116,6 +116,15 @@ TEST_F(InheritedLeaseTest, NeedsAQuorum) {
   EXPECT_FALSE(ask(/*guarded=*/true).lease);
 }
 
+TEST_F(InheritedLeaseTest, IsUnansweredOnceNoVoteCanChangeThat) {
+  for (const std::size_t i : {0U, 1U}) client.server(i).fate = refused;
+  client.server(2).fate.reply = 20ms;
+  const Inheritance inheritance = ask(/*guarded=*/true);
+  EXPECT_TRUE(inheritance.unanswered);
+  // The third may answer yet.
+  EXPECT_EQ(inheritance.faults.size(), 2U);
+}
+
 TEST_F(InheritedLeaseTest, CountsTheEndThatAQuorumShows) {
   // One server was healed later, and keeps it longer.
   world.run(HeldLease(keeper.server_set, resource(), outer->token, outer->fence).extend(ttl(9s)));
