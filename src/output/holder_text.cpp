@@ -154,7 +154,7 @@ std::string held_text(const Holder& holder, const TakenSlots& slots) {
 const char* slot_mismatch(const Holder& holder, const std::optional<std::string>& slot) {
   if (!holder.owner || holder.foreign) return nullptr;
   const bool has_slots = holder.owner->slots > 0;
-  if (slot && !has_slots) return "it has one holder: leave out --slot";
+  if (slot && !has_slots) return "it has no slots: leave out --slot";
   if (!slot && has_slots) return "choose a slot with --slot SLOT";
   return nullptr;
 }

@@ -133,7 +133,7 @@ shares() { redlock-cli status demo --json | jq -r ".locks[0].shares.first[] | $1
   release_hold one
   redlock-cli hold demo --for 1h
   run -64 --separate-stderr redlock-cli release demo --slot b
-  assert_regex "$stderr" 'demo: it has one holder: leave out --slot: on hold until'
+  assert_regex "$stderr" 'demo: it has no slots: leave out --slot: on hold until'
   run -0 redlock-cli release demo
 }
 

@@ -219,7 +219,7 @@ has_stop_request() {
   assert_equal "$status" 143
   hold ours
   run -64 stop --slot 0
-  assert_regex "$output" "it has one holder: leave out --slot"
+  assert_regex "$output" "it has no slots: leave out --slot"
   release_hold ours
 }
 
