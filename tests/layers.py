@@ -25,7 +25,7 @@ LAYERS = {
         "",
     ),
     "output": (
-        "all that is shown: messages, events, the wait line, status, JSON",
+        "all that is shown: messages, events, the status line, status, JSON",
         "engine guard proc core support",
         "nlohmann-json",
     ),

@@ -56,9 +56,8 @@ Result<std::string, std::string> AcquireOutput::write(const std::vector<Lease>& 
     return output::lease_json(outcome, leases, handle.text()) + "\n";
   }
   if (options_.prints_export) return export_line(handle);
+  if (options_.is_hold() || options_.token_file) return std::string();
   std::string tokens;
-  const bool is_quiet = options_.is_hold() || options_.token_file;
-  if (is_quiet) return tokens;
   for (const Lease& lease : leases) tokens += lease.token.secret() + "\n";
   return tokens;
 }

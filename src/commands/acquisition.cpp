@@ -1,6 +1,5 @@
 #include "commands/acquisition.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "commands/nesting.hpp"

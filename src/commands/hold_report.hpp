@@ -56,7 +56,7 @@ class HoldReport {
   [[nodiscard]] output::Outcome outcome_of(output::CommandResult result, std::string message) const;
   void conclude(output::Outcome outcome);
   void conclude(output::CommandResult result, std::string message);
-  /// The command dies of the signal.
+  /// Concludes that this process dies of the signal.
   void conclude_signalled(int signal, output::CommandResult result, std::string message = {});
   void report_conclusion() const { add(output::event::Concluded{state.outcome}); }
 

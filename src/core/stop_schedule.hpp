@@ -139,8 +139,8 @@ class StopSchedule {
   /// Whether a command that starts now has more than its grace before kill_by().
   [[nodiscard]] bool leaves_time(Instant now) const;
 
-  /// How long after the deadline all were dead, if `dead` is when; zero: in time, or the reason of
-  /// the stop does not promise it.
+  /// How long after the deadline `dead` is, when all were dead; zero: in time, or the reason of the
+  /// stop does not promise it.
   [[nodiscard]] Duration late_by(Instant dead) const;
 
  private:

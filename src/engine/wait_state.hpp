@@ -11,9 +11,6 @@
 namespace redlock {
 
 struct WaitPolicy {
-  /// The policy for the rest of a wait that has lasted for so long.
-  [[nodiscard]] WaitPolicy after(Duration waited) const;
-
   std::optional<Duration> wait;  ///< how long to wait for a lock that is held; nullopt: forever;
                                  ///< zero: try once
   Duration unavailable_wait{};   ///< how long to tolerate that no quorum answers; not at all if
@@ -22,6 +19,9 @@ struct WaitPolicy {
   bool password_may_change = false;  ///< a login that is refused after others were accepted is
                                      ///< tolerated for `unavailable_wait`, too: the new password
                                      ///< may be on its way
+
+  /// The policy for the rest of a wait that has lasted for so long.
+  [[nodiscard]] WaitPolicy after(Duration waited) const;
 };
 
 /// The state of a waiter between two attempts. A value: `after_failure` derives the next state from

@@ -23,7 +23,8 @@ class StatusLine {
   /// How many columns the line may have.
   [[nodiscard]] std::size_t width() const;
 
-  /// Shows `text`, cut to width(). False: it is not shown, for want of such a terminal.
+  /// Shows `text`, cut to width(). False: it is not shown, as there is no such terminal or we are
+  /// in its background; then the caller may have to report it in another way.
   bool draw(std::string_view text);
 
   /// Clears the status line, if it was drawn.
