@@ -3,7 +3,8 @@
 last line says how many it reads without: `N passed, N failed`.
 
 usage: tests/clangd.py [--sample | FILE…]    by default all sources, which takes minutes; a sample is
-                                             one of each folder, the next one tomorrow
+                                             one of each folder, the next one tomorrow, and what
+                                             the newest commits changed
 
 Needs `cmake --preset dev && cmake --build --preset dev --target redlock-protocol redlock-build`.
 """
@@ -17,6 +18,8 @@ import time
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), ".."))
 BUILD = os.path.join(ROOT, "build", "dev")
 ERROR = 1  # of the severities of the protocol
+RECENT_COMMITS = 20
+MAX_RECENT = 30  # a sample must not take long
 
 
 class Clangd:
@@ -92,10 +95,25 @@ def sources():
     return sorted(name for name in names if not name.startswith(f"{BUILD}/"))
 
 
+def changed_of_late(files):
+    """What the newest commits changed, the newest first; nothing outside of a repository."""
+    told = subprocess.run(
+        ["git", "log", f"--max-count={RECENT_COMMITS}", "--name-only", "--format="],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    names = dict.fromkeys(os.path.join(ROOT, name) for name in told.stdout.split("\n"))
+    return [name for name in names if name in files]
+
+
 def sample(files):
-    """Of each folder the file of today."""
+    """Of each folder the file of today, and what changed of late: preset ci compiles sources in
+    batches, where one sees what another includes."""
     folders = [list(group) for _, group in itertools.groupby(files, os.path.dirname)]
-    return [folder[int(time.time()) // 86400 % len(folder)] for folder in folders]
+    chosen = {folder[int(time.time()) // 86400 % len(folder)] for folder in folders}
+    return sorted(chosen.union(changed_of_late(files)[:MAX_RECENT]))
 
 
 def main():

@@ -7,7 +7,11 @@
 #include <algorithm>
 #include <array>
 #include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "cli/command_table.hpp"
 #include "cli/option_rows.hpp"
 #include "cli/version.hpp"
 #include "output/terminal.hpp"
@@ -74,11 +78,44 @@ std::string folded_paragraphs(std::string_view text, std::size_t width) {
 /// full.
 enum class Extent { common, all };
 
-std::string option_help(const OptionRow& option, Extent extent, std::size_t width) {
+std::vector<std::string_view> pieces(std::string_view text, std::string_view separator) {
+  std::vector<std::string_view> found;
+  for (std::size_t end = 0; end != std::string_view::npos;) {
+    end = text.find(separator);
+    found.push_back(text.substr(0, end));
+    if (end != std::string_view::npos) text.remove_prefix(end + separator.size());
+  }
+  return found;
+}
+
+/// The clauses that concern the command. One that begins with names of commands, `extend, release:
+/// read`, concerns only these.
+std::string clauses_for(Commands command, std::string_view help) {
+  constexpr std::string_view colon = ": ";
+  std::vector<std::string_view> clauses;
+  for (std::string_view clause : pieces(help, "; ")) {
+    const std::size_t end = clause.find(colon);
+    const auto names = pieces(clause.substr(0, end), ", ");
+    const bool is_for_some =
+        end != std::string_view::npos &&
+        std::ranges::all_of(names, [](auto name) { return find_command(name) != nullptr; });
+    const bool is_for_us = is_for_some && std::ranges::any_of(names, [&](auto name) {
+                             return find_command(name)->bit == command;
+                           });
+    if (is_for_some && !is_for_us) continue;
+    if (is_for_us) clause.remove_prefix(end + colon.size());
+    clauses.push_back(clause);
+  }
+  return fmt::format("{}", fmt::join(clauses, "; "));
+}
+
+std::string option_help(const OptionRow& option, Commands command, Extent extent,
+                        std::size_t width) {
   std::string first = fmt::format("  {}", option.spec().flags);
   if (const std::string operand = option.operand(); !operand.empty()) first += " " + operand;
   const std::string_view help = option.spec().help;
-  std::string text(extent == Extent::common ? help.substr(0, help.find("; ")) : help);
+  std::string text(extent == Extent::common ? help.substr(0, help.find("; "))
+                                            : clauses_for(command, help));
   if (option.kind() != OptionKind::flag) {
     if (const auto words = option.default_text(); !words.empty()) {
       text += fmt::format(" (default: {})", words);
@@ -96,7 +133,7 @@ std::string options_help(Commands command, Extent extent, std::size_t width) {
       const OptionSpec& spec = option->spec();
       if (spec.section != heading.section || (spec.commands & command) == 0) continue;
       if (extent == Extent::common && !std::ranges::count(option::common_options, option)) continue;
-      options += option_help(*option, extent, width);
+      options += option_help(*option, command, extent, width);
     }
     if (!options.empty()) text += fmt::format("\n{}:\n{}", heading.text, options);
   }

@@ -26,7 +26,7 @@ inline constexpr DurationType duration_or_infinity{Duration::zero(), infinite_du
 
 inline constexpr List key{
     {"-k,--key", asks_servers, OptionSource::line, Section::lock,
-     "The key of the lock; 1 to 4096 bytes; run and acquire lock several keys, all or none"},
+     "The key of the lock; 1 to 4096 bytes; run, acquire: several keys are locked all or none"},
     {"KEY"}};
 
 inline constexpr Flag nonblock{{"-n,--nonblock,--nb", waits, OptionSource::anywhere, Section::lock,
@@ -41,7 +41,7 @@ inline constexpr DefaultOption<DurationType> wait{
 std::string ttl_default();
 inline constexpr Option<DurationType> ttl{
     {"-t,--ttl", takes_lock | for_extend, OptionSource::anywhere, Section::lock,
-     "How long the lock outlives a dead holder; run renews it, and so does acquire with "
+     "How long the lock outlives a dead holder; run: it is renewed; acquire: renewed only with "
      "--while-pid or --detach; extend: from now on",
      ttl_default},
     {Milliseconds(1), Ttl::max}};
@@ -58,8 +58,7 @@ inline constexpr Text hold_until{
 
 inline constexpr Text token_file{
     {"--token-file", for_acquire | for_hold | has_lease, OptionSource::line, Section::lock,
-     "The file of the lease; acquire and hold write it, with mode 0600; extend and release read "
-     "it"},
+     "The file of the lease; acquire, hold: written with mode 0600; extend, release: read"},
     {"FILE"}};
 
 inline constexpr Flag force{
@@ -72,7 +71,7 @@ inline constexpr Flag foreign{
 
 inline constexpr Option<NumberType> if_fence{
     {"--if-fence", for_release | for_stop, OptionSource::line, Section::lock,
-     "Only if the lock still has this fence (release: of a hold, or with --force)"},
+     "Only if the lock still has this fence; release: of a hold, or with --force"},
     {0, Fence::max}};
 
 inline constexpr Text reason{
@@ -188,7 +187,7 @@ inline constexpr DefaultOption<DurationType> min_hold{
 inline constexpr Option<DurationType> max_hold{
     {"--max-hold", takes_lock, OptionSource::anywhere, Section::lock,
      "Stop what runs under the lock after this long; TERM, after --grace KILL, then the lock is "
-     "released; run exits with 124; acquire --detach releases, and stops runs under the lease"},
+     "released; run: exits with 124; acquire: with --detach, stops the runs under the lease"},
     {Milliseconds(1), infinite_duration, true}};
 
 inline constexpr DefaultOption<DurationType> unavailable_wait{
@@ -386,13 +385,14 @@ inline constexpr Option<OptionalDurationType> watch{
 inline constexpr Flag settings{{"--settings", for_doctor, OptionSource::line, Section::output,
                                 "Show every setting, its value and its origin; ask no server"}};
 
-inline constexpr Flag json{{"--json", asks_servers, OptionSource::anywhere, Section::output,
-                            "Print the result as JSON (run: on stderr); CMD shares stderr, so see "
-                            "--status-fd"}};
+inline constexpr Flag json{
+    {"--json", asks_servers, OptionSource::anywhere, Section::output,
+     "Print the result as JSON; run: on stderr, which CMD shares, so see --status-fd"}};
 
-inline constexpr Flag quiet{{"-q,--quiet", asks_servers, OptionSource::anywhere, Section::output,
-                             "Print errors only; a lock that another process holds is none; on the "
-                             "command line it silences the result of status and doctor, too"}};
+inline constexpr Flag quiet{
+    {"-q,--quiet", asks_servers, OptionSource::anywhere, Section::output,
+     "Print errors only; a lock that another process holds is none; status, "
+     "doctor: on the command line, not even the result"}};
 
 inline constexpr Counter verbose{{"-v,--verbose", asks_servers, OptionSource::anywhere,
                                   Section::output, "Print more; repeat it for still more"}};

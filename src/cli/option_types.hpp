@@ -59,7 +59,9 @@ struct OptionSpec {
   unsigned commands;
   OptionSource source;
   Section section;
-  std::string_view help;  ///< without the default and the choices, which the type provides
+  /// Without the default and the choices, which the type provides. --help shows the first clause; a
+  /// clause that begins with names of commands, `extend, release: read`, is shown for these alone.
+  std::string_view help;
 
   /// Describes the default if it is not a fixed value; the command then determines it.
   std::string (*default_words)() = nullptr;

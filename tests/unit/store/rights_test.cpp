@@ -12,6 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::error;
+using testing::text;
 
 std::set<std::string> tried() {
   std::set<std::string> names;
