@@ -88,8 +88,8 @@ std::vector<std::string_view> pieces(std::string_view text, std::string_view sep
   return found;
 }
 
-/// The clauses that concern the command. One that begins with names of commands, `extend, release:
-/// read`, concerns only these.
+/// The clauses that concern the command. One that begins with names of commands, `acquire, hold:
+/// written`, concerns only these.
 std::string clauses_for(Commands command, std::string_view help) {
   constexpr std::string_view colon = ": ";
   std::vector<std::string_view> clauses;

@@ -58,7 +58,7 @@ inline constexpr Text hold_until{
 
 inline constexpr Text token_file{
     {"--token-file", for_acquire | for_hold | has_lease, OptionSource::line, Section::lock,
-     "The file of the lease; acquire, hold: written with mode 0600; extend, release: read"},
+     "The file of the lease; acquire, hold: written with mode 0600"},
     {"FILE"}};
 
 inline constexpr Flag force{

@@ -60,7 +60,7 @@ struct OptionSpec {
   OptionSource source;
   Section section;
   /// Without the default and the choices, which the type provides. --help shows the first clause; a
-  /// clause that begins with names of commands, `extend, release: read`, is shown for these alone.
+  /// clause that begins with names of commands, `acquire, hold: written`, is shown for these alone.
   std::string_view help;
 
   /// Describes the default if it is not a fixed value; the command then determines it.

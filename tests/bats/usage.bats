@@ -102,6 +102,15 @@ setup() { setup_one_server; }
   refute_line Servers:
 }
 
+@test "the help of a command says nothing of another one's use of an option" {
+  run -0 bash -c 'redlock-cli stop --help-all | tr -s "\n " " "'
+  assert_output --partial "--if-fence N Only if the lock still has this fence --reason"
+  run -0 bash -c 'redlock-cli release --help-all | tr -s "\n " " "'
+  assert_output --partial "--if-fence N Only if the lock still has this fence; of a hold, or with"
+  run -0 bash -c 'redlock-cli hold --help-all | tr -s "\n " " "'
+  assert_output --partial "--token-file FILE The file of the lease; written with mode 0600 --slot"
+}
+
 @test "help is folded to the width of the terminal, to 80 columns without one" {
   local columns
   run -0 bash -c 'for c in run acquire extend release status doctor help; do
