@@ -14,6 +14,8 @@ setup() {
   [[ $(findmnt -no OPTIONS -T "$BATS_TEST_TMPDIR") != *nosuid* ]] ||
     skip "setuid programs have no effect here"
   install -m 4755 "$(command -v setpriv)" "$BATS_TEST_TMPDIR/become"
+  # The user may not be able to reach the build.
+  install -m 755 "$REDLOCK_CLI" "$BATS_TEST_TMPDIR/redlock-cli"
 }
 
 teardown() {
@@ -32,7 +34,7 @@ start_unkillable() {
   install -m 666 /dev/null "$BATS_TEST_TMPDIR/report"
   start_background ours env -u HOME setpriv --reuid "$ORDINARY_UID" --regid "$ORDINARY_UID" \
     --clear-groups "${wrap[@]}" \
-    redlock-cli run -k demo --status-fd 8 "$@" -- bash -c '
+    "$BATS_TEST_TMPDIR/redlock-cli" run -k demo --status-fd 8 "$@" -- bash -c '
     "$1/become" --reuid 0 --regid 0 --clear-groups bash -c "echo \$\$ >$1/unkillable; $2" &
     until [[ -s $1/unkillable ]]; do sleep 0.1; done
     echo ready; wait' - "$BATS_TEST_TMPDIR" "$work" 8>"$BATS_TEST_TMPDIR/report"
