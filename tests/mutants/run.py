@@ -17,6 +17,7 @@ LIST = os.path.join(ROOT, "tests/mutants/list")
 # At most so many: each is a text that changes of the source have to keep up with.
 MAX_MUTANTS = 60
 TEST_TIMEOUT = 180  # seconds, for one test; an endless loop is a way to be caught, too
+TEST_JOBS = 6 * os.cpu_count()  # most tests wait for something most of the time
 BLOCK = re.compile(
     r"^mutant: (\S+)\nfile: (\S+)\ntest: (\S+)\n====\n(.*?)\n----\n(.*?)\n?====$", re.M | re.S
 )
@@ -104,7 +105,7 @@ class Copy:
 
     def tests(self, regex, *more):
         limits = ["--timeout", str(TEST_TIMEOUT), "--no-tests=error"]
-        return ["ctest", "--preset", "dev", "-R", regex, "-j", str(os.cpu_count()), *limits, *more]
+        return ["ctest", "--preset", "dev", "-R", regex, "-j", str(TEST_JOBS), *limits, *more]
 
     def try_one(self, path, test, old, new):
         """-> what became of a mutant"""
