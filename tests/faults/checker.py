@@ -95,6 +95,8 @@ class Run:
         acquired, ended, released = (
             self.times.get(name, never) for name in ("acquired", "ended", "released")
         )
+        if self.exit and (self.exit["status"] or {}).get("result") == "not_started":
+            acquired = self.times.get("not_acquired", never)  # granted, and undone by then
         is_granted = self.begin <= end and begin <= acquired <= end + SPLIT
         is_released = ended <= end and begin <= released < never
         return is_granted or is_released

@@ -398,10 +398,30 @@ class CheckerTest(unittest.TestCase):
         scene.exit("b")
         return scene
 
+    def kept_out_by_guard_while_another_cannot_start(self, result):
+        """The same, but b got the lease and could not fork, or did not get it."""
+        scene = Scene(servers=5)
+        scene.fault(1, "restart-empty", servers=[2], lasting=6, healing=3)
+        scene.start("b")
+        scene.fault(2, "process-table", ids=["b"])
+        scene.start("c", mode="shared", nonblock=True)
+        scene.event("b", "not_acquired", result=result, waited_ms=1)
+        scene.exit("c", 69, "unavailable")
+        scene.entries[-1]["status"]["message"] = (
+            "no quorum without recently restarted servers (--restart-guard): a started 3s ago"
+        )
+        scene.exit("b", 71, result)
+        scene.start("d")
+        scene.enter("d", 10)
+        scene.finish("d")
+        return scene
+
     def test_a_guard_that_alone_keeps_a_run_out_while_a_lease_changes_hands(self):
         self.assert_good(self.kept_out_by_guard())
         self.assert_good(self.kept_out_by_guard(changes="acquired"))
+        self.assert_good(self.kept_out_by_guard_while_another_cannot_start("not_started"))
         for scene in (
+            self.kept_out_by_guard_while_another_cannot_start("busy"),
             self.kept_out_by_guard(changes="nothing"),
             self.kept_out_by_guard(mine={"nonblock": False}),
             self.kept_out_by_guard(since=7),
