@@ -44,8 +44,9 @@ std::string assignments(const std::vector<guard::Variable>& variables, std::stri
 /// REDLOCK_LEASE comes first, so that a key that contains newlines cannot imitate it.
 std::string file_text(const LeaseHandle& handle) {
   std::vector<guard::Variable> variables = variables_of(handle);
-  std::ranges::stable_partition(
-      variables, [](const guard::Variable& variable) { return variable.name == "REDLOCK_LEASE"; });
+  std::stable_partition(variables.begin(), variables.end(), [](const guard::Variable& variable) {
+    return variable.name == "REDLOCK_LEASE";
+  });
   return assignments(variables, "", "\n");
 }
 
